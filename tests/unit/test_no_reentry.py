@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.client import Client, Outcome
-from hubbub.client.delivery.token_store import Purse
+from hubbub.client.delivery.token_store import TokenStore
 from hubbub.client.no_reentry import Wakeup
 from hubbub.client.state import queries
 from hubbub.errors import StateBusy
@@ -141,10 +141,12 @@ def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
     try:
         with http_shuffler() as server, _client(signed, tmp_path, server) as client:
             background: Any = client._background
-            purse = Purse(signed.bundle, client_state(client), lambda *_: b"", **client._timing)
+            tokens = TokenStore(
+                signed.bundle, client_state(client), lambda *_: b"", **client._timing
+            )
             owner, call = {
                 "starting the sender": (background._lock, background.wake),
-                "fetching tokens": (purse._lock, lambda: purse.fetch(HANG_SECONDS)),
+                "fetching tokens": (tokens._lock, lambda: tokens.fetch(HANG_SECONDS)),
             }[place]
             monkeypatch.setattr(background, "_is_running", lambda: False)
             owner._lock = interrupted = _Interrupted(owner._lock)

@@ -14,7 +14,7 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
-from hubbub.client.delivery.token_store import Purse
+from hubbub.client.delivery.token_store import TokenStore
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.client.state.wallet import Wallet
@@ -372,9 +372,9 @@ def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
     epoch = FIRST + 9
     for _ in range(devices):
         state = MemoryState(secrets.token_bytes(32))
-        purse = Purse(bundle, state, issuer, clock=clock, diagnostics=Diagnostics(None))
-        moment = purse._moment("day", epoch)
-        assert moment == purse._moment("day", epoch)
+        tokens = TokenStore(bundle, state, issuer, clock=clock, diagnostics=Diagnostics(None))
+        moment = tokens._moment("day", epoch)
+        assert moment == tokens._moment("day", epoch)
         assert (epoch - 1) * DAY <= moment < epoch * DAY
         counts[int(tenths * (moment - (epoch - 1) * DAY) / DAY)] += 1
     expected = devices / tenths
@@ -387,12 +387,12 @@ def test_a_child_asks_though_its_parent_was_asking_at_the_fork(
 ) -> None:
     clock.set((FIRST + 4) * DAY - 1.0)
     bundle = _issued(plain.bundle, issuer)
-    purse = Purse(bundle, MemoryState(), issuer, clock=clock, diagnostics=Diagnostics(None))
-    with purse._lock.within():  # of a thread of the parent, which the child does not have
-        purse.fetch(HANG_SECONDS)
+    tokens = TokenStore(bundle, MemoryState(), issuer, clock=clock, diagnostics=Diagnostics(None))
+    with tokens._lock.within():  # of a thread of the parent, which the child does not have
+        tokens.fetch(HANG_SECONDS)
         assert not issuer.asked
-        purse.after_fork_in_child()
-        purse.fetch(HANG_SECONDS)
+        tokens.after_fork_in_child()
+        tokens.fetch(HANG_SECONDS)
     assert len(issuer.asked) == 1
 
 

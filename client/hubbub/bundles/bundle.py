@@ -4,15 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.bundles.handover import Handover, line_of
-from hubbub.bundles.log.notes import NoteKey
-from hubbub.bundles.log.proof import LogProof
 from hubbub.bundles.opening_keys import OpeningKeyPublic, is_development
 from hubbub.bundles.promise import Promise
-from hubbub.bundles.runs import Runs
-from hubbub.bundles.tokens import TokenIssuer, unfetched, untokened
 from hubbub.catalog.breakdown import streams_of, told_by
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.discovery import finder_of
@@ -20,7 +16,6 @@ from hubbub.catalog.epochs import MINUTE
 from hubbub.catalog.experiments import Experiment, clashes, experiments_of
 from hubbub.catalog.lists import versions_of
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of
@@ -29,6 +24,13 @@ from hubbub.errors.development_messages import wrong_place
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.sealing import X_WING
+
+if TYPE_CHECKING:
+    from hubbub.bundles.log.notes import NoteKey
+    from hubbub.bundles.log.proof import LogProof
+    from hubbub.bundles.runs import Runs
+    from hubbub.bundles.tokens import TokenIssuer
+    from hubbub.catalog.models.learning import Learning
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LAST_SERIAL: Final = (1 << 53) - 1
@@ -75,13 +77,13 @@ class Bundle:
     serial: int = 0
     handovers: tuple[Handover, ...] = ()
     development: bool = False
-    runs: Runs | None = None
-    log: NoteKey | None = None
+    runs: "Runs | None" = None
+    log: "NoteKey | None" = None
     gateway: bytes = b""
     cover: bool = False
-    tokens: TokenIssuer | None = None
+    tokens: "TokenIssuer | None" = None
     promised: Mapping[str, Promise] = field(default_factory=dict)
-    proof: LogProof | None = field(default=None, repr=False, compare=False)
+    proof: "LogProof | None" = field(default=None, repr=False, compare=False)
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
     line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
@@ -95,11 +97,7 @@ class Bundle:
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
         for name, problem in clashes(self.metrics):
             raise BadParameter(f'metric "{name}": {problem}')
-        unfit = [
-            *(uncovered(self.metrics) if self.cover else ()),
-            *(untokened(self.metrics) if self.tokens else ()),
-        ]
-        for name, place, problem in unfit:
+        for name, place, problem in uncovered(self.metrics) if self.cover else ():
             raise BadParameter(f'metric "{name}": {place} {problem}')
         _check_keys(self.keys)
         _check_kems(self.metrics, self.keys)
@@ -131,8 +129,8 @@ class Bundle:
         ]
         every += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
         object.__setattr__(self, "streams", {stream.name: stream for stream in every})
-        for name, place, problem in unfetched(self.streams) if self.tokens else ():
-            raise BadParameter(f'metric "{name}": {place} {problem}')
+        if self.tokens:
+            _check_tokens(self.metrics, self.streams)
         line = line_of(self.handovers, self.operator) if self.operator else ()
         object.__setattr__(self, "line", line)
 
@@ -173,7 +171,7 @@ class Bundle:
             raise UnknownMetric(_unknown("metric", stream, self.metrics))
         return self.streams[stream]
 
-    def model(self, name: str) -> Learning:
+    def model(self, name: str) -> "Learning":
         """The model that the reports of this metric train.
 
         Raises:
@@ -185,7 +183,7 @@ class Bundle:
         return self.models[name]
 
     @property
-    def models(self) -> dict[str, Learning]:
+    def models(self) -> "dict[str, Learning]":
         """All models, by the metric's name."""
         return {name: metric.model for name, metric in self.metrics.items() if metric.model}
 
@@ -269,6 +267,13 @@ def _check_roots(roots: str) -> None:
         x509.load_pem_x509_certificates(roots.encode())
     except (AttributeError, ValueError):
         raise BadParameter("roots does not contain certificates in PEM") from None
+
+
+def _check_tokens(metrics: Mapping[str, Metric], streams: Mapping[str, Metric]) -> None:
+    from hubbub.bundles.tokens import unfetched, untokened  # noqa: PLC0415 of bundles with tokens
+
+    for name, place, problem in (*untokened(metrics), *unfetched(streams)):
+        raise BadParameter(f'metric "{name}": {place} {problem}')
 
 
 def _check_name(name: object) -> None:

@@ -7,21 +7,17 @@ contains the first two.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cryptography.exceptions import InvalidSignature
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.bundles.handover import Handover
-from hubbub.bundles.log.notes import NoteKey
-from hubbub.bundles.log.proof import open_proof
 from hubbub.bundles.opening_keys import OpeningKeyPublic
 from hubbub.bundles.points import KEY_BYTES
 from hubbub.bundles.promise import Promise
-from hubbub.bundles.runs import Runs
 from hubbub.bundles.signed_lines import check_lines
-from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
@@ -29,6 +25,11 @@ from hubbub.errors.printable import visible
 from hubbub.fields.field import loaded
 from hubbub.fields.rules import as_whole
 from hubbub.fields.tables import table_of
+
+if TYPE_CHECKING:
+    from hubbub.bundles.log.notes import NoteKey
+    from hubbub.bundles.runs import Runs
+    from hubbub.bundles.tokens import TokenIssuer
 
 # Versions for content that older SDKs would misread: grown lists of values, and tokens.
 VERSION_OF_GROWN: Final = 2
@@ -99,6 +100,8 @@ def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundl
     """The bundle with its proof, after checking it. Raises BundleRefused."""
     if bundle.log is None:
         raise BundleRefused(f"{path}: it has a proof of a log but does not name one; {_NO_BUNDLE}")
+    from hubbub.bundles.log.proof import open_proof  # noqa: PLC0415 of bundles in a log
+
     try:
         return replace(bundle, proof=open_proof(line, content, bundle.log))
     except BundleRefused as error:
@@ -126,11 +129,11 @@ def _load(body: Any, signer: bytes) -> Bundle:
         caps=caps,
         serial=as_whole(body.get("serial", 0)),
         development=flags["development"],
-        runs=table_of(Runs).load(body["runs"]) if "runs" in body else None,
+        runs=_runs(body["runs"]) if "runs" in body else None,
         log=_log(body["log"]) if "log" in body else None,
         gateway=from_text(body.get("gateway", "")),
         cover=flags["cover"],
-        tokens=TokenIssuer.load(body["tokens"]) if "tokens" in body else None,
+        tokens=_tokens(body["tokens"]) if "tokens" in body else None,
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
         promised={n: Promise.load(p) for n, p in _table(body.get("promised", {})).items()},
     )
@@ -156,8 +159,24 @@ def _opening_key(words: Mapping[str, Any]) -> OpeningKeyPublic:
     )
 
 
-def _log(table: Mapping[str, str]) -> NoteKey:
+# What few bundles have is imported where one has it: an app's start does not wait for it.
+def _log(table: Mapping[str, str]) -> "NoteKey":
+    from hubbub.bundles.log.notes import NoteKey  # noqa: PLC0415 as above
+
     return NoteKey(table["name"], from_text(table["key"]))
+
+
+def _runs(table: Any) -> "Runs":
+    from hubbub.bundles.runs import Runs  # noqa: PLC0415 as above
+
+    runs: Runs = table_of(Runs).load(table)
+    return runs
+
+
+def _tokens(table: Mapping[str, Any]) -> "TokenIssuer":
+    from hubbub.bundles.tokens import TokenIssuer  # noqa: PLC0415 as above
+
+    return TokenIssuer.load(table)
 
 
 def _listed(thing: Any) -> list[Any]:

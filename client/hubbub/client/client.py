@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import math
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
@@ -15,14 +16,13 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.sender import Sender
-from hubbub.client.delivery.token_store import Account, Purse, asking
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.forks import follow, notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
-from hubbub.client.settings import Settings, at_most
+from hubbub.client.settings import Account, Settings, at_most
 from hubbub.client.startup import log_to_stderr, state_of, transport_of
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
@@ -41,7 +41,7 @@ from hubbub.errors.grammar import did_you_mean
 from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from hubbub.client.ledger_view import LedgerView
     from hubbub.client.persons import Person, Persons
@@ -112,15 +112,15 @@ class Client:
             local=local,
         )
         self._timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
-        self._purse = (
-            Purse(bundle, state, ask_issuer, **self._timing)
-            if bundle.tokens and not local
-            else None
-        )
+        self._tokens = None
+        if bundle.tokens and not local:
+            from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 few need it
+
+            self._tokens = TokenStore(bundle, state, ask_issuer, **self._timing)
         if persons is not None and not hasattr(persons, "is_withdrawn"):
             raise BadParameter("persons is not of Persons; give Persons(store, key)")
         consents: Any = {"is_withdrawn": persons.is_withdrawn} if persons else {}
-        parts: Any = {"purse": self._purse, **consents, **self._timing}
+        parts: Any = {"tokens": self._tokens, **consents, **self._timing}
         self._sender = Sender(self._reporter, state, bundle, transport, **parts)
         self._background: Background | None = None
         if disabled:
@@ -131,7 +131,7 @@ class Client:
             self._background.wake()
             # At exit the client does not wait for an unreachable network.
             atexit.register(self._end)
-        sending = [self._purse, self._sender, self._background]
+        sending = [self._tokens, self._sender, self._background]
         follow(self, [transport, state, self._reporter, *sending, self._diagnostics])
 
     @classmethod
@@ -177,7 +177,11 @@ class Client:
             log_to_stderr(config.log)
         bundle = read_bundle(config.bundle, operator=operator)
         transport = transport_of(bundle, config, insecure=insecure)
-        ask_issuer = None if config.disabled else asking(bundle, account or config.account)
+        account, ask_issuer = account or config.account, None
+        if not config.disabled and (bundle.tokens or account is not None):
+            from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 few need it
+
+            ask_issuer = asking(bundle, account)
         client = cls(
             bundle,
             MemoryState() if config.disabled else state_of(bundle, config, operator),
@@ -425,7 +429,7 @@ class Client:
 
         await asyncio.to_thread(self.close)
 
-    def _outcome_of(self, report: "Callable[[], Outcome]", metric: str, value: Any) -> Outcome:
+    def _outcome_of(self, report: Callable[[], Outcome], metric: str, value: Any) -> Outcome:
         """Report, count the outcome, and wake the sending thread if there is something to send.
 
         The outcome is not counted if the app's stack is so deep that Python allows no further call.

@@ -4,9 +4,8 @@ Both exist only in memory: a device uses a model's state in one round, once.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import bins_for, judged
 from hubbub.catalog.models.learning import Example, Learning
@@ -16,6 +15,9 @@ from hubbub.client.state.contract import REPLACED, Dropped
 from hubbub.errors import ModelsRefused
 from hubbub.mechanisms import BitSource
 from hubbub.mechanisms.gradient import gradient, place, to_judge
+
+if TYPE_CHECKING:
+    from hubbub.bundles.model_state import ModelState
 
 _GOES_ON: Final = frozenset({Outcome.AWAITS_STATE, Outcome.QUEUED})
 
@@ -77,6 +79,8 @@ class Learner:
             ModelsRefused: they are another operator's, older than the last ones, or of another
                 dimension than their model. It names what is wrong; the other states are stored.
         """
+        from hubbub.bundles.model_state import open_models  # noqa: PLC0415 of bundles with models
+
         models = open_models(signed, operator=self._operator)
         wrong = []
         for name, state in models.states.items():
@@ -107,7 +111,7 @@ def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
     return lambda coins: codes_of_round(metric, number).randomize(vector, coins)
 
 
-def _fits(state: ModelState, model: Learning, number: int, epsilon: float) -> bool:
+def _fits(state: "ModelState", model: Learning, number: int, epsilon: float) -> bool:
     """Returns whether a state is the one that a device of this round needs."""
     judges = number > model.rounds
     return (

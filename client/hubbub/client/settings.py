@@ -18,6 +18,9 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import is_text
 
+Account = str | Callable[[bytes], bytes]
+"""The key of an account at the issuer; or what takes a request there, by the app's own server."""
+
 TRANSPORTS: Final = ("grpc", "http")
 """Transports for an address without a scheme."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, SealedReport, Submitted, Transport, transport_to
-from hubbub.client.delivery.token_store import Purse, asking
+from hubbub.client.delivery.token_store import TokenStore, asking
 from hubbub.client.state import queries
 from hubbub.client.state.contract import OutboxReport
 from hubbub.tokens import Minted, nonce_of
@@ -67,9 +67,9 @@ class Witnessed:
         self._onward.close()
 
 
-def rob(purse: Purse, loot: Path) -> None:
+def rob(tokens: TokenStore, loot: Path) -> None:
     """Let a thief have every token before it is spent."""
-    give = purse.give
+    give = tokens.give
 
     def tokens_for(reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
         tokens = give(reports)
@@ -80,7 +80,7 @@ def rob(purse: Purse, loot: Path) -> None:
         time.sleep(random.uniform(0, _AHEAD_SECONDS))
         return tokens
 
-    purse.give = tokens_for  # type: ignore[method-assign]
+    tokens.give = tokens_for  # type: ignore[method-assign]
 
 
 def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:
@@ -97,8 +97,8 @@ def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:
         strict=False,
         ask_issuer=asking(bundle, account),
     )
-    assert client._purse
-    rob(client._purse, folder.with_suffix(".loot"))
+    assert client._tokens
+    rob(client._tokens, folder.with_suffix(".loot"))
     return client
 
 

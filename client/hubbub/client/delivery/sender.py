@@ -8,14 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
 from hubbub.catalog import Metric, epoch_start, filler_info, grace_seconds, seal, seal_info
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, WaitingReport, beside, fills, held_back, seconds_to_next
-from hubbub.client.delivery.token_store import TOKEN_REFUSED, TOKEN_SPENT, Purse, with_token
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.no_reentry import NoReentryLock
@@ -33,10 +32,18 @@ from hubbub.client.state.contract import (
     State,
 )
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.transport.contract import GivenUp, NotSent, Transport, TryAgain
+from hubbub.client.transport.contract import GivenUp, NotSent, SealedReport, Transport, TryAgain
 from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 from hubbub.mechanisms import SystemBits
-from hubbub.tokens import Minted
+
+if TYPE_CHECKING:
+    from hubbub.client.delivery.token_store import TokenStore
+    from hubbub.tokens import Minted
+
+# These refusals concern the token, not the report, which waits for another token, or for a
+# shuffler with the issuer's key.
+_TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
+_TOKEN_REFUSED: Final = frozenset({"refused_no_token", _TOKEN_SPENT})
 
 _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler answers again
@@ -70,11 +77,11 @@ class Sender:
         *,
         clock: Clock,
         diagnostics: Diagnostics,
-        purse: Purse | None = None,
+        tokens: "TokenStore | None" = None,
         is_withdrawn: Callable[[OutboxReport], bool] = lambda _: True,
     ) -> None:
         self._reporter = reporter
-        self._purse = purse
+        self._tokens = tokens
         self._is_withdrawn = is_withdrawn
         self._state = state
         self._bundle = bundle
@@ -167,7 +174,7 @@ class Sender:
 
     def _held_back(self) -> WaitingReport:
         exclusions = held_back(self._bundle, self._clock.now())
-        return [*exclusions, *self._purse.held] if self._purse else exclusions
+        return [*exclusions, *self._tokens.held] if self._tokens else exclusions
 
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submits once; returns seconds until the next attempt, or None if nothing is left.
@@ -213,12 +220,12 @@ class Sender:
 
     def fetch_tokens(self, timeout_seconds: float) -> None:
         """Requests the tokens that are due. Raises StateUnusable if they could not be stored."""
-        if self._purse and self._reporter.is_on and not self._stopped.is_set():
-            self._purse.fetch(min(timeout_seconds, _CALL_SECONDS))
+        if self._tokens and self._reporter.is_on and not self._stopped.is_set():
+            self._tokens.fetch(min(timeout_seconds, _CALL_SECONDS))
 
     def seconds_to_tokens(self) -> float | None:
         """Returns seconds until tokens are due; None if reports need none."""
-        return self._purse.seconds_to_next() if self._purse and self._reporter.is_on else None
+        return self._tokens.seconds_to_next() if self._tokens and self._reporter.is_on else None
 
     def stop(self, wait_seconds: float) -> None:
         """Submits nothing more, and waits for running submissions and entries."""
@@ -352,15 +359,15 @@ class Sender:
         self._waiting = len(reports)
         fates, unread, seconds = self._refused_here(reports, timeout_seconds / 2)
         ready = [r for r in reports if r.id not in fates and r.id not in unread]
-        tokens = self._purse.give(ready) if self._purse else {}
-        ready = [r for r in ready if r.id in tokens] if self._purse else ready
+        tokens = self._tokens.give(ready) if self._tokens else {}
+        ready = [r for r in ready if r.id in tokens] if self._tokens else ready
         sent, failure = self._submit(ready, tokens, timeout_seconds - seconds)
         fates |= sent
         if fates:
             # If this fails, the same bytes are sent again.
             self._waiting = self._state.record_results(fates)
-        if self._purse:
-            self._purse.settle(fates)
+        if self._tokens:
+            self._tokens.settle(fates)
         streams = {report.id: report.stream for report in reports}
         self._diagnostics.drop(
             Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
@@ -412,7 +419,7 @@ class Sender:
     def _submit(
         self,
         reports: Sequence[OutboxReport],
-        tokens: Mapping[int, Minted],
+        tokens: "Mapping[int, Minted]",
         timeout_seconds: float,
     ) -> tuple[dict[int, str], TryAgain | None]:
         """Returns the fates of reports, and the failure that leaves all others unknown, if any.
@@ -428,7 +435,7 @@ class Sender:
             part = parts.pop()
             if self._stopped.is_set():
                 return fates, TryAgain("stopped")
-            plain = [with_token(report, tokens.get(report.id)) for report in part]
+            plain = [_with_token(report, tokens.get(report.id)) for report in part]
             remaining_seconds = max(0.0, deadline - self._clock.monotonic())
             try:
                 answer = self._transport.submit(plain, remaining_seconds)
@@ -445,13 +452,15 @@ class Sender:
             part_fates = {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
             self._hear(answer.notice)
             fates |= {
-                number: fate for number, fate in part_fates.items() if fate not in TOKEN_REFUSED
+                number: fate for number, fate in part_fates.items() if fate not in _TOKEN_REFUSED
             }
             refused = refused or next(
-                (fate for fate in part_fates.values() if fate in TOKEN_REFUSED), ""
+                (fate for fate in part_fates.values() if fate in _TOKEN_REFUSED), ""
             )
-            if self._purse:  # another report had its token, before a state was restored from a copy
-                self._purse.settle(n for n, fate in part_fates.items() if fate == TOKEN_SPENT)
+            if (
+                self._tokens
+            ):  # another report had its token, before a state was restored from a copy
+                self._tokens.settle(n for n, fate in part_fates.items() if fate == _TOKEN_SPENT)
         return fates, TryAgain(refused) if refused else None
 
     def _hear(self, notice: bytes) -> None:
@@ -467,3 +476,14 @@ class Sender:
             self._diagnostics.warn_once("notice", "a notice is refused: %s", error)
         except StateUnusable as error:
             self._diagnostics.warn_once("notice", "a notice cannot be kept: %s", error)
+
+
+def _with_token(report: OutboxReport, minted: "Minted | None") -> SealedReport:
+    """Returns the report to send, with its token if it has one."""
+    return SealedReport(
+        stream=report.stream,
+        epoch=report.epoch,
+        key_id=report.key_id,
+        sealed=report.sealed,
+        token=minted.token(report.sealed) if minted else b"",
+    )

@@ -1,4 +1,4 @@
-"""The purse: requests tokens, and assigns one to each report before it leaves.
+"""The token store: requests tokens, and assigns one to each report before it leaves.
 
 The tokens of an epoch are requested at a moment of the previous epoch that follows from the
 device's secret, or, if there are none, when a report waits. A request is always for all streams
@@ -6,7 +6,7 @@ with that length of epoch, and for as many tokens as one device may need: so it 
 reports.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -20,21 +20,14 @@ from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
-from hubbub.client.transport.contract import NotSent, SealedReport
+from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with
 from hubbub.tokens import Minted, new_nonce, token_info
 
 if TYPE_CHECKING:
+    from hubbub.client.settings import Account
     from hubbub.client.transport.issuer_connection import AskIssuer
-
-Account = str | Callable[[bytes], bytes]
-"""The key of an account at the issuer; or what takes a request there, by the app's own server."""
-
-# These refusals concern the token, not the report, which waits for another token, or for a
-# shuffler with the issuer's key.
-TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
-TOKEN_REFUSED: Final = frozenset({"refused_no_token", TOKEN_SPENT})
 
 _NOT_GIVEN: Final = (
     'the issuer gives no tokens for "%s": reports of this epoch wait, and expire without tokens'
@@ -45,7 +38,7 @@ _SHORTEST_SECONDS: Final = 0.5
 _APART_SECONDS: Final = 600.0  # longest delay between attempts that no report waits for
 
 
-class Purse:
+class TokenStore:
     """The tokens of one process. Safe between threads; the state keeps processes apart.
 
     Args:
@@ -285,24 +278,12 @@ class Purse:
         return metric is None or now >= _too_late(period[1], metric.epoch)
 
 
-def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:
-    """Returns the report to send, with its token if it has one."""
-    token = minted.token(report.sealed) if minted else b""
-    return SealedReport(
-        stream=report.stream,
-        epoch=report.epoch,
-        key_id=report.key_id,
-        sealed=report.sealed,
-        token=token,
-    )
-
-
 def _too_late(epoch: int, length: str) -> int:
     """Returns when the shuffler stops accepting reports of an epoch, in seconds since 1970."""
     return epoch_start(epoch + 1, length) + grace_seconds(length)
 
 
-def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
+def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
     """Returns the function that asks the bundle's issuer; None if the bundle names none.
 
     Raises:
@@ -325,7 +306,7 @@ def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
     return issuer_connection.ask_by_app(account)
 
 
-def _check(account: object) -> None:
+def _check(account: "Account | None") -> None:
     if not (account is None or isinstance(account, str) or callable(account)):
         raise BadParameter(
             "account is neither a string, the key of an account at the bundle's issuer, "

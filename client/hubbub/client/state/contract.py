@@ -6,14 +6,19 @@ and for a device that can store nothing.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import FILLER, NOTHING, WaitingReport
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState, Event
-from hubbub.client.state.wallet import Result, Wallet
+
+if TYPE_CHECKING:
+    from hubbub.client.state.wallet import Wallet
+
+Result = TypeVar("Result")
+"""What a change of a wallet returns."""
 
 HISTORY = 1000
 """How many payloads are remembered once they have met their fate."""
@@ -233,7 +238,7 @@ class State(Protocol):
         """
         ...
 
-    def wallet(self, change: Callable[[Wallet], Result]) -> Result:
+    def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
         """Applies a change to the device's tokens, alone among processes; returns its result."""
         ...
 

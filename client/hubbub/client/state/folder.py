@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
@@ -26,6 +26,7 @@ from hubbub.client.state.contract import (
     OutboxReport,
     PayloadRecord,
     PendingPayload,
+    Result,
     admit,
     fitting,
     settled_by,
@@ -34,9 +35,11 @@ from hubbub.client.state.database import FILE_NAME, Damaged, Database
 from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.journal import Notes, orphans
 from hubbub.client.state.queries import Rows
-from hubbub.client.state.wallet import Result, Wallet
 from hubbub.client.state.witness_check import Watch
 from hubbub.errors import StateUnusable
+
+if TYPE_CHECKING:
+    from hubbub.client.state.wallet import Wallet
 
 # After this time other processes send reports that a killed process had claimed.
 _CLAIM_SECONDS: Final = 60.0
@@ -269,8 +272,10 @@ class FolderState:
                 queries.count_events(rows, events, settled)
             return self._standing(rows)
 
-    def wallet(self, change: Callable[[Wallet], Result]) -> Result:
+    def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
         """As the State protocol defines."""
+        from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
+
         with self._transaction(durable=True) as rows:
             old_data = queries.meta(rows, "tokens")
             wallet = Wallet.load(old_data)

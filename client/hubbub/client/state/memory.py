@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
@@ -30,6 +30,7 @@ from hubbub.client.state.contract import (
     OutboxReport,
     PayloadRecord,
     PendingPayload,
+    Result,
     admit,
     excess,
     fitting,
@@ -38,10 +39,12 @@ from hubbub.client.state.contract import (
 from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, agree
-from hubbub.client.state.wallet import Result, Wallet
 from hubbub.client.state.witness import Witnesses
 from hubbub.client.state.witness_check import CONSENT_UNKNOWN, unknown
 from hubbub.errors import StateUnusable
+
+if TYPE_CHECKING:
+    from hubbub.client.state.wallet import Wallet
 
 
 class MemoryState:
@@ -65,7 +68,7 @@ class MemoryState:
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[OutboxEntry, str]] = {}
         self._lock = threading.RLock()
-        self._wallet = Wallet()
+        self._wallet: Wallet | None = None
         self._shared = SharedLedger(witnesses, self._standing, clock)
 
     def device_state(self) -> DeviceState:
@@ -256,15 +259,18 @@ class MemoryState:
                 self._standing.settle({*settled})
             return self.device_state()
 
-    def wallet(self, change: Callable[[Wallet], Result]) -> Result:
+    def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
         """As the State protocol defines, for this process."""
+        from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
+
         with self._lock:
+            self._wallet = self._wallet or Wallet()
             return change(self._wallet)
 
     def after_fork_in_child(self) -> None:
         """Resets a forked child: waiting reports are its parent's to send."""
         self._lock = threading.RLock()
-        self._wallet = Wallet()
+        self._wallet = None
         self._reports = {}
         self._standing.events.clear()
         self._noted = self._done = 0
@@ -290,7 +296,7 @@ class MemoryState:
         before, self._standing = self._standing, standing
         if standing.secret != before.secret:
             self._reports.clear()
-            self._wallet = Wallet()
+            self._wallet = None
         if standing.generation != before.generation:
             standing.events.clear()
             self.record_results(dict.fromkeys(self._remaining(), DISABLED))

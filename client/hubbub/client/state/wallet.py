@@ -7,7 +7,7 @@ shuffler refuses another token with the same report, or the same token with anot
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from hubbub.client.ledger import FOREIGN
 from hubbub.tokens import Minted
@@ -20,9 +20,6 @@ Kind = tuple[str, int, str]
 
 Inputs = list[tuple[bytes, bytes]]
 """Nonces, each with the blind that its input was blinded by."""
-
-Result = TypeVar("Result")
-"""What a change of a wallet says."""
 
 _PARTS: Final = 2
 

@@ -8,13 +8,15 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from hubbub.bundles import Bundle, Promise
 from hubbub.bundles.encoding import from_text, to_text
-from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.promise import promised_in_all
 from hubbub.errors import BadParameter, BundleRefused
+
+if TYPE_CHECKING:
+    from hubbub.bundles.log.notes import NoteKey
 
 _VERSION: Final = 1
 _FOLDER: Final = re.compile("[0-9a-f]{16}")
@@ -24,7 +26,7 @@ _FOLDER: Final = re.compile("[0-9a-f]{16}")
 class SeenLog:
     """A transparency log's last verified checkpoint: its size in entries, and its root."""
 
-    key: NoteKey
+    key: "NoteKey"
     size: int
     root: bytes
 
@@ -35,6 +37,8 @@ class SeenLog:
     @classmethod
     def load(cls, words: Any) -> Self:
         """Reads what `words()` returned. Raises one of MALFORMED for anything else."""
+        from hubbub.bundles.log.notes import NoteKey  # noqa: PLC0415 of bundles in a log
+
         name, public, size, root = words
         try:
             return cls(NoteKey(name, from_text(public)), int(size), from_text(root))
