@@ -5,6 +5,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
-from tests.support.waiting import eventually_async
+from tests.support.waiting import HANG_SECONDS, eventually_async
 
 SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
 
@@ -400,19 +401,58 @@ def test_models_are_left_out_while_too_many_of_them_are_unread(
             for stream in range(1, 21, 2):
                 writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, bytes(5)))
             await _until(lambda: front.admission.refusals["peer_calls"] >= 7)
-            assert front.service._unread.total() == 3 << 17
+            assert front.service.unread_bytes == 3 << 17
             assert (await front.send(front.request(0))).models == b"", "of this address"
             writer.close()
-            await _until(lambda: not front.service._unread)
+            await _until(lambda: not front.service.unread_bytes)
             assert (await front.send(front.request(0))).models == front.admission.models
 
     asyncio.run(body())
 
 
-async def _dial(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+def test_addresses_that_read_no_models_withhold_them_from_nobody(
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight addresses fill the memory for unread models, and go on asking for more."""
+    size = 1 << 17
+    monkeypatch.setattr("hubbub.shuffler.grpc_door._MAX_UNREAD_BYTES", 8 * size)
+
+    async def body() -> None:
+        async with serving_front(catalog_files, redis_url) as front:
+            front.admission.models = bytes(size)
+
+            async def ask_and_read_nothing() -> list[tuple[asyncio.StreamReader, Any]]:
+                lines = [await _dial(front.address, f"127.0.0.{host}") for host in range(2, 10)]
+                for _, writer in lines:
+                    writer.write(_headers(1, SUBMIT) + _frame(0, 1, 1, bytes(5)))
+                return lines
+
+            hostile = await ask_and_read_nothing()
+            await _until(lambda: front.service.unread_bytes == 8 * size)
+            assert (await front.send(front.request(0))).models == b"", "they may be slow"
+            monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 0.0)
+            assert (await front.send(front.request(0))).models == front.admission.models
+            for reader, _ in hostile:
+                with suppress(ConnectionError):
+                    await asyncio.wait_for(reader.read(), HANG_SECONDS)
+            monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 10.0)
+            refused = front.admission.refusals["peer_calls"]
+            hostile += await ask_and_read_nothing()
+            await _until(lambda: front.admission.refusals["peer_calls"] == refused + 8)
+            assert (await front.send(front.request(0))).models == front.admission.models
+            for _, writer in hostile:
+                writer.close()
+            await _until(lambda: front.service.unread_bytes == 0)
+
+    asyncio.run(body())
+
+
+async def _dial(
+    address: str, source: str = "127.0.0.1"
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """An HTTP/2 connection by hand, that takes no byte of an answer until it says so."""
     host, _, port = address.partition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    reader, writer = await asyncio.open_connection(host, int(port), local_addr=(source, 0))
     no_window = struct.pack(">HI", 4, 0)
     writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, no_window) + _frame(4, 1, 0))
     return reader, writer

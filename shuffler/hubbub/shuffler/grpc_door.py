@@ -1,14 +1,18 @@
 """The shuffler's gRPC services: Submit for devices, Status for operators; admission.py decides."""
 
+import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import grpc
 import grpc.aio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.rpc.callers import caller_of, come_back, refuse
+from hubbub.runtime.rpc.callers import caller_of, come_back, end_connections, refuse
+from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.shuffler.admission import Admission, ComeBack, Never
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.wire.v1.services_pb2 import (
@@ -28,6 +32,21 @@ _LARGEST_NOTICE: Final = 4 << 10
 # limits of all unread ones, and of one address; the device requests them again in a minute.
 _MAX_UNREAD_BYTES = 8 << 20
 _MAX_UNREAD_BYTES_OF_CALLER = 1 << 20
+# A device reads half a megabyte in seconds. If there is no room for others, slower connections are
+# ended, and their addresses get no models for a while: so withholding models takes new addresses
+# every few seconds.
+_READ_SECONDS = 10.0
+_REST_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unread:
+    """Models in an answer that is not read yet."""
+
+    caller: str
+    peer: str
+    size: int
+    since: float  # by the monotonic clock
 
 
 class ShufflerService:
@@ -35,7 +54,15 @@ class ShufflerService:
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
-        self._unread: Counter[str] = Counter()  # bytes of models in unread answers, by caller
+        self._unread: dict[_Unread, None] = {}  # oldest first
+        self._unread_of: Counter[str] = Counter()  # bytes, by caller
+        self._slow = Limiter(1 / _REST_SECONDS, 0)
+        self._looks = Limiter(1.0, 0)  # with 4,000 connections a look takes .1 s
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of models in unread answers."""
+        return self._unread_of.total()
 
     def admit(self, context: Context) -> float:
         """How long a caller must wait before its request is read; 0 to let it in."""
@@ -66,21 +93,40 @@ class ShufflerService:
         return response
 
     def _limit_unread(self, response: SubmitResponse, context: Context) -> None:
-        """Removes the models from an answer if too many of them are unread."""
-        size, caller = len(response.models), caller_of(context)
-        of_caller = self._unread[caller] + size > _MAX_UNREAD_BYTES_OF_CALLER
-        if of_caller or self._unread.total() + size > _MAX_UNREAD_BYTES:
-            self._admission.refusals["peer_calls" if of_caller else "calls_at_once"] += 1
+        """Removes the models from an answer if too many are unread, of all or of its address."""
+        caller, peer, size = caller_of(context), context.peer(), len(response.models)
+        unread = _Unread(caller, peer, size, time.monotonic())
+        if self.unread_bytes + size > _MAX_UNREAD_BYTES:
+            self._end_slow(unread.since - _READ_SECONDS)
+        is_full = self.unread_bytes + size > _MAX_UNREAD_BYTES
+        of_caller = self._unread_of[caller] + size > _MAX_UNREAD_BYTES_OF_CALLER
+        if is_full or of_caller or self._slow.wait_seconds(caller):
+            self._admission.refusals["calls_at_once" if is_full else "peer_calls"] += 1
             response.models = b""
             return
-        self._unread[caller] += size
+        self._unread[unread] = None
+        self._unread_of[caller] += size
+        context.add_done_callback(lambda _: self._forget(unread))  # type: ignore[arg-type]  # its stub asks for a class
 
-        def done(_context: Any) -> None:
-            self._unread[caller] -= size
-            if not self._unread[caller]:
-                del self._unread[caller]
+    def _end_slow(self, since: float) -> None:
+        """Ends connections with models that are unread since this moment or longer."""
+        slow = list(takewhile(lambda unread: unread.since <= since, self._unread))
+        if not slow or self._looks.wait_seconds(""):
+            return
+        self._looks.charge("", 1)
+        if not end_connections({unread.peer for unread in slow}):
+            return
+        for unread in slow:
+            self._admission.refusals["gave_way"] += 1
+            self._slow.charge(unread.caller, 1)
+            self._forget(unread)
 
-        context.add_done_callback(done)  # type: ignore[arg-type]  # its stub asks for a class
+    def _forget(self, unread: _Unread) -> None:
+        if unread in self._unread:
+            del self._unread[unread]
+            self._unread_of[unread.caller] -= unread.size
+            if not self._unread_of[unread.caller]:
+                del self._unread_of[unread.caller]
 
 
 class OperatorService:
