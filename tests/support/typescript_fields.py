@@ -12,7 +12,7 @@ from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Caps
-from hubbub.catalog.values.part_ranges import PartRange
+from hubbub.catalog.values.part_values import PartRange
 from hubbub.fields.field import CatalogField, fields_of
 from hubbub.fields.rules import as_whole
 from hubbub.mechanisms.registry import REGISTRY, described_parameters, parameters

@@ -14,8 +14,7 @@ from hubbub.catalog.cover import uncovered
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.epochs import MINUTE
 from hubbub.catalog.experiments import Experiment, clashes, experiments_of
-from hubbub.catalog.lists import versions_of
-from hubbub.catalog.metric import Metric
+from hubbub.catalog.metric import Metric, versions_of
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of

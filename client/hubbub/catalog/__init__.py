@@ -16,8 +16,7 @@ from hubbub.catalog.epochs import (
     grace_seconds,
 )
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.lists import versions_of
-from hubbub.catalog.metric import Metric
+from hubbub.catalog.metric import Metric, versions_of
 from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by

@@ -1,12 +1,12 @@
 """Metric: one question that an app may answer, and everything promised about it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import field, replace
 from datetime import date
+from math import inf
 from typing import Any, Final, Self
 
-from hubbub.catalog import metric_fields
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
@@ -22,9 +22,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import EPOCH, MODEL, as_reported, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
-from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch, refuse_uneven_lies
-from hubbub.catalog.values.beginnings import BEGINNINGS, check_beginnings
-from hubbub.catalog.values.funnels import STEPS
+from hubbub.catalog.randomizer import refuse_large_batch, refuse_loss, refuse_uneven_lies
 from hubbub.catalog.values.list_versions import (
     GROWN,
     STREAM,
@@ -33,22 +31,31 @@ from hubbub.catalog.values.list_versions import (
     list_names,
     tier_of,
 )
-from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
-from hubbub.catalog.values.part_values import PARTS, asked_parts, check_ranges, code_of, size_of
+from hubbub.catalog.values.part_values import (
+    OUTSIDE,
+    PARTS,
+    RANGES,
+    PartRange,
+    asked_parts,
+    check_ranges,
+    code_of,
+    size_of,
+)
+from hubbub.catalog.values.past_kinds import STEPS, WEEKS
 from hubbub.catalog.values.rates import RATE, Ratio
-from hubbub.catalog.values.retentions import WEEKS
 from hubbub.catalog.values.value_kind import ValueKind
-from hubbub.catalog.values.value_kinds import check_family, kind_named
+from hubbub.catalog.values.value_kinds import KINDS, check_family, kind_named
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
+from hubbub.fields.derived import set_derived
 from hubbub.fields.field import Entry, check, dumped, setting, settings
 from hubbub.fields.rules import NAME, metric_name_of
 from hubbub.fields.tables import table_of
-from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, parameters
+from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
 from hubbub.mechanisms.parts import cell_names
 from hubbub.mechanisms.probability import MIN_EPSILON
-from hubbub.sealing import SEAL_BYTES, X25519, Kem
+from hubbub.sealing import KEMS, SEAL_BYTES, X25519, Kem
 
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
@@ -84,9 +91,26 @@ class Metric:
     """
 
     name: str
-    description: str = field(metadata=metric_fields.DESCRIPTION)
-    owner: str = field(metadata=metric_fields.OWNER)
-    expires: date = field(metadata=metric_fields.EXPIRES)
+    description: str = setting(
+        kinds.text("describes the question"),
+        "The question in words, for pages, the privacy card and the person's device.",
+        '"Colour theme in use at the end of the day"',
+        write="write one",
+    )
+    owner: str = setting(
+        kinds.text("names the responsible person or team"),
+        "The person or team that is responsible for the metric.",
+        '"desktop@example.org"',
+        write="write one",
+        label="asked by",
+    )
+    expires: date = setting(
+        kinds.day("after which clients stop reporting"),
+        "The last day on which devices report.",
+        "2027-06-30",
+        write="write YYYY-MM-DD",
+        label="until",
+    )
     mechanism: str = setting(
         kinds.one_of(lambda: (AUTO, *REGISTRY)),
         "How a device randomizes its value; `auto` compares exact errors and chooses the "
@@ -183,22 +207,95 @@ class Metric:
         default=central_fields.USUAL_MAX_LOCAL, metadata=central_fields.MAX_LOCAL_EPSILON
     )
     rolling: bool = field(default=False, metadata=central_fields.ROLLING)
-    kind: str = field(default="", metadata=metric_fields.KIND)
-    edges: tuple[float, ...] = field(default=(), metadata=metric_fields.EDGES)
+    kind: str = setting(
+        kinds.one_of(KINDS.keys),
+        "What the app reports, instead of `values` and `domain`: a boolean, a whole number, a "
+        "number, a timedelta, or a size with its unit; a set of the `values`; a vector with "
+        "`coordinates`; or events, of which the device computes a funnel (`steps`), its activity "
+        "(days of use) or retention (`weeks`), or a `rate`.",
+        '"duration"',
+        defines=True,
+        default="",
+    )
+    edges: tuple[float, ...] = setting(
+        kinds.edges(),
+        "Edges that cut a number's range, for its distribution: these, or `parts` steps that grow "
+        "by one factor. Without edges the metric estimates the mean.",
+        "[0, 10, 100, 1000]",
+        defines=True,
+        default=(),
+    )
     outside: str = field(default="", metadata=OUTSIDE)
-    other: bool = field(default=False, metadata=metric_fields.OTHERS)
+    other: bool = setting(
+        kinds.flag(),
+        'Whether an unlisted text counts as "other", which is then one of the values.',
+        "true",
+        defines=True,
+        default=False,
+    )
     rate: Ratio | None = field(default=None, metadata=RATE)
-    beginnings: tuple[str, ...] = field(default=(), metadata=BEGINNINGS)
+    beginnings: tuple[str, ...] = setting(
+        kinds.names(1, 255),
+        "Common beginnings of strings, for `tree`: a device sends the beginning as one number and "
+        "uses all bits for the rest.",
+        '["https://", "https://www."]',
+        write='write beginnings = ["https://"]',
+        defines=True,
+        default=(),
+    )
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
     breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)
     experiment: Experiment | None = field(default=None, metadata=EXPERIMENT)
     grown: tuple[int, ...] = field(default=(), metadata=GROWN)
-    unit: str = field(default="", metadata=metric_fields.UNIT)
-    kem: Kem = field(default=X25519, metadata=metric_fields.KEM)
-    candidates: tuple[str, ...] = field(default=(), metadata=metric_fields.CANDIDATES)
-    alert: Alert | None = field(default=None, metadata=metric_fields.ALERT)
-    keep: str = field(default="", metadata=metric_fields.KEEP)
-    supersedes: str = field(default="", metadata=metric_fields.SUPERSEDES)
+    unit: str = setting(
+        kinds.text("gives the unit of the numbers"),
+        "Unit of the numbers, shown with every mean and range.",
+        '"ms"',
+        label="in",
+        default="",
+    )
+    kem: Kem = setting(
+        kinds.one_of(lambda: KEMS),
+        "Encryption of reports: `x-wing` also protects reports that are recorded today from a "
+        "future quantum computer; each is 1,088 bytes longer.",
+        '"x-wing"',
+        write='write kem = "x-wing", or leave it out',
+        label="sealed by",
+        defines=True,
+        default=X25519,
+    )
+    candidates: tuple[str, ...] = setting(
+        kinds.strings(),
+        "Strings that a query without a list looks for; only the operator's bundle contains them.",
+        '"domains.txt"',
+        operator=True,
+        default=(),
+    )
+    alert: Alert | None = setting(
+        table_of(Alert),
+        "When an alert is sent: judged after every epoch, with its errors.",
+        '{ when = "change", confidence = 0.99 }',
+        write='write alert = { when = "change", confidence = 0.99 }',
+        operator=True,
+        default=None,
+    )
+    keep: str = setting(
+        kinds.days(),
+        "How long totals are kept after their epoch; then they are deleted.",
+        '"400d"',
+        label="kept for",
+        operator=True,
+        default="",
+    )
+    supersedes: str = setting(
+        kinds.text("names the metric that this one goes on from"),
+        "The metric of this catalog that this metric continues under a new name; trends join both.",
+        '"theme"',
+        write="write the name of the former metric",
+        label="goes on from",
+        operator=True,
+        default="",
+    )
     model: Learning | None = field(default=None, metadata=MODEL)
     caps: Caps = Caps()
     development: bool = False
@@ -220,30 +317,41 @@ class Metric:
 
     def __post_init__(self) -> None:
         name = metric_name_of(self.name) if isinstance(self.name, str) else ""
-        object.__setattr__(self, "base_name", name)
+        set_derived(self, base_name=name)
         self._check()
-        object.__setattr__(self, "central", self._central())
-        object.__setattr__(self, "made_each", self.dummies_each if self.central else 0.0)
-        object.__setattr__(self, "fewest", 1 if self.development else self.min_batch)
+        central = self._central()
+        set_derived(
+            self,
+            central=central,
+            made_each=self.dummies_each if central else 0.0,
+            fewest=1 if self.development else self.min_batch,
+        )
         self._name_streams()
-        built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
+        randomizer = build(self.mechanism, **self.arguments)
+        report_loss = randomizer.privacy_loss()
+        refuse_loss(self.mechanism, report_loss, self.epsilon)
         if not self.crowd:  # a crowd leaves in several messages
-            refuse_large_batch(self.min_batch, built.randomizer, self.kem)
+            refuse_large_batch(self.min_batch, randomizer, self.kem)
         else:
-            refuse_uneven_lies(self.mechanism, built.randomizer)
+            refuse_uneven_lies(self.mechanism, randomizer)
         if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
                 f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"
             )
-        for name in ("randomizer", "memoized", "report_loss", "lifetime_loss"):
-            object.__setattr__(self, name, getattr(built, name))
-        # PRIVACY: a device reports in one role only, so the largest loss counts.
-        most = max(loss_of_either(self), loss_of_judging(self))
-        object.__setattr__(self, "report_loss", most)
+        memoized = randomizer if isinstance(randomizer, Memoized) else None
         index = {value: place for place, value in enumerate(self.values or ())}
-        object.__setattr__(self, "_index", index)
         by_text = self.value_kind.ONE_TEXT and not (self.parts or self.model)
-        object.__setattr__(self, "_codes", index if by_text else {})
+        set_derived(
+            self,
+            randomizer=randomizer,
+            memoized=memoized,
+            report_loss=report_loss,
+            lifetime_loss=memoized.permanent_loss() if memoized else inf,
+            _index=index,
+            _codes=index if by_text else {},
+        )
+        # PRIVACY: a device reports in one role only, so the largest loss counts.
+        set_derived(self, report_loss=max(loss_of_either(self), loss_of_judging(self)))
         if self.default is not None and (refused := refusal_of_default(self)):
             raise BadParameter(refused)
 
@@ -281,10 +389,13 @@ class Metric:
             )
             for list_name in lists
         ]
-        object.__setattr__(self, "tier", tier_of(self.name))
-        object.__setattr__(self, "stream", lists[-1])
-        object.__setattr__(self, "own_streams", own[-1])
-        object.__setattr__(self, "streams", tuple(stream for streams in own for stream in streams))
+        set_derived(
+            self,
+            tier=tier_of(self.name),
+            stream=lists[-1],
+            own_streams=own[-1],
+            streams=tuple(stream for streams in own for stream in streams),
+        )
 
     def _central(self) -> CentralPromise | None:
         if self.central_epsilon is None or self.crowd is None or self.development:
@@ -307,7 +418,7 @@ class Metric:
     def named(self, name: str) -> Self:
         """The metric under the name of some of its cells, without checking or building it again."""
         part = copy(self)
-        object.__setattr__(part, "name", name)
+        set_derived(part, name=name)
         part._name_streams()  # noqa: SLF001 of the same class
         return part
 
@@ -420,7 +531,8 @@ def refuse_misfits(metric: Any) -> None:
     if metric.candidates and kind != "strings":
         raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
     metric.value_kind.check(metric, kind)
-    check_beginnings(metric)
+    if metric.beginnings and REGISTRY[mechanism].FAMILY != "tree":
+        raise BadParameter(f"{mechanism} is not a prefix tree; leave beginnings out")
     check_ranges(mechanism, values, metric.ranges)
     if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:
         raise BadParameter(f"{mechanism} is not over numbers; leave unit out")
@@ -429,3 +541,15 @@ def refuse_misfits(metric: Any) -> None:
         cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
         parts = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
         metric.alert.check_fits(kind, cells, parts=parts)
+
+
+def versions_of(metric: Metric) -> Iterator[Metric]:
+    """Yields the metric with each list, as its own stream has it, the first list first."""
+    if not metric.grown:
+        yield metric
+        return
+    assert metric.values is not None  # noqa: S101 of a list alone
+    sizes = (*metric.grown, len(metric.values))
+    names = list_names(metric.name, metric.grown, sizes[-1])
+    for name, size in zip(names, sizes, strict=True):
+        yield replace(metric, name=name, values=metric.values[:size], grown=(), alert=None)

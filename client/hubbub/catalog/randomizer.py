@@ -1,12 +1,9 @@
-"""Builds a metric's randomizer, and refuses it if it loses more privacy than promised."""
+"""Refuses randomizers that lose more privacy than promised, or cannot be hidden in a crowd."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from math import inf
-from typing import Any, Final
+from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Memoized, build
+from hubbub.mechanisms import AnyMechanism
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
 # A batch is sent as one message; the services refuse larger messages.
@@ -15,40 +12,13 @@ MAX_BATCH_BYTES: Final = 64 << 20
 _FRAME_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRandomizer:
-    """A randomizer with its privacy loss, in nats.
-
-    Args:
-        memoized: the randomizer, if it has a permanent response.
-        report_loss: of one report.
-        lifetime_loss: of all reports of one unchanged value; infinite if not memoized.
-    """
-
-    randomizer: AnyMechanism
-    memoized: Memoized | None
-    report_loss: float
-    lifetime_loss: float
-
-
-def randomizer_of(
-    mechanism: str, arguments: Mapping[str, Any], epsilon: float
-) -> MeasuredRandomizer:
-    """Builds the mechanism from these arguments.
-
-    Raises:
-        BadParameter: it cannot be built so, or loses more than `epsilon`.
-    """
-    randomizer = build(mechanism, **arguments)
-    report_loss = randomizer.privacy_loss()
+def refuse_loss(mechanism: str, report_loss: float, epsilon: float) -> None:
+    """Raises BadParameter if a report loses more than `epsilon`, in nats."""
     if not report_loss <= epsilon:
         raise BadParameter(
             f"one report of {mechanism} with these parameters loses "
             f"{report_loss:.6g} nats, above epsilon {epsilon:g}; raise epsilon or lie more"
         )
-    memoized = randomizer if isinstance(randomizer, Memoized) else None
-    forever = memoized.permanent_loss() if memoized else inf
-    return MeasuredRandomizer(randomizer, memoized, report_loss, forever)
 
 
 def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> None:

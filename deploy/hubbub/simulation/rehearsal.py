@@ -25,8 +25,7 @@ from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.catalog.discovery import counting
-from hubbub.catalog.values.activities import Activity
-from hubbub.catalog.values.retentions import Retention
+from hubbub.catalog.values.past_kinds import Activity, Retention
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals

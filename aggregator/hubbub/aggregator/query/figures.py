@@ -21,10 +21,8 @@ from hubbub.analysis.figures import (
     rate_of,
 )
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, reports_of_one
-from hubbub.catalog.values.activities import Activity
-from hubbub.catalog.values.funnels import Funnel
+from hubbub.catalog.values.past_kinds import Activity, Funnel, Retention
 from hubbub.catalog.values.rates import Rate
-from hubbub.catalog.values.retentions import Retention
 from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_dates

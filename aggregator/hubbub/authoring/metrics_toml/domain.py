@@ -6,7 +6,7 @@ from typing import Any
 
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import DOMAINS
-from hubbub.catalog.values.part_ranges import RANGE, PartRange
+from hubbub.catalog.values.part_values import RANGE, PartRange
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import KINDS, LISTED
 from hubbub.errors.grammar import similar

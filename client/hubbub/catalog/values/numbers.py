@@ -1,16 +1,44 @@
-"""Numbers between two limits, or in ranges between edges."""
+"""Numbers between two limits, or in ranges between edges: also counts, durations and sizes."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from hubbub.catalog.values.booleans import Boolean
-from hubbub.catalog.values.value_kind import BOOLEANS, Complain, ValueKind
+from hubbub.catalog.values.value_kind import BOOLEANS, Boolean, Complain, ValueKind
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.kinds import edges_of
+from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number
+
+_DURATIONS: Final[Mapping[str, timedelta]] = {
+    "us": timedelta(microseconds=1),
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+}
+_SIZES: Final = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+}
+# Also accepts "2G" and "1500 mb": a prefix alone means bytes, and case does not matter.
+_BYTES_OF: Final = {
+    name.lower(): size
+    for unit, size in _SIZES.items()
+    for name in (unit, unit.removesuffix("B"))
+    if name
+}
+_SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([A-Za-z]{1,3})")
 
 
 class Number(ValueKind):
@@ -63,7 +91,6 @@ class Number(ValueKind):
         return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
-        """Returns the table with the limits of the numbers, or with the ranges' names as values."""
         if "edges" not in table:
             return {**table, "domain": "number"}
         edges = self.edges(table["edges"])
@@ -78,7 +105,6 @@ class Number(ValueKind):
         }
 
     def check(self, metric: Any, domain: str) -> None:
-        """Raises BadParameter unless the values are the ranges, perhaps followed by the default."""
         if metric.edges:
             default = getattr(metric, "default", None)  # a part of an answer has no default
             escape = (default,) if isinstance(default, str) else ()
@@ -98,12 +124,78 @@ class Number(ValueKind):
         super().check(metric, domain)
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
-        """Returns the number, clamped if the metric clamps; or the index of its range or text."""
         if metric.values is None:
             return super().code(metric, places, self.number(metric.unit, value))
         text = str(value).lower() if isinstance(value, bool) else value
         code = places.get(text) if isinstance(text, str) else None
         return self.place(metric, value) if code is None else code
+
+
+class Count(Number):
+    """The number of times or things, 0 or more."""
+
+    NAME: ClassVar[str] = "count"
+    SIGNED: ClassVar[bool] = False
+    PYTHON: ClassVar[str] = "int"
+
+    def number(self, unit: str, value: Any) -> float | int:
+        """Returns the whole number; accepts a float such as 2.0, which a column with gaps has."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not is_whole(value):
+            raise ValueOutOfDomain("value is not a whole number")
+        return super().number(unit, value)
+
+    def edges(self, written: Any) -> tuple[float, ...]:
+        """Returns growing edges rounded to whole numbers, without duplicates."""
+        edges = super().edges(written)
+        if not isinstance(written, Mapping):
+            return edges
+        return tuple(dict.fromkeys(float(round(edge)) for edge in edges))
+
+    def label(self, low: float, high: float, last: float) -> str:
+        """Returns "LOW to HIGH-1", or the count alone if the range holds one."""
+        if high == last:
+            return super().label(low, high, last)
+        return f"{low:.10g}" if high - 1 == low else super().label(low, high - 1, last)
+
+    def check(self, metric: Any, domain: str) -> None:
+        if any(edge != int(edge) for edge in metric.edges):
+            raise BadParameter("edges: of a count they must be whole numbers")
+        super().check(metric, domain)
+
+
+class Duration(Number):
+    """A length of time."""
+
+    NAME: ClassVar[str] = "duration"
+    ALSO: ClassVar[str] = ", nor a timedelta"
+    SIGNED: ClassVar[bool] = False
+    UNITS: ClassVar[Sequence[str]] = tuple(_DURATIONS)
+    MEASURED: ClassVar[bool] = True
+    PYTHON: ClassVar[str] = "Timedelta | float"
+
+    def number(self, unit: str, value: Any) -> float | int:
+        if isinstance(value, timedelta):
+            return value / _DURATIONS[unit]
+        return super().number(unit, value)
+
+
+class Size(Number):
+    """A number of bytes."""
+
+    NAME: ClassVar[str] = "size"
+    ALSO: ClassVar[str] = ', nor a text such as "1.5 MiB"'
+    SIGNED: ClassVar[bool] = False
+    UNITS: ClassVar[Sequence[str]] = tuple(_SIZES)
+    MEASURED: ClassVar[bool] = True
+    PYTHON: ClassVar[str] = "float | str"
+
+    def number(self, unit: str, value: Any) -> float | int:
+        match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+        if match and (size := _BYTES_OF.get(match[2].lower())):
+            return float(match[1]) * size / _SIZES[unit]
+        return super().number(unit, value)
 
 
 def part_of(edges: Sequence[float], number: float, *, clamps: bool) -> int:

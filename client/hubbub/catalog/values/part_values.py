@@ -1,15 +1,18 @@
 """Metrics of several parts: their lists of values, and the code that the mechanism gets."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.plain_value import as_python
-from hubbub.catalog.values.part_ranges import RANGE, PartRange
+from hubbub.catalog.values.numbers import Number
+from hubbub.catalog.values.value_kinds import kind_named, numeric_kinds
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.field import Entry
+from hubbub.fields import kinds
+from hubbub.fields.field import Entry, check, entry, setting, settings
 from hubbub.fields.kinds import Kind
-from hubbub.fields.kinds import values as values_kind
 from hubbub.fields.rules import is_text, is_writable
+from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of
 
@@ -17,11 +20,102 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.pairs import PairedParts
 
 
+OUTSIDE: Final = entry(
+    kinds.one_of(lambda: ("clamp", "refuse")),
+    "Treatment of a number outside its range: `clamp` (the default with a `kind`) counts it at "
+    "the nearest end; `refuse` never sends it.",
+    '"refuse"',
+    defines=True,
+)
+
+
+@settings
+class PartRange:
+    """One numeric part, with the attributes of a numeric metric.
+
+    Raises:
+        BadParameter: kind, unit and edges contradict each other.
+    """
+
+    edges: tuple[float, ...] = setting(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
+    kind: str = setting(
+        kinds.one_of(numeric_kinds), "What the app reports.", '"count"', default="number"
+    )
+    unit: str = setting(
+        kinds.text("gives the unit of the number"), "What it is measured in.", '"s"', default=""
+    )
+    outside: str = field(default="", metadata=OUTSIDE)
+
+    def __post_init__(self) -> None:
+        check(self)
+        numeric_kinds()[self.kind].check(self, "categories")
+
+    @property
+    def other(self) -> bool:
+        """Returns False: a part has no value for "other"."""
+        return False
+
+    @property
+    def clamps(self) -> bool:
+        """Returns whether a number outside all ranges counts in the nearest one."""
+        return self.outside != "refuse"
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Returns the names of the ranges."""
+        return numeric_kinds()[self.kind].labels(self.edges, self.unit, clamps=self.clamps)
+
+    def place(self, value: Any) -> int:
+        """Returns the index of a number's range. Raises ValueOutOfDomain, without the number."""
+        return numeric_kinds()[self.kind].place(self, value)
+
+
+def _with_edges(table: Any) -> Any:
+    """Returns the table with growing edges computed."""
+    if not (isinstance(table, dict) and isinstance(table.get("edges"), Mapping)):
+        return table
+    kind = kind_named(table.get("kind", "number"))
+    edges = kind.edges(table["edges"]) if isinstance(kind, Number) else ()
+    return {**table, "edges": [*edges]} if edges else table
+
+
+_TABLE: Final = table_of(PartRange)
+RANGE: Final = replace(
+    _TABLE,
+    problem=lambda value: _TABLE.problem(_with_edges(value)),
+    read=lambda value: _TABLE.read(_with_edges(value)),
+)
+"""A part as metrics.toml has it: { edges = [0, 18, 65, 120] }."""
+
+
+def _problem(value: Any) -> str:
+    if isinstance(value, Mapping) and all(
+        isinstance(part_range, PartRange) for part_range in value.values()
+    ):
+        return ""
+    return "must be ranges by part"
+
+
+RANGES: Final = entry(
+    Kind(
+        words=lambda: "ranges by part",
+        problem=_problem,
+        schema=lambda: {"type": "object", "additionalProperties": RANGE.schema()},
+        dump=lambda ranges: {part: RANGE.dump(own) for part, own in sorted(ranges.items())},
+        load=lambda table: {part: RANGE.load(own) for part, own in table.items()},
+    ),
+    "Of parts that are numbers, where their ranges are cut.",
+    written=False,
+    defines=True,
+)
+"""What a metric holds of its numeric parts."""
+
+
 def _part_kind() -> Kind:
     """Returns the kind of the field that lists each part's values."""
     words = f"a table of 2 to {MAX_PARTS} parts, each with a list of texts or of true and false, "
     words += "or a table of edges"
-    listed = values_kind()
+    listed = kinds.values()
 
     def problem(parts: Any) -> str:
         if not (isinstance(parts, Mapping) and 2 <= len(parts) <= MAX_PARTS):  # noqa: PLR2004 a pair

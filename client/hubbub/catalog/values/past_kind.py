@@ -45,7 +45,6 @@ class PastKind(ValueKind):
     NOT_ITS: ClassVar[Mapping[str, str]] = _NOT_ITS
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        """Returns the table with the base values."""
         if self.FIELD is None:
             return {**table, "values": [*self.base_values(None)]}
         name, says = self.FIELD
@@ -60,7 +59,6 @@ class PastKind(ValueKind):
         return tuple(written)
 
     def check(self, metric: Any, domain: str) -> None:
-        """Raises BadParameter for fields that contradict one report per epoch."""
         kind = metric.kind
         if (self.FAMILY or "listed") != REGISTRY[metric.mechanism].FAMILY:
             raise BadParameter(
@@ -113,5 +111,4 @@ class PastKind(ValueKind):
         raise NotImplementedError
 
     def example(self, metric: Any, chance: Any) -> Any:
-        """Returns an event, or None for a kind without values."""
         return None if self.VALUELESS else chance.choice(metric.values)

@@ -72,7 +72,6 @@ class Rate(PastKind, Vector):
     TYPESCRIPT: ClassVar[str] = "{0}"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        """Returns the table with the events as coordinates, and the largest length."""
         if problem := _TABLE.problem(table.get("rate")):
             wrong("rate", f"{problem}; {_REMEDY}")
             return {**table, "kind": "rate", "values": ["1", "2"]}
@@ -85,7 +84,6 @@ class Rate(PastKind, Vector):
         }
 
     def check(self, metric: Any, domain: str) -> None:
-        """Raises BadParameter unless coordinates and largest length follow from the rate."""
         ratio = metric.rate
         if ratio is None or metric.values != (ratio.of, ratio.per):
             raise BadParameter("rate: must name the two coordinates of its vector")
@@ -100,7 +98,6 @@ class Rate(PastKind, Vector):
         events: Mapping[str, int],
         reported: Collection[int],  # noqa: ARG002 of its own epoch alone
     ) -> list[float]:
-        """Returns both counts, each at most `most`."""
         return [float(min(events.get(name, 0), metric.rate.most)) for name in metric.values]
 
     def reader(self, metric: Any) -> Callable[[Any], Any]:

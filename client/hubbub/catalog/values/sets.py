@@ -27,11 +27,9 @@ class ValueSet(ValueKind):
     TYPESCRIPT: ClassVar[str] = "readonly ({0})[] | ReadonlySet<{0}>"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
-        """Returns the table unchanged."""
         return table
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the table's mechanism, PrivSet."""
         return {**table, "mechanism": "privset"}
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> int:
@@ -55,15 +53,12 @@ class ValueSet(ValueKind):
         return code
 
     def named(self, values: Sequence[str], code: Any) -> str:
-        """Returns the names of the members."""
         return ", ".join(name for at, name in enumerate(values) if code >> at & 1) or "none"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:  # noqa: ARG002 a bit each
-        """Returns the empty set, and each value alone."""
         return {"none": 0, **{f"{name} alone": 1 << place for place, name in enumerate(values)}}
 
     def example(self, metric: Any, chance: Any) -> list[str]:
-        """Returns two values on average."""
         return [value for value in metric.values if chance.random() < 2 / len(metric.values)]
 
     def reader(self, metric: Any) -> Callable[[Any], Any]:

@@ -129,3 +129,25 @@ class ValueKind:
     def reader(self, metric: Any) -> Callable[[Any], Any]:  # noqa: ARG002 of others
         """Returns the function from a file's cell, or its cells by column, to a reported value."""
         return lambda cell: cell
+
+
+class Boolean(ValueKind):
+    """True or false."""
+
+    TAKES_OTHER: ClassVar[bool] = False
+    LISTS: ClassVar[str] = "booleans"
+    NOT_ITS: ClassVar[Mapping[str, str]] = {
+        **ValueKind.NOT_ITS,
+        **dict.fromkeys(
+            ("values", "values_file", "domain"),
+            "follows from the kind; leave it out, or the kind",
+        ),
+    }
+
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
+        return {**table, "values": [*BOOLEANS]}
+
+    def check(self, metric: Any, domain: str) -> None:
+        if sorted(metric.values or ()) != [*BOOLEANS]:
+            raise BadParameter("kind: a boolean is true or false, and listed so")
+        super().check(metric, domain)

@@ -2,17 +2,11 @@
 
 from typing import Any, Final
 
-from hubbub.catalog.values.activities import Activity
-from hubbub.catalog.values.booleans import Boolean
-from hubbub.catalog.values.counts import Count
-from hubbub.catalog.values.durations import Duration
-from hubbub.catalog.values.funnels import Funnel
-from hubbub.catalog.values.numbers import Number
+from hubbub.catalog.values.numbers import Count, Duration, Number, Size
+from hubbub.catalog.values.past_kinds import Activity, Funnel, Retention
 from hubbub.catalog.values.rates import Rate
-from hubbub.catalog.values.retentions import Retention
 from hubbub.catalog.values.sets import ValueSet
-from hubbub.catalog.values.sizes import Size
-from hubbub.catalog.values.value_kind import ValueKind
+from hubbub.catalog.values.value_kind import Boolean, ValueKind
 from hubbub.catalog.values.vectors import Vector
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY

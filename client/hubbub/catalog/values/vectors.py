@@ -93,7 +93,6 @@ class Vector(ValueKind):
     TYPESCRIPT: ClassVar[str] = "readonly number[] | Float32Array | Float64Array"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        """Returns the table with its coordinates as listed values."""
         plain = {name: value for name, value in table.items() if name != "coordinates"}
         coordinates = table.get("coordinates")
         if coordinates is None:
@@ -115,7 +114,6 @@ class Vector(ValueKind):
         return {**pool, **table, "mechanism": _CODES}
 
     def check(self, metric: Any, domain: str) -> None:
-        """Raises BadParameter if dimensions or a release are written."""
         if "dimensions" in metric.parameters:
             raise BadParameter("dimensions of a vector follow from its coordinates")
         if metric.release:
@@ -151,7 +149,6 @@ class Vector(ValueKind):
         return tuple(shorter * x for x in scaled)
 
     def named(self, values: Sequence[str], code: Any) -> str:  # noqa: ARG002 all alike
-        """Returns the same name for every vector."""
         return "vectors"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
@@ -160,13 +157,10 @@ class Vector(ValueKind):
         return dict(zip(signs, randomizer.probes(), strict=False))
 
     def example(self, metric: Any, chance: Any) -> list[float]:
-        """Returns coordinates from a normal distribution."""
         return [chance.gauss(0.0, 1.0) for _ in metric.values]
 
     def columns(self, metric: Any) -> Sequence[str]:
-        """Returns one column per coordinate."""
         return metric.values or ()
 
     def reader(self, metric: Any) -> Callable[[Any], Any]:
-        """Returns a reader of the numbers, by column."""
         return lambda texts: [float(texts[name]) for name in metric.values]

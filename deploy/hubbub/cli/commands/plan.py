@@ -12,7 +12,7 @@ from hubbub.analysis.strings.tree_search import found_from
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
-from hubbub.catalog.values.retentions import Retention
+from hubbub.catalog.values.past_kinds import Retention
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import listing, say, say_json, table
 from hubbub.cli.terminal.percentile_text import read_percentile

@@ -1,0 +1,133 @@
+"""Kinds that a device computes from its past: funnels, activity and retention."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Final
+
+from hubbub.catalog.epochs import epoch_at, epoch_start
+from hubbub.catalog.values.past_kind import PastKind, without
+from hubbub.errors import BadParameter
+from hubbub.fields.field import Entry
+from hubbub.fields.kinds import names, whole
+
+STEPS: Final = Entry(
+    kind=names(2, 20),
+    meaning='Steps of `kind = "funnel"`, in order; a device reports the furthest of an epoch.',
+    example='["visit", "cart", "paid"]',
+)
+
+AGAIN: Final = "again in its week"
+FIRST_OF_WEEK: Final = "first in its week"
+FIRST_OF_28: Final = "first in its 28 days"
+_VALUES: Final = (AGAIN, FIRST_OF_WEEK, FIRST_OF_28)
+
+LATER: Final = "later"
+"""The value of all weeks after the last that is counted."""
+WEEKS: Final = Entry(
+    kind=whole(1, 52),
+    meaning='With `kind = "retention"`: how many weeks after the first are counted one by one.',
+    example="8",
+)
+
+
+class Funnel(PastKind):
+    """Steps in order; the value of an epoch is the furthest one."""
+
+    COUNTS: ClassVar[bool] = True
+    LISTS: ClassVar[str] = "steps"
+    NOT_ITS: ClassVar[Mapping[str, str]] = without("steps")
+    FIELD: ClassVar[tuple[str, Entry] | None] = ("steps", STEPS)
+
+    def check(self, metric: Any, domain: str) -> None:
+        if problem := STEPS.kind.problem(metric.values):
+            raise BadParameter(f"steps: {problem}")
+        super().check(metric, domain)
+
+    def computed(
+        self,
+        metric: Any,
+        epoch: int,  # noqa: ARG002 alike in all epochs
+        events: Mapping[str, int],
+        reported: Collection[int],  # noqa: ARG002 of its own epoch alone
+    ) -> Any:
+        return max(events, key=metric.values.index)
+
+
+class Activity(PastKind):
+    """One report at the first event of a day. A week or 28 days is the epoch of that length."""
+
+    EPOCH: ClassVar[str] = "day"
+    VALUELESS: ClassVar[bool] = True
+    PYTHON: ClassVar[str] = "None"
+    TYPESCRIPT: ClassVar[str] = "undefined"
+    LISTS: ClassVar[str] = "days of use"
+
+    def base_values(self, written: None) -> tuple[str, ...]:  # noqa: ARG002 nothing is written
+        return _VALUES
+
+    def check(self, metric: Any, domain: str) -> None:
+        if metric.values != _VALUES:
+            raise BadParameter("kind: the values of an activity are not its three")
+        super().check(metric, domain)
+
+    def computed(
+        self,
+        metric: Any,  # noqa: ARG002 alike for all
+        epoch: int,
+        events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
+        reported: Collection[int],
+    ) -> str:
+        if _is_first("28d", epoch, reported):
+            return FIRST_OF_28
+        return FIRST_OF_WEEK if _is_first("week", epoch, reported) else AGAIN
+
+
+def _is_first(length: str, day: int, reported: Collection[int]) -> bool:
+    """Returns whether no reported day is in the same epoch of this length."""
+    own = _epoch_of(day, length)
+    return all(_epoch_of(other, length) != own for other in reported)
+
+
+def _epoch_of(day: int, length: str) -> int:
+    return epoch_at(epoch_start(day, "day"), length)
+
+
+class Retention(PastKind):
+    """Weeks since the first week, reported at the first event of a week."""
+
+    EPOCH: ClassVar[str] = "week"
+    VALUELESS: ClassVar[bool] = True
+    PYTHON: ClassVar[str] = "None"
+    TYPESCRIPT: ClassVar[str] = "undefined"
+    LISTS: ClassVar[str] = "weeks"
+    NOT_ITS: ClassVar[Mapping[str, str]] = without("weeks")
+    FIELD: ClassVar[tuple[str, Entry] | None] = ("weeks", WEEKS)
+
+    def base_values(self, written: int) -> tuple[str, ...]:
+        return week_names(written)
+
+    def check(self, metric: Any, domain: str) -> None:
+        weeks = len(metric.values or ()) - 2
+        if problem := WEEKS.kind.problem(weeks):
+            raise BadParameter(f"weeks: {problem}")
+        if metric.values != week_names(weeks):
+            raise BadParameter("weeks: the values differ from the names of its weeks")
+        super().check(metric, domain)
+
+    def computed(
+        self,
+        metric: Any,
+        epoch: int,
+        events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
+        reported: Collection[int],
+    ) -> str:
+        """Returns the week, counted from the first week that the device reported.
+
+        The ledger remembers the last 64 epochs, more than the weeks that are counted.
+        """
+        week = epoch - min(reported, default=epoch)
+        return str(metric.values[min(max(week, 0), len(metric.values) - 1)])
+
+
+def week_names(weeks: int) -> tuple[str, ...]:
+    """Returns the values: one per week from the first on, and one for all later weeks."""
+    return (*(f"week {week}" for week in range(weeks + 1)), LATER)
