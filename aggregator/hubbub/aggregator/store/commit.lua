@@ -49,7 +49,9 @@ for buckets, kind, number in string.gmatch(held[1] or '', '(%d+)([:=])(%d+)') do
   placed = placed + tonumber(number)
 end
 local former = counted > placed and redis.call('EXISTS', KEYS[2]) == 1
-if n > 0 and (held[4] or counted > placed and not former) then return {'forgotten'} end
+if n > 0 and (held[4] or law['counted:deleted'] or counted > placed and not former) then
+  return {'forgotten'}
+end
 if n > 0 and held[2] and held[2] ~= ARGV[5] then return {'salt', held[2]} end
 if held[3] then
   own = {}

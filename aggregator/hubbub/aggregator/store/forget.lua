@@ -1,12 +1,14 @@
 -- Deletes one shard's totals. What it counted stays a term of the law, as counted:deleted.
--- KEYS: totals. ARGV: of how many reports a file has totals that Redis lost. Answers how many
--- reports they were of.
+-- The term also marks the shard: commit.lua counts no more there, since the rest of a crowd would be
+-- fewer reports than its metric promises. So it is written where nothing was counted, too.
+-- KEYS: totals. ARGV: of how many reports a file has totals that Redis lost; -1 for a shard beside the
+-- first. Answers how many reports they were of.
 -- The law first: where Redis dies in between, no answer has the half that is left, and a second
 -- call deletes it (docs/decisions/0222).
 local text = redis.call('HGET', KEYS[1], 'law')
 if not text then
-  local filed = tonumber(ARGV[1])
-  if filed > 0 then
+  local filed = math.max(tonumber(ARGV[1]), 0)
+  if filed > 0 or ARGV[1] == '-1' then
     redis.call('HSET', KEYS[1], 'law', cjson.encode({counted = 0, ['counted:deleted'] = filed}))
   end
   return filed

@@ -184,7 +184,7 @@ class RedisStore:
     async def delete(self, window: Window, filed: int = 0) -> int:
         """Deletes a closed window's totals; the law has their reports as counted:deleted."""
         commands = [
-            script(_FORGET, [_key("totals", window, shard)], [0 if shard else filed])
+            script(_FORGET, [_key("totals", window, shard)], [-1 if shard else filed])
             for shard in range(await self.shards(window))
         ]
         return sum(map(int, await self._server.durable(commands)))

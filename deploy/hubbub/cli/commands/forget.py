@@ -28,6 +28,7 @@ from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.server import RedisServer
 
 
@@ -62,7 +63,9 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
     window_counts = windows_of(name, await store.report_counts())
     lengths = await _lengths_of(name, bundle, Promises(server), window_counts)
-    now = time.time()
+    clocks = Clocks(time.time, server.times)  # a wrong clock here must not end an epoch
+    await clocks.look()
+    now = clocks.earliest()
     length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
     windows = ended_before(window_counts, lengths, before, now=now)
     if not windows:
