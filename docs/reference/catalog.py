@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring.auto import own_fields
 from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
-from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.authoring.metrics_toml.source import Catalog
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.mechanism_choice import AUTO

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import read_catalog
-from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 
 DESCRIPTION_OPTIONS = ("--description", 'Asked "so"', "--owner", "a@example.org")

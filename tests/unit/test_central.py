@@ -12,9 +12,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from scipy.stats import binom
 
+from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import read_catalog
 from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies
-from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise

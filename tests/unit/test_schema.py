@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from hubbub.authoring.metrics_toml.schema import catalog_schema
+from docs.reference.catalog_schema import catalog_schema
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid

@@ -1,1 +1,1 @@
-"""Reads metrics.toml, the catalog that people write, with all its problems; and its schema."""
+"""Reads metrics.toml, the catalog that people write, with all its problems."""
