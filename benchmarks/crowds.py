@@ -9,7 +9,7 @@ answer.
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Final
 
@@ -21,6 +21,7 @@ from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import estimate
 from hubbub.analysis.families import draw
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
+from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import amplified
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local
@@ -91,8 +92,9 @@ def crowds() -> Iterator[tuple[str, ...]]:
     for people, values in QUESTIONS:
         if sys.stderr.isatty():
             print(f"measuring: a crowd of {people:,}, {values:,} values ...", file=sys.stderr)
-        epsilon = largest_local(people, values, CENTRAL, DELTA)
-        crowd = ShuffledEpoch(reports=people, categories=values, epsilon_local=epsilon)
+        crowd = ShuffledEpoch(reports=people, categories=values, epsilon_local=MAX_EPSILON)
+        epsilon = largest_local(crowd, CENTRAL, DELTA)
+        crowd = replace(crowd, epsilon_local=epsilon)
         true_counts = _true_counts(people, values)
         mechanism = build("grr", epsilon=epsilon, categories=values)
         drawn = _errors(crowd, true_counts, _drawn(mechanism, true_counts))

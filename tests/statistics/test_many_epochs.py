@@ -139,10 +139,10 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
     The others all hold one value, which is neither where there are three.
     """
     crowd, delta = (
-        ShuffledEpoch(reports=reports, categories=categories, epsilon_local=1.0, honest=honest),
+        ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0, honest=honest),
         1e-8,
     )
-    largest = largest_local_together(crowd, times, central, delta, 16.0)
+    largest = largest_local_together(crowd, times, central, delta)
     assert composed_epsilon([(replace(crowd, epsilon_local=largest), times)], delta) <= central
 
     def attacked(local: float) -> float:

@@ -480,10 +480,11 @@ def test_few_lies_are_told_and_planned_within_what_is_promised(place: int) -> No
     reports, categories = round(2 ** drawn.uniform(1, 14)), round(2 ** drawn.uniform(1.6, 4))
     honest, dummies = drawn.choice((0.5, 0.8, 1.0)), drawn.choice((0, 0, 2 * categories))
     central, delta = drawn.choice((2.0, 3.0, 4.0, 5.0, 6.0)), 10 ** drawn.uniform(-9, -4)
-    local = largest_local(reports, categories, central, delta, honest=honest, dummies=dummies)
     crowd = ShuffledEpoch(
-        reports=reports, categories=categories, epsilon_local=local, honest=honest, dummies=dummies
+        reports=reports, categories=categories, epsilon_local=16.0, honest=honest, dummies=dummies
     )
+    local = largest_local(crowd, central, delta)
+    crowd = replace(crowd, epsilon_local=local)
     assert _Adversary(crowd).delta(central) <= delta * (1 + 1e-6)
     assert _Adversary(replace(crowd, epsilon_local=local + 0.03)).delta(central) > delta
     epsilon = central_epsilon(crowd, delta)
@@ -517,9 +518,10 @@ def test_the_largest_local_epsilon_and_its_errors_are_those_of_an_independent_co
     reports: int, categories: int, local: float, rare: float, tenth: float
 ) -> None:
     """rare, tenth: standard errors of values that nobody holds, and one in ten; rounded there."""
-    epsilon_local = largest_local(reports, categories, 1.0, DELTA)
+    crowd = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0)
+    epsilon_local = largest_local(crowd, 1.0, DELTA)
     assert local - 0.006 <= epsilon_local <= local + 0.001
-    crowd = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=epsilon_local)
+    crowd = replace(crowd, epsilon_local=epsilon_local)
     assert central_epsilon(crowd, DELTA) <= 1.0
     assert crowd.stderr(0.0) == pytest.approx(rare, rel=0.01)
     assert crowd.stderr(0.1) == pytest.approx(tenth, rel=0.01)
@@ -533,10 +535,11 @@ def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversa
 ) -> None:
     """dummies: on each value."""
     more = dummies * categories
-    epsilon_local = largest_local(reports, categories, central, DELTA, dummies=more)
     planned = ShuffledEpoch(
-        reports=reports, categories=categories, epsilon_local=epsilon_local, dummies=more
+        reports=reports, categories=categories, epsilon_local=16.0, dummies=more
     )
+    epsilon_local = largest_local(planned, central, DELTA)
+    planned = replace(planned, epsilon_local=epsilon_local)
     assert _Adversary(planned).delta(central) <= DELTA * (1 + 1e-6)
     above = replace(planned, epsilon_local=epsilon_local + 0.03)
     assert _Adversary(above).delta(central) > DELTA
@@ -549,10 +552,11 @@ def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(pla
     reports, categories = round(10 ** drawn.uniform(2.5, 6)), round(2 ** drawn.uniform(1.6, 16))
     honest, dummies = drawn.choice((0.5, 0.7, 0.9, 1.0)), drawn.choice((0, 0, 5 * categories))
     central = drawn.choice((0.25, 0.5, 1.0, 2.0, 4.0))
-    local = largest_local(reports, categories, central, DELTA, honest=honest, dummies=dummies)
     crowd = ShuffledEpoch(
-        reports=reports, categories=categories, epsilon_local=local, honest=honest, dummies=dummies
+        reports=reports, categories=categories, epsilon_local=16.0, honest=honest, dummies=dummies
     )
+    local = largest_local(crowd, central, DELTA)
+    crowd = replace(crowd, epsilon_local=local)
     epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
     assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
     assert adversary.delta(epsilon / 1.03) > DELTA
@@ -683,5 +687,8 @@ def test_numbers_out_of_range_are_refused(wrong: dict[str, Any], message: str) -
 
 
 def test_a_promise_that_no_crowd_of_this_size_keeps_leaves_reports_private_by_themselves() -> None:
-    assert largest_local(3, 16, 0.5, DELTA) == pytest.approx(0.5, abs=0.1)
-    assert all(largest_local(n, d, 1.0, DELTA) >= 1.0 for n, d in product((1, 10, 100), (2, 16)))
+    three = ShuffledEpoch(reports=3, categories=16, epsilon_local=16.0)
+    assert largest_local(three, 0.5, DELTA) == pytest.approx(0.5, abs=0.1)
+    for reports, categories in product((1, 10, 100), (2, 16)):
+        few = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0)
+        assert largest_local(few, 1.0, DELTA) >= 1.0

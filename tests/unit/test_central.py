@@ -411,14 +411,14 @@ def test_in_development_every_number_is_told(tmp_path: Path) -> None:
 
 def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
     """Beside a finer search; none where devices lie more than the promise needs."""
-    assert best_dummies(1_000_000, 16, 1.0, 1e-8, honest=0.9, most=8.0) == 0
-    dummy_count = best_dummies(300, 256, 1.0, 1e-8, honest=0.9, most=8.0)
+    many = ShuffledEpoch(reports=1_000_000, categories=16, epsilon_local=8.0, honest=0.9)
+    assert best_dummies(many, 1.0, 1e-8) == 0
+    few = ShuffledEpoch(reports=300, categories=256, epsilon_local=8.0, honest=0.9)
+    dummy_count = best_dummies(few, 1.0, 1e-8)
 
     def variance(dummies: int) -> float:
-        local = largest_local(300, 256, 1.0, 1e-8, honest=0.9, dummies=dummies, most=8.0)
-        crowd = ShuffledEpoch(
-            reports=300, categories=256, epsilon_local=local, honest=0.9, dummies=dummies
-        )
+        crowd = replace(few, dummies=dummies)
+        crowd = replace(crowd, epsilon_local=largest_local(crowd, 1.0, 1e-8))
         return crowd.stderr(0.0) ** 2 + crowd.stderr(0.1) ** 2
 
     least = min(map(variance, range(0, 1001, 50)))

@@ -85,33 +85,21 @@ class ExactAccountant:
 
     def largest(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
         """The largest local epsilon that keeps the promise, without rounding."""
-        crowd = _of_promise(promise, promise.crowd, categories, promise.epsilon, groups)
         most = promise.max_local_epsilon
         if promise.noise and self.keeps(promise, categories, most, groups):
             return most
+        crowd = crowd_of_promise(promise, categories, most, groups)
         if promise.epochs > 1:
             from hubbub.privacy.many_epochs import largest_local_together  # noqa: PLC0415 50 MB
 
-            together = promise.epochs, promise.epsilon, promise.delta
-            return largest_local_together(crowd, *together, most)
-        return largest_local(
-            promise.crowd,
-            categories,
-            promise.epsilon,
-            promise.delta,
-            honest=promise.honest,
-            dummies=promise.dummies,
-            groups=groups,
-            each=promise.dummies_each,
-            noise_dummies=promise.noise,
-            most=most,
-        )
+            return largest_local_together(crowd, promise.epochs, promise.epsilon, promise.delta)
+        return largest_local(crowd, promise.epsilon, promise.delta)
 
     def keeps(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> bool:
         """Whether this local epsilon keeps the promise in one epoch, or in several together."""
-        crowd = _of_promise(promise, promise.crowd, categories, epsilon, groups)
+        crowd = crowd_of_promise(promise, categories, epsilon, groups)
         alone = keeps(crowd, promise.epsilon, promise.delta)
         if promise.epochs == 1 or not alone:  # several say no less, and take longer
             return alone
@@ -123,10 +111,10 @@ class ExactAccountant:
         self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
     ) -> CentralPromise:
         """The promise with the fewest dummies whose variance is within 5% of the smallest."""
+        lying = crowd_of_promise(promise, categories, promise.max_local_epsilon)
         if dummies == DEVICES:
-            number = self._even(promise, categories, by_devices=True)
+            number = best_dummies(lying, promise.epsilon, promise.delta, by_devices=True)
             return replace(promise, dummies_each=each_of(promise.crowd, number))
-        lying = _of_promise(promise, promise.crowd, categories, promise.max_local_epsilon, 1)
         drawn = promise
         if noisy or dummies == NOISE:
             # So that many epochs of a person compose, and the yearly cap counts them as Gaussians.
@@ -136,28 +124,16 @@ class ExactAccountant:
             drawn = replace(promise, dummies_scale=scale, dummies_shift=shift)
         if dummies == NOISE:
             return drawn
-        even = replace(promise, dummies=self._even(promise, categories, by_devices=False))
-        local = self.local_epsilon(even, categories)
-        other = _of_promise(even, promise.crowd, categories, local, 1)
+        even = replace(promise, dummies=best_dummies(lying, promise.epsilon, promise.delta))
+        other = crowd_of_promise(even, categories, self.local_epsilon(even, categories))
         few = 2 * drawn.dummies_shift * categories <= MAX_SEALED
         return drawn if few and wins(replace(lying, noise_dummies=drawn.noise), other) else even
-
-    def _even(self, promise: CentralPromise, categories: int, *, by_devices: bool) -> int:
-        return best_dummies(
-            promise.crowd,
-            categories,
-            promise.epsilon,
-            promise.delta,
-            honest=promise.honest,
-            most=promise.max_local_epsilon,
-            by_devices=by_devices,
-        )
 
     def gaussian(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> float:
         """The smallest mu, rounded up by at most two percent."""
-        return gaussian_mu(_of_promise(promise, promise.crowd, categories, epsilon, groups))
+        return gaussian_mu(crowd_of_promise(promise, categories, epsilon, groups))
 
     def crowd_needed(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
@@ -166,10 +142,10 @@ class ExactAccountant:
 
         None for several epochs together, which would take minutes.
         """
+        crowd = crowd_of_promise(promise, categories, epsilon, groups)
 
         def would(reports: int) -> bool:
-            crowd = _of_promise(promise, reports, categories, epsilon, groups)
-            return keeps(crowd, promise.epsilon, promise.delta)
+            return keeps(replace(crowd, reports=reports), promise.epsilon, promise.delta)
 
         low, high = promise.crowd, 10**9
         if promise.epochs > 1 or not would(high):
@@ -215,11 +191,12 @@ def what_decides(
     return f"so small a crowd adds almost nothing to the protection of a single report{would}"
 
 
-def _of_promise(
-    promise: CentralPromise, reports: int, categories: float, epsilon: float, groups: int
+def crowd_of_promise(
+    promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
 ) -> ShuffledEpoch:
+    """The smallest crowd of a promise, if its reports have this local epsilon, in nats."""
     return ShuffledEpoch(
-        reports=reports,
+        reports=promise.crowd,
         categories=categories,
         epsilon_local=epsilon,
         honest=promise.honest,

@@ -92,12 +92,11 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
 
 @lru_cache(maxsize=256)
 def largest_local_together(
-    crowd: ShuffledEpoch, epochs: int, central: float, delta: float, most: float
+    crowd: ShuffledEpoch, epochs: int, central: float, delta: float
 ) -> float:
-    """Largest local epsilon with which these epochs together reveal at most `central`.
+    """Largest local epsilon, up to the crowd's, with which epochs together reveal up to `central`.
 
-    Up to .002 less, or a thousandth of `central`. The local epsilon of `crowd` is ignored; `most`
-    ends the search. `central` / `epochs` always keeps the promise.
+    Up to .002 less, or a thousandth of `central`. `central` / `epochs` always keeps the promise.
 
     Raises:
         BadParameter: a number out of range.
@@ -106,22 +105,13 @@ def largest_local_together(
     def together(local: float) -> float:
         return composed_epsilon([(replace(crowd, epsilon_local=local), epochs)], delta)
 
+    most = crowd.epsilon_local
     low, high = min(central / epochs, most), most
     if low == most or together(most) <= central:
         return most
     # Treats crowds as Gaussians, whose squared mu add up, to get the epsilon of one.
     alone = epsilon_of_mu(mu_within(central, delta) / sqrt(epochs), delta)
-    at = largest_local(
-        crowd.reports,
-        crowd.categories,
-        alone,
-        delta,
-        honest=crowd.honest,
-        dummies=crowd.dummies,
-        groups=crowd.groups,
-        each=crowd.each,
-        most=most,
-    )
+    at = largest_local(replace(crowd, noise_dummies=None), alone, delta)
     slope, before = 0.5, None  # of the logarithm of what is told, by the local epsilon
     while high - low > _CLOSE:
         at = at if low < at < high else (low + high) / 2

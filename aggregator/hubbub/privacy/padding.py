@@ -37,41 +37,27 @@ Law = tuple[float, int]
 
 
 def best_dummies(
-    reports: int,
-    categories: int,
-    central: float,
-    delta: float,
-    *,
-    honest: float,
-    most: float,
-    by_devices: bool = False,
+    crowd: ShuffledEpoch, central: float, delta: float, *, by_devices: bool = False
 ) -> int:
     """The fewest dummies whose variance is within 5% of the least; 0 if none are worth it.
 
-    At most `reports`, or 1,000 if that is more. `most` is the largest permitted local epsilon. With
-    `by_devices`, devices add that many in total to a crowd of `reports`.
+    At most as many as reports, or 1,000 if that is more. `crowd` has none, and reports at the
+    largest permitted local epsilon. With `by_devices`, devices add that many in total.
 
     Raises:
         BadParameter: a number out of range.
     """
     options: list[tuple[float, int]] = []
     for dummies in [0, *(n * 10**power for power in range(1, 6) for n in _STEPS), _MOST]:
-        if dummies > min(max(reports, _CHEAP), _MOST):
+        if dummies > min(max(crowd.reports, _CHEAP), _MOST):
             break
-        dummy_terms = {"each": dummies / reports} if by_devices else {"dummies": dummies}
-        local = largest_local(
-            reports, categories, central, delta, honest=honest, most=most, **dummy_terms
-        )
-        crowd = ShuffledEpoch(
-            reports=reports,
-            categories=categories,
-            epsilon_local=floor(local * 1000) / 1000,
-            honest=honest,
-            **dummy_terms,
-        )
-        options.append((_variance(crowd), dummies))
-        noise = _variance(replace(crowd, epsilon_local=inf))
-        if local >= most or noise > min(options)[0]:
+        each, number = (dummies / crowd.reports, 0) if by_devices else (0.0, dummies)
+        padded = replace(crowd, dummies=number, each=each)
+        local = largest_local(padded, central, delta)
+        lying = replace(padded, epsilon_local=floor(local * 1000) / 1000)
+        options.append((_variance(lying), dummies))
+        noise = _variance(replace(padded, epsilon_local=inf))
+        if local >= crowd.epsilon_local or noise > min(options)[0]:
             break  # more are but more noise
     least, _ = min(options)
     return min(dummies for variance, dummies in options if variance <= EQUAL * least)

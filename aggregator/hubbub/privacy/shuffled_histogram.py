@@ -47,7 +47,6 @@ from hubbub.privacy.few_lies import FewLies
 from hubbub.privacy.noisy_counts import NoisyCounts
 from hubbub.privacy.one_count import FLOAT_ERROR, TAILS, OneCount, SeveralCounts
 from hubbub.privacy.shuffled_epoch import FFT_ERROR, ShuffledEpoch
-from hubbub.sealing import CountNoise
 
 _MIN_DELTA: Final = 1e-15
 # Blocks of T at most: more are no nearer to the truth by a two thousandth.
@@ -144,47 +143,25 @@ def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def largest_local(
-    reports: int,
-    categories: float,
-    central: float,
-    delta: float,
-    *,
-    honest: float = 1.0,
-    dummies: int = 0,
-    groups: int = 1,
-    each: float = 0.0,
-    noise_dummies: CountNoise | None = None,
-    most: float = MAX_EPSILON,
-) -> float:
-    """Largest local epsilon whose crowd reveals at most `central`, up to .001 less.
+def largest_local(crowd: ShuffledEpoch, central: float, delta: float) -> float:
+    """Largest local epsilon, up to the crowd's own, that reveals at most `central`; .001 less.
 
-    Up to .01 less if lies are few, since every case of what the others hold is computed. `most`
-    ends the search. `central` itself if so small a crowd adds nothing.
+    Up to .01 less if lies are few, since every case of what the others hold is computed. `central`
+    itself if so small a crowd adds nothing.
 
     Raises:
         BadParameter: a number out of range.
     """
     _check(delta)
 
-    def crowd_of(epsilon: float) -> ShuffledEpoch:
-        return ShuffledEpoch(
-            reports=reports,
-            categories=categories,
-            epsilon_local=epsilon,
-            honest=honest,
-            dummies=dummies,
-            groups=groups,
-            each=each,
-            noise_dummies=noise_dummies,
-        )
-
     def hides(epsilon: float) -> bool:
-        return keeps(crowd_of(epsilon), central, delta)
+        return keeps(replace(crowd, epsilon_local=epsilon), central, delta)
 
     def over(epsilon: float) -> float:
-        return log(_counts_of(crowd_of(epsilon), delta).delta(central) / delta)
+        counts = _counts_of(replace(crowd, epsilon_local=epsilon), delta)
+        return log(counts.delta(central) / delta)
 
+    most = crowd.epsilon_local
     low, high, close = min(central, most), most, 5e-4
     if hides(high):
         return high
@@ -193,7 +170,7 @@ def largest_local(
 
         local_epsilon = max(float(brentq(over, low, high, xtol=_FINE)) - 2 * _FINE, low)
         if hides(local_epsilon):
-            if not FewLies.of(crowd_of(local_epsilon), delta):
+            if not FewLies.of(replace(crowd, epsilon_local=local_epsilon), delta):
                 return local_epsilon
             low, high, close = local_epsilon, local_epsilon + _STEP, _STEP
             while high < most and hides(high):
