@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 import docs.reference.catalog
+import docs.reference.catalog_schema
 from docs.reference.catalog import PAGE, page
+from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.authoring.auto import own_fields
-from hubbub.authoring.metrics_toml import metric_table, schema
+from hubbub.authoring.metrics_toml import metric_table
 from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Caps, Limits, Metric, Release
 from hubbub.catalog.mechanism_choice import AUTO
@@ -80,7 +82,12 @@ class WithTeam(Metric):
 
 @pytest.fixture
 def _with_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (metric_table, signed_bundle, schema, docs.reference.catalog):
+    for module in (
+        metric_table,
+        signed_bundle,
+        docs.reference.catalog_schema,
+        docs.reference.catalog,
+    ):
         monkeypatch.setattr(module, "Metric", WithTeam)
 
 
@@ -106,7 +113,7 @@ def test_one_entry_is_in_schema_reference_card_and_answers(
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
     homepage, theme = (read_catalog(path).metrics[name] for name in ("homepage", "theme"))
-    says = schema.catalog_schema()["$defs"]["metric"]["properties"]["team"]
+    says = catalog_schema()["$defs"]["metric"]["properties"]["team"]
     assert (says["description"], says["type"]) == ("Which team looks at it.", "string")
     item = '- `team = "shell"` (a text that names a team): Which team looks at it.'
     assert item in page().splitlines()
@@ -123,7 +130,7 @@ def test_without_the_entry_there_is_no_such_field(tmp_path: Path) -> None:
     path.write_text(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
     with pytest.raises(CatalogInvalid, match=r'"team": is not known for rappor'):
         read_catalog(path)
-    assert "team" not in schema.catalog_schema()["$defs"]["metric"]["properties"]
+    assert "team" not in catalog_schema()["$defs"]["metric"]["properties"]
 
 
 def test_facts_are_what_the_catalog_says_as_people_read_it(tmp_path: Path) -> None:

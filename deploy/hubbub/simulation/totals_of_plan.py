@@ -1,7 +1,6 @@
 """Draws totals for `hubbub plan --simulate` as planned, and estimates them."""
 
-from collections.abc import Mapping
-from math import sqrt
+from math import inf, isfinite, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -18,26 +17,26 @@ from hubbub.simulation.truth import true_values
 
 _DRAWINGS: Final = 3
 _MAX_DRAWN: Final = 1e8
+_MAX_REPORTS: Final = 10**12
 
 
-def rank_error(
-    question: MetricDraft,
-    name: str,
-    parameters: Mapping[str, Any],
-    reports: float,
-    percentile: float,
-) -> float:
-    """Half the width, in rank (share of people), of the 95% interval of a percentile."""
-    mechanism, parts = build(name, **parameters), question.size
+def rank_error(question: MetricDraft, plan_row: Row, percentile: float) -> float:
+    """Half the width, in rank (share of people), of the 95% interval of a percentile.
+
+    Infinite if no number of reports suffices.
+    """
+    if not isfinite(plan_row.reports):
+        return inf
+    mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
     edge = min(max(round(percentile / 100 * parts), 1), parts - 1)
-    drawn = min(reports, _MAX_DRAWN)
+    drawn = min(plan_row.reports, _MAX_DRAWN)
     each = np.diff(np.linspace(0, round(drawn), parts + 1).round().astype(np.int64)).tolist()
     widths = []
     for seed in range(_DRAWINGS):
         totals = draw(mechanism, question.values(), each, np.random.default_rng(seed))
         ranks = ranks_of([(mechanism, totals)], range(parts + 1), population=True)
         widths.append(_width(ranks, edge) if ranks else 1.0)
-    return sum(widths) / _DRAWINGS / 2 * sqrt(drawn / reports)
+    return sum(widths) / _DRAWINGS / 2 * sqrt(drawn / plan_row.reports)
 
 
 def _width(ranks: Ranks, edge: int) -> float:
@@ -55,9 +54,6 @@ def check_rank_goal(percentile: float, within: float | None) -> None:
             f"within {within:g} is outside (0, {room:g}): the interval of p{percentile:g} would "
             "reach the end of the range"
         )
-
-
-_MAX_REPORTS: Final = 10**12
 
 
 def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:

@@ -1,68 +1,42 @@
 """`hubbub plan central` for numbers: errors in a crowd, of means or of the parts of a range."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from math import ceil, sqrt
-from typing import Any, Final
+from dataclasses import asdict, replace
+from math import sqrt
+from typing import Any
 
 from hubbub.authoring.crowds.crowd_codes import planned_vectors
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowds.central_fields import NOISE, USUAL_MAX_LOCAL
-from hubbub.cli.terminal.output import listing, say, say_json
+from hubbub.cli.planning.central_rows import Way, floors, in_catalog, largest_local_of, show_ways
+from hubbub.cli.terminal.output import say, say_json
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
 from hubbub.mechanisms import build
-from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.crowd import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-
-_DESCRIPTIONS: Final = {
-    "mean": ("the mean", "of the range, where it is largest"),
-    "ranges": ("a part that nobody holds", "of all reports"),
-    "vector": ("each number", "of its range, of people who are all alike"),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
-    """One way to be private. `stderr` is a share of what _SAID names."""
-
-    way: str
-    mechanism: str | None
-    epsilon_local: float | None
-    epsilon_central: float
-    stderr: float
 
 
 def plan_numbers(
-    promise: CentralPromise,
-    question: MetricDraft,
-    floors: Sequence[float],
-    dummies: str,
-    *,
-    as_json: bool,
+    promise: CentralPromise, question: MetricDraft, dummies: str, *, as_json: bool
 ) -> None:
     """Shows crowds that keep the promise at several local epsilons, and alternatives to a crowd.
 
-    `floors` are the local epsilons to try, ascending; the last is the maximum. `dummies` is, for a
-    mean, "noise" or "auto" for noise dummies; "" for none.
+    `dummies` is, for a mean, "noise" or "auto" for noise dummies; "" for none.
 
     Raises:
         BadParameter: there are too many parts for a crowd of this size.
     """
     reports, central = promise.crowd, promise.epsilon
-    ways: list[_Way] = []
-    for floor in floors:
+    ways, padded = list[Way](), promise
+    for floor in floors(central, promise.max_local_epsilon):
         try:
-            way = _crowd(replace(promise, max_local_epsilon=floor), question, dummies)
+            padded, way = _crowd(replace(promise, max_local_epsilon=floor), question, dummies)
         except BadParameter:
-            if floor == floors[-1]:
+            if floor == promise.max_local_epsilon:
                 raise
             continue  # too low a floor for so many parts
-        if not ways or way.epsilon_local != ways[-1].epsilon_local:
+        if not ways or way["epsilon_local"] != ways[-1]["epsilon_local"]:
             ways.append(way)
     [best, *_] = plan(question, central, reports)
     # One person moves a mean by its range over n, one report from one part to another, or as many
@@ -70,20 +44,8 @@ def plan_numbers(
     moved = {"mean": 1.0, "ranges": 2.0, "vector": sqrt(question.size)}[question.kind]
     noise = moved * sqrt(2) / central / reports
     ways += [
-        _Way(
-            way="alone",
-            mechanism=best.mechanism,
-            epsilon_local=central,
-            epsilon_central=central,
-            stderr=best.rare,
-        ),
-        _Way(
-            way="trusted curator, Laplace",
-            mechanism=None,
-            epsilon_local=None,
-            epsilon_central=central,
-            stderr=noise,
-        ),
+        _row("alone", best.mechanism, central, central, best.rare),
+        _row("trusted curator, Laplace", None, None, central, noise),
     ]
     if as_json:
         document: dict[str, Any] = {
@@ -92,14 +54,29 @@ def plan_numbers(
             "central": central,
             "delta": promise.delta,
             "honest": promise.honest,
-            "rows": [asdict(way) for way in ways],
+            "rows": ways,
         }
         say_json(document)
     else:
-        _show(promise, question, ways)
+        _show(padded, question, ways)
 
 
-def _crowd(promise: CentralPromise, question: MetricDraft, dummies: str) -> _Way:
+def _row(
+    way: str, mechanism: str | None, local: float | None, central: float, stderr: float
+) -> Way:
+    return {
+        "way": way,
+        "mechanism": mechanism,
+        "epsilon_local": local,
+        "epsilon_central": central,
+        "stderr": stderr,
+    }
+
+
+def _crowd(
+    promise: CentralPromise, question: MetricDraft, dummies: str
+) -> tuple[CentralPromise, Way]:
+    """The promise with its dummies, and the row of the best crowd that keeps it."""
     table: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
     if question.kind == "ranges":
         table |= {"mechanism": "wave", "buckets": question.size}
@@ -115,68 +92,33 @@ def _crowd(promise: CentralPromise, question: MetricDraft, dummies: str) -> _Way
         **planned.parameters,
         "epsilon": local,
     }
-    crowd = ShuffledEpoch(
-        reports=promise.crowd,
-        categories=planned.categories,
-        epsilon_local=local,
-        honest=promise.honest,
-        noise_dummies=promise.noise,
-    )
+    crowd = crowd_of_promise(promise, planned.categories, local)
+    way = "crowd"
     if promise.noise:
+        each = promise.dummies_shift
+        way += f", {each} dummies a value, {each * int(planned.categories):,} in all"
         mechanism = build(planned.mechanism, **parameters)
         stderr = sqrt(worst_variance(mechanism, promise)) / promise.crowd
     else:
         stderr = row(question, planned.mechanism, parameters, promise.crowd).rare
-    return _Way(
-        way=f"crowd, {promise.dummies_shift} dummies a value" if promise.noise else "crowd",
-        mechanism=planned.mechanism,
-        epsilon_local=local,
-        epsilon_central=central_epsilon(crowd, promise.delta),
-        stderr=stderr,
-    )
+    central = central_epsilon(crowd, promise.delta)
+    return promise, _row(way, planned.mechanism, local, central, stderr)
 
 
-def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> None:
-    what, of_what = _DESCRIPTIONS[question.kind]
-    number = {
-        "mean": "a mean",
-        "ranges": f"{question.size:,} parts of a range",
-        "vector": f"the mean of {question.size:,} numbers",
+def _show(promise: CentralPromise, question: MetricDraft, ways: list[Way]) -> None:
+    title, error, of_what = {
+        "mean": (" of a mean", "the mean", ", of the range, where it is largest"),
+        "ranges": (
+            f" of {question.size:,} parts of a range",
+            "a part that nobody holds",
+            ", of all reports",
+        ),
+        "vector": (
+            f" of the mean of {question.size:,} numbers",
+            "each number",
+            ", of its range, of people who are all alike",
+        ),
     }[question.kind]
-    listing(
-        f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
-        f"{several(promise.crowd, 'report')} of {number}",
-        ways,
-        {
-            "way": "{way}",
-            "mechanism": lambda way: way.mechanism or "",
-            "local epsilon": local_epsilon_text,
-            "central epsilon": "{epsilon_central:.3f}",
-            f"error of {what}": "{stderr:.4%}",
-        },
-        text_columns=2,
-    )
-    say(f"errors are standard errors, {of_what}; {what_is_trusted(promise)}")
-    crowds = [way for way in ways if way.way.startswith("crowd")]
-    noise = f', dummies = "{NOISE}"' if crowds[-1].way != "crowd" else ""
-    say(in_catalog(promise, max(way.epsilon_local or 0 for way in crowds)) + noise)
-
-
-def local_epsilon_text(way: Any) -> str:
-    """The local epsilon of a report as text; "none" for a curator, who sees all."""
-    return "none" if way.epsilon_local is None else f"{way.epsilon_local:.3f}"
-
-
-def what_is_trusted(promise: CentralPromise) -> str:
-    """A sentence on the assumptions behind a crowd's two epsilons."""
-    return (
-        "a crowd leaves whole, or not at all if it has fewer reports, so plan with fewer than you "
-        f"expect; {promise.honest:.0%} of it is honest; the local epsilon holds even if all "
-        "servers collude"
-    )
-
-
-def in_catalog(promise: CentralPromise, epsilon_local: float) -> str:
-    """The catalog's fields for this promise, with a larger cap if its local epsilon needs one."""
-    cap = f", max_local_epsilon = {ceil(epsilon_local)}" if epsilon_local > USUAL_MAX_LOCAL else ""
-    return f"in metrics.toml: central_epsilon = {promise.epsilon:g}, crowd = {promise.crowd}{cap}"
+    errors = {f"error of {error}": "{stderr:.4%}"}
+    show_ways(promise, ways, title=title, errors=errors, of_what=of_what)
+    say(in_catalog(promise, largest_local_of(ways)))

@@ -1,0 +1,210 @@
+"""`hubbub plan central` for counts: errors in a crowd, of listed values, strings or parts."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from hubbub.analysis.families import family_for
+from hubbub.analysis.strings.tree_search import found_from
+from hubbub.authoring.crowds.crowd_geometry import noisy_parts
+from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
+from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
+from hubbub.catalog import CentralPromise
+from hubbub.catalog.crowds.central import CROWD_TREE
+from hubbub.catalog.mechanism_choice import AUTO
+from hubbub.cli.planning.central_parts import errors_of_tables, show_tables, ways_of_parts
+from hubbub.cli.planning.central_rows import (
+    Way,
+    count_row,
+    crowd_row,
+    floors,
+    in_catalog,
+    largest_local_of,
+    show_ways,
+)
+from hubbub.cli.terminal.output import explain, say, say_json
+from hubbub.mechanisms import build
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.crowd import ExactAccountant, crowd_of_promise, what_decides
+from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.planner import plan
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+
+
+def plan_counts(
+    promise: CentralPromise, question: MetricDraft, dummies: int | str, *, as_json: bool
+) -> None:
+    """Shows crowds that keep the promise, and alternatives to a crowd.
+
+    `dummies` are as in the catalog: a number, or a word for how they are chosen.
+    """
+    promise = _padded(promise, dummies, question)
+    stderr = 2 * sqrt(2) / promise.epsilon  # one person moves one report from one count to another
+    curator = count_row("trusted curator, Laplace", None, promise.epsilon, stderr, stderr)
+    match question.kind:
+        case "strings":
+            ways = [*_of_strings(promise, question), curator]
+        case "parts":
+            ways = [*ways_of_parts(promise, question.parts), curator]
+        case _:
+            ways = [*_of_values(promise, question), curator]
+    if not as_json:
+        _show(promise, question, ways)
+        return
+    document: dict[str, Any] = {
+        "reports": promise.crowd,
+        question.kind: question.size,
+        "central": promise.epsilon,
+        "delta": promise.delta,
+        "honest": promise.honest,
+        **{name: getattr(promise, name) for name in NO_DUMMIES},
+        "rows": ways,
+    }
+    if question.kind == "parts":
+        document["tables"] = errors_of_tables(promise, question.parts)
+    if question.kind == "strings":
+        local, share = _found_unlisted(promise)
+        document["tree"] = {"epsilon_local": local, "found_from": share}
+    say_json(document)
+
+
+def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) -> CentralPromise:
+    """The promise with this number of shuffler's dummies, or the worthwhile number."""
+    if isinstance(dummies, int):
+        return replace(promise, dummies=dummies)
+    if question.kind == "parts":
+        padded = noisy_parts(question.parts, {}, promise, ExactAccountant(), dummies)
+        reason = "a larger --max-local may change that"
+    else:
+        padded = ExactAccountant().padded(promise, question.size, dummies)
+        reason = "errors fall by 2.5% at most"
+    if padded == promise:
+        explain(f"no number of dummies is worth it: {reason}")
+    return padded
+
+
+def _of_values(promise: CentralPromise, question: MetricDraft) -> list[Way]:
+    """Rows of crowds at each floor, and of reports that keep the promise individually."""
+    reports, central, ways = promise.crowd, promise.epsilon, []
+    most = ExactAccountant().largest(promise, question.size)
+    for local in floors(central, most, apart=0.25):
+        crowd = crowd_of_promise(promise, question.size, local)
+        ways.append(crowd_row("crowd", crowd, promise.delta, _errors(crowd)))
+    [best, *_] = plan(question, central, reports)
+    alone = build(best.mechanism, **best.parameters)
+    errors = (sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1))
+    return [*ways, count_row(f"alone, {best.mechanism}", central, central, *errors)]
+
+
+def _errors(crowd: ShuffledEpoch) -> tuple[float, float]:
+    return crowd.stderr(0.0), crowd.stderr(0.1)
+
+
+def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[Way]:
+    """The same for strings, with the best number of hash buckets at each floor."""
+    reports, central, ways = promise.crowd, promise.epsilon, list[Way]()
+    for floor in floors(central, promise.max_local_epsilon, apart=0.25):
+        way = _hashed_crowd(replace(promise, max_local_epsilon=floor))
+        if not ways or way["epsilon_local"] != ways[-1]["epsilon_local"]:
+            ways.append(way)
+    [best, *_] = plan(question, central, reports)
+    alone = build(best.mechanism, **best.parameters)
+    shares = np.array([0.1, *[0.9 / question.size] * question.size])
+    strings = [*question.values(), "one more"]
+    expected = family_for(alone).expected(alone, strings, shares, reports)
+    errors = (reports * float(values[0]) for values in (expected.absent, expected.stderrs))
+    return [*ways, count_row(f"alone, {best.mechanism}", central, central, *errors)]
+
+
+def _hashed_crowd(promise: CentralPromise) -> Way:
+    accountant = ExactAccountant()
+    planned = planned_strings({"mechanism": AUTO}, promise, accountant)
+    width, hashes = int(planned.categories), planned.groups
+    local = accountant.local_epsilon(promise, width, hashes)
+    crowd = crowd_of_promise(promise, width, local, hashes)
+    errors = string_errors(width, hashes, local, promise.crowd)
+    return crowd_row(f"crowd, {hashes} x {width:,} buckets", crowd, promise.delta, errors)
+
+
+def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
+    """For a prefix tree in such a crowd: local epsilon, and smallest share that it finds."""
+    planned = planned_strings({"mechanism": CROWD_TREE}, promise, ExactAccountant())
+    local = planned.epsilon or promise.epsilon
+    return local, found_from(PrefixTree(epsilon=local), promise.crowd)
+
+
+def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -> None:
+    show_ways(
+        promise,
+        ways,
+        title=_dummies_text(promise, question) + f" of {_whose(question)}",
+        errors={
+            "error of a rare value": "{stderr_rare:,.4g}",
+            "of one in ten": "{stderr_tenth:,.4g}",
+        },
+        of_what=" in reports",
+    )
+    best, more = largest_local_of(ways), ""
+    if len(question.parts) > 2 and not promise.noise:  # noqa: PLR2004 tables of three need as many
+        more = "; for tables of 3 also ways = 3"
+    if question.kind == "strings":
+        say("for a thousand strings whose frequencies follow Zipf's law; errors include collisions")
+        local, share = _found_unlisted(promise)
+        holders = f"what {share:.3g} of the reports, {share * promise.crowd:,.0f}, hold"
+        say(
+            f'among unlisted strings mechanism = "tree" finds at a local epsilon of '
+            f"{local:.4g}, "
+            + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
+        )
+        more = ', domain = "string", mechanism = "auto"'
+    say(in_catalog(promise, best) + more)
+    if rows := errors_of_tables(promise, question.parts) if question.parts else []:
+        show_tables(rows)
+    elif not question.parts and (promise.dummies or promise.dummies_each or promise.noise):
+        say(_worth(promise, question, ways))
+    lowest = min(way["epsilon_central"] for way in ways if way["epsilon_local"] == best)
+    listed = question.size if question.kind == "values" else None
+    if sentence := what_decides(promise, best, lowest, listed):
+        explain(sentence)
+
+
+def _dummies_text(promise: CentralPromise, question: MetricDraft) -> str:
+    """The dummies beside the reports, of each value or device and in all; "" without any."""
+    if promise.noise:
+        named, total = ("cell" if question.parts else "value"), promise.dummies_shift
+        cells = prod(question.parts) if question.parts else question.size
+        return f" and {total} dummies of each {named} on average, {total * cells:,} in all,"
+    if promise.dummies_each:
+        total = round(promise.dummies_each * promise.crowd)
+        return f" with {promise.dummies_each:g} dummies each, {total:,} in all,"
+    return f" and {promise.dummies:,} dummies" if promise.dummies else ""
+
+
+def _whose(question: MetricDraft) -> str:
+    match question.kind:
+        case "strings":
+            return "strings"
+        case "parts":
+            return f"{len(question.parts)} parts"
+        case _:
+            return f"{question.size:,} values"
+
+
+def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -> str:
+    """Says whether dummies are better, by the exact errors of both."""
+    padded = next(way for way in reversed(ways) if way["way"] == "crowd")
+    plain = replace(promise, **NO_DUMMIES)
+    local = ExactAccountant().largest(plain, question.size)
+    rare, tenth = _errors(crowd_of_promise(plain, question.size, local))
+    errors = (
+        ("a rare value", padded["stderr_rare"], rare),
+        ("one in ten", padded["stderr_tenth"], tenth),
+    )
+    text = ", ".join(f"{without:,.4g} of {name}" for name, _, without in errors)
+    if all(with_them >= without for _, with_them, without in errors):
+        return f"leave the dummies out: without them the errors are {text}, none larger"
+    better = " and ".join(name for name, with_them, without in errors if with_them < without)
+    return f"the dummies win for {better}: without them the errors are {text}"

@@ -1,0 +1,196 @@
+"""The table and the picture of `hubbub plan`, and what their columns mean."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.analysis.strings.tree_search import found_from
+from hubbub.catalog import Metric, days_of_period
+from hubbub.catalog.discovery import counting
+from hubbub.cli.terminal.output import listing, say
+from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
+from hubbub.errors.installing import install_with
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.metric_draft import MEANS, MetricDraft
+from hubbub.privacy.planner import Row, row
+from hubbub.programs.unwritable import refuse_unwritable
+
+_BAR: Final = 20
+_POINTS: Final = 25
+
+
+def _domain_text(question: MetricDraft) -> str:
+    return {
+        "values": f"{question.size:,} listed values",
+        "strings": f"any string, with {question.size:,} candidates",
+        "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
+        "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
+        "vector": f"the mean of {question.size:,} numbers, a vector up to {question.high:g} long",
+        "sets": f"sets of {question.size:,} listed values, {question.most:,} of them reported",
+        "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
+        f"{question.ways} parts in all",
+    }[question.kind]
+
+
+def show(
+    question: MetricDraft,
+    rows: Sequence[Row],
+    own: Row | None,
+    metric: Metric | None,
+    *,
+    percentile: str = "",
+    errors: Sequence[float] = (),
+) -> None:
+    """Shows the rows as a table, the catalog's own last, and explains its columns.
+
+    `errors` are those of a `percentile`, in rank, by row.
+    """
+    lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
+    worst = max(line.stderr for line in lines)
+    mean = question.kind in MEANS
+    ranks = dict(zip((line.mechanism for line in lines), errors, strict=False))
+    columns: dict[str, str | Callable[[Row], str]] = {
+        "mechanism": "{mechanism}",
+        "reports": lambda row: f"{row.reports:,.0f}" if isfinite(row.reports) else "never",
+        "epsilon": "{epsilon:.3f}",
+    }
+    if percentile:
+        columns[f"{percentile} in rank"] = lambda row: _share_text(ranks[row.mechanism], "+-", 2)
+    columns |= {
+        "for life": lambda row: (
+            "" if row.permanent_epsilon is None else f"{row.permanent_epsilon:.3f}"
+        ),
+        "std. error": "{stderr:.3%}",
+        "of population": "{population:.3%}",
+        "95% interval" if mean else "detects": lambda row: _share_text(
+            row.detectable, "+-" if mean else "", 3
+        ),
+        "bytes": "{payload_bytes:,}",
+        "cells": "{cells:,}",
+    }
+    if sys.stdout.isatty():
+        columns[""] = lambda row: "█" * max(1, round(_BAR * row.stderr / worst))
+    name = f"{metric.name}: " if metric else ""
+    listing(name + _domain_text(question), lines, columns)
+    say(
+        f"recommended: {rows[0].mechanism}, the shortest payload within 5% of the least "
+        f"{'squared error in rank' if percentile else 'variance'}, reports or epsilon"
+    )
+    if percentile:
+        say(
+            f"{percentile} in rank: half the width of its 95% interval; +-2% of p95 is from p93 to "
+            "p97"
+        )
+    _say_columns(question, rows[0])
+    if own:
+        say("*: as the catalog has it")
+    if metric:
+        _say_people(metric)
+
+
+def _share_text(share: float, sign: str, digits: int) -> str:
+    return f"{sign}{share:.{digits}%}" if isfinite(share) else "no"
+
+
+def found_unlisted(row: Row) -> float | None:
+    """The share from which a prefix tree finds a string in as many reports; None if never."""
+    if not isfinite(row.reports):
+        return None
+    share = found_from(PrefixTree(epsilon=row.epsilon), row.reports)
+    return share if share < 1 else None
+
+
+def people_a_report(metric: Metric) -> float:
+    """The number of people per report of an epoch, for metrics that ask them in turn."""
+    days = len(days_of_period(metric.period, 0)) if metric.report_on else 1
+    return days / counting(metric)
+
+
+def _say_columns(question: MetricDraft, best: Row) -> None:
+    """Explains the columns of errors, and for strings what is found without a list."""
+    mean = question.kind in MEANS
+    wide = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
+    unit = f"of the range{wide}" if mean else "of all reports"
+    say(f"std. error: of one estimate, as a share {unit}")
+    say("of population: includes the choice of who reports from the population")
+    if mean:
+        say(f"95% interval: of the population's mean, as a share {unit}")
+    else:
+        say(
+            "detects: the smallest share that stands out from zero with a chance of 95%, at "
+            "5% corrected for the number of values"
+        )
+    say("for life: privacy loss of all reports of one unchanged value, where it is bounded")
+    if question.kind == "strings" and (share := found_unlisted(best)) is not None:
+        say(
+            f"unlisted strings: {PrefixTree.NAME} finds a string that {share:.3%} of "
+            f"{best.reports:,.0f} reports at epsilon {best.epsilon:.3g} hold, 95 times in "
+            "100; docs/discover.md"
+        )
+
+
+def _say_people(metric: Metric) -> None:
+    """Says how many people are needed if only some are asked in each epoch."""
+    if (of := people_a_report(metric)) != 1:
+        say(
+            f"reports: of one {metric.epoch}, from {of:,.4g} times as many people, since each "
+            + ("reports on one day of a period" if metric.report_on else "is asked by chance")
+        )
+
+
+def show_simulated(drawing: dict[str, Any]) -> None:
+    """Shows a simulated collection: true beside estimated, the most frequent first."""
+    listing(
+        f"one drawing of {several(drawing['reports'], 'report')} by {drawing['mechanism']}, "
+        f"seed {drawing['seed']}: "
+        f"root mean square error {drawing['rms']:.3%}, predicted {drawing['predicted']:.3%}",
+        drawing["values"][:20],
+        {
+            "value": "{value}",
+            "true": "{true:.3%}",
+            "estimated": "{estimated:.3%}",
+            "std. error": "{stderr:.3%}",
+            "off by": lambda row: f"{(row['estimated'] - row['true']) / row['stderr']:+.1f} s.e.",
+        },
+    )
+
+
+def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
+    """Draws the smallest detectable share, or a mean's interval, against the number of reports.
+
+    Raises:
+        BadParameter: matplotlib is missing, another kind of file, or it cannot be written.
+    """
+    if path.suffix not in {".png", ".svg"}:
+        raise BadParameter(f"--plot {path}: the name must end in .png or .svg")
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
+    except ImportError as error:
+        raise BadParameter(f"--plot needs matplotlib: {install_with('plots')}") from error
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    counts = [row.reports for row in rows if isfinite(row.reports)]
+    low, high = min(counts, default=1e4) / 30, max(counts, default=1e6) * 30
+    steps = [low * (high / low) ** (i / (_POINTS - 1)) for i in range(_POINTS)]
+    for plan_row in rows:
+        line = [
+            row(question, plan_row.mechanism, plan_row.parameters, reports) for reports in steps
+        ]
+        shares = [min(each.detectable, 1.0) for each in line]
+        (drawn,) = axes.plot(
+            steps, shares, label=f"{plan_row.mechanism}, epsilon {plan_row.epsilon:.2f}"
+        )
+        if isfinite(plan_row.reports) and plan_row.detectable <= 1:
+            axes.plot([plan_row.reports], [plan_row.detectable], "o", color=drawn.get_color())
+    axes.set(xscale="log", yscale="log", xlabel="reports")
+    mean = question.kind in MEANS
+    axes.set_ylabel("half width of the 95% interval" if mean else "smallest share detected (95%)")
+    axes.yaxis.set_major_formatter(lambda share, _place: f"{share:.2%}")
+    axes.grid(visible=True, which="both", alpha=0.25)
+    axes.legend(fontsize="small")
+    with refuse_unwritable(f"--plot {path}", BadParameter):
+        figure.savefig(path, dpi=150)
