@@ -1,16 +1,16 @@
 """Reads a model from its table `[models.NAME]` in a TOML file, and people from a CSV file."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.models import Feature, Model
+from hubbub.analysis.models import Feature as Column
+from hubbub.analysis.models import Model
 from hubbub.authoring.crowds.crowd_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
@@ -20,9 +20,11 @@ from hubbub.authoring.crowds.crowd_codes import (
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
+from hubbub.catalog.models.features import Feature, features_of
 from hubbub.catalog.models.learning import class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import fields_of
+from hubbub.mechanisms import is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.programs.text_files import csv_rows, parse_toml, read_text
@@ -61,36 +63,32 @@ class Planned:
     negative: str
     features: Mapping[str, Sequence[Any]] | None
 
-    def of(self, head: Sequence[str]) -> tuple[Model, dict[str, Sequence[Any]]]:
-        """The model for a file with these columns, and the range or values of each feature."""
+    def of(self, head: Sequence[str]) -> tuple[Model, tuple[Feature, ...]]:
+        """The model for a file with these columns, and its features."""
+        table, crowded = self.table, "central_epsilon" in self.table
         every = self.features
         if every is None:
-            every = {
-                name: self.table.get("columns", (0.0, 1.0)) for name in head if name != self.label
-            }
-        columns = [feature for name, says in every.items() for feature in _columns(name, says)]
-        low, high = _pair("range", self.table.get("range", (0.0, 1.0)))
-        crowded = "central_epsilon" in self.table
+            every = {name: table.get("columns", (0.0, 1.0)) for name in head if name != self.label}
+        features = features_of(every)
+        low, high = _pair("range", table.get("range", (0.0, 1.0)))
+        penalty = 0.01 if table["kind"] == "ridge" else 0
+        each = _whole("rounds_each", table.get("rounds_each", CROWD_ROUNDS_EACH))
         model = Model(
             name=self.name,
-            kind=self.table["kind"],
-            epsilon=_number("epsilon", self.table.get("epsilon", MIN_EPSILON if crowded else None)),
-            features=tuple(columns),
+            kind=table["kind"],
+            epsilon=_number("epsilon", table.get("epsilon", MIN_EPSILON if crowded else None)),
+            features=tuple(Column(*own) for feature in features for own in feature.columns),
             low=low,
             high=high,
-            rounds=_whole("rounds", self.table.get("rounds", CROWD_ROUNDS if crowded else 0)),
-            penalty=_number(
-                "penalty", self.table.get("penalty", 0.01 if self.table["kind"] == "ridge" else 0)
-            ),
-            held_out=_number("held_out", self.table.get("held_out", 0)),
-            classes=_classes(self.table.get("classes", [])),
-            rounds_each=_whole("rounds_each", self.table.get("rounds_each", CROWD_ROUNDS_EACH))
-            if crowded
-            else 0,
+            rounds=_whole("rounds", table.get("rounds", CROWD_ROUNDS if crowded else 0)),
+            penalty=_number("penalty", table.get("penalty", penalty)),
+            held_out=_number("held_out", table.get("held_out", 0)),
+            classes=_classes(table.get("classes", [])),
+            rounds_each=each if crowded else 0,
         )
-        if crowded and "epsilon" not in self.table:
+        if crowded and "epsilon" not in table:
             model = replace(model, epsilon=self._local_epsilon(model))
-        return model, dict(every)
+        return model, features
 
     @property
     def crowd(self) -> int:
@@ -167,22 +165,26 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
     rows = csv_rows(path, option)
     head = next(rows, (1, ()))[1]
     model, features = planned.of(head)
-    if planned.label in features:
+    names = [feature.name for feature in features]
+    if planned.label in names:
         raise BadParameter(
             f'{path}: column "{planned.label}" is the label and a feature: leave it out of features'
         )
-    for name in (*features, planned.label):
+    for name in (*names, planned.label):
         if name not in head:
             raise BadParameter(
                 f'{path} has no column "{name}"; its first line has {len(head)} others, if it is a '
                 "header"
             )
-    people = list(_rows(path, rows, head, features, planned))
+    people = [
+        _person(f"{path}, line {number}", head, row, features, planned)
+        for number, row in rows
+        if row
+    ]
     if not people:
         raise BadParameter(f"{path} has no people: write a line for each, after the header")
-    whole = np.array(people, dtype=np.float64)
-    columns, clipped = model.scaled(whole[:, :-1])
-    labels = whole[:, -1]
+    columns, labels = np.array([own for own, _, _ in people]), np.array([at for _, at, _ in people])
+    clipped = sum(outside for _, _, outside in people)
     if model.kind == "logistic":
         if not np.isin(labels, (0.0, 1.0)).all():
             raise BadParameter(
@@ -196,69 +198,53 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
     return model, People(columns, labels, clipped)
 
 
-def _rows(
-    path: Path,
-    rows: Iterator[tuple[int, Sequence[str]]],
+def _person(
+    where: str,
     head: Sequence[str],
-    features: Mapping[str, Sequence[Any]],
+    row: Sequence[str],
+    features: Sequence[Feature],
     planned: Planned,
-) -> Iterator[list[float]]:
-    """Yields each person's columns, followed by the label."""
-    places = {name: head.index(name) for name in (*features, planned.label)}
-    for number, row in rows:
-        if not row:
-            continue
-        if len(row) != len(head):
-            raise BadParameter(f"{path}, line {number}: {len(row)} fields, {len(head)} expected")
-        numbers: list[float] = []
-        for name, says in features.items():
-            where = f'{path}, line {number}, column "{name}"'
-            numbers += _coded(where, row[places[name]].strip(), says)
-        text = row[places[planned.label]].strip()
-        where = f'{path}, line {number}, column "{planned.label}"'
-        if not text:
-            raise BadParameter(f"{where}: the value is missing")
-        try:
-            numbers.append(_label(where, text, planned))
-        except ValueOutOfDomain as error:
-            raise BadParameter(f"{where}: {error}") from error
-        yield numbers
+) -> tuple[list[float], float, int]:
+    """A person's columns in [0, 1], label, and number of clipped values."""
+    if len(row) != len(head):
+        raise BadParameter(f"{where}: {len(row)} fields, {len(head)} expected")
+    texts = dict(zip(head, map(str.strip, row), strict=True))
+    columns, clipped = list[float](), 0
+    for feature in features:
+        own, outside = _coded(f'{where}, column "{feature.name}"', feature, texts[feature.name])
+        columns += own
+        clipped += outside
+    label = _label(f'{where}, column "{planned.label}"', texts[planned.label], planned)
+    return columns, label, clipped
+
+
+def _coded(where: str, feature: Feature, text: str) -> tuple[list[float], bool]:
+    """A value as columns in [0, 1], and whether it was clipped."""
+    try:
+        return feature.coded(text if feature.is_listed else float(text))
+    except ValueOutOfDomain as error:
+        problem = str(error).removeprefix(f'feature "{feature.name}": ').partition(": ")[0]
+        raise BadParameter(f"{where}: {problem}") from error
+    except ValueError as error:
+        raise BadParameter(f"{where}: the value is not a finite number") from error
 
 
 def _label(where: str, text: str, planned: Planned) -> float:
-    if planned.table["kind"] == "softmax":
-        return class_label(text, planned.table["classes"])
-    if planned.positive is None:
-        return _read(where, text)
-    return text_label(text, planned.positive, planned.negative)
-
-
-def _coded(where: str, text: str, says: Sequence[Any]) -> list[float]:
-    """Encodes a value as columns: the number itself, or 0s and 1s for listed values or bands."""
-    if isinstance(says[0], str):
-        if text not in says:
-            raise BadParameter(f"{where}: the value is not one of the {len(says)} listed values")
-        return [float(text == say) for say in says]
-    value = _read(where, text)
-    if len(says) == _PAIR:
-        return [value]
-    band = int(np.clip(np.searchsorted(says, value, side="right") - 1, 0, len(says) - 2))
-    return [float(band == place) for place in range(len(says) - 1)]
-
-
-def _columns(name: str, says: Any) -> list[Feature]:
-    if isinstance(says, list) and len(says) > 1 and all(isinstance(say, str) for say in says):
-        return [Feature(f"{name}={say}") for say in says]
-    if not (isinstance(says, list | tuple) and len(says) >= _PAIR and all(map(_is_number, says))):
-        raise BadParameter(
-            f'feature "{name}": write its range [low, high], the ends of its bands, or its values '
-            "as texts"
-        )
-    if len(says) == _PAIR:
-        return [Feature(name, *says)]
-    if list(says) != sorted(set(says)):
-        raise BadParameter(f'feature "{name}": the ends of its bands do not ascend')
-    return [Feature(f"{name} in [{a:g}, {b:g})") for a, b in pairwise(says)]
+    if not text:
+        raise BadParameter(f"{where}: the value is missing")
+    try:
+        if planned.table["kind"] == "softmax":
+            return class_label(text, planned.table["classes"])
+        if planned.positive is not None:
+            return text_label(text, planned.positive, planned.negative)
+        value = float(text)
+    except ValueOutOfDomain as error:
+        raise BadParameter(f"{where}: {error}") from error
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise BadParameter(f"{where}: the value is not a finite number")
+    return value
 
 
 def _classes(value: Any) -> tuple[str, ...]:
@@ -268,13 +254,13 @@ def _classes(value: Any) -> tuple[str, ...]:
 
 
 def _pair(name: str, pair: Any) -> tuple[float, float]:
-    if not (isinstance(pair, list | tuple) and len(pair) == _PAIR and all(map(_is_number, pair))):
+    if not (isinstance(pair, list | tuple) and len(pair) == _PAIR and all(map(is_number, pair))):
         raise BadParameter(f"{name} of a model is two numbers: [low, high]")
     return float(pair[0]), float(pair[1])
 
 
 def _number(name: str, value: Any) -> float:
-    if not _is_number(value):
+    if not is_number(value):
         raise BadParameter(f"{name} of a model is not a number")
     return float(value)
 
@@ -282,20 +268,6 @@ def _number(name: str, value: Any) -> float:
 def _whole(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadParameter(f"{name} of a model is not a whole number")
-    return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _read(where: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise BadParameter(f"{where}: the value is not a finite number")
     return value
 
 

@@ -5,7 +5,6 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 from hubbub.mechanisms.gradient_size import check_classes, check_size, dimensions_of
@@ -20,7 +19,7 @@ _MAX_HELD_OUT: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A column of the model. A value is clipped to [low, high] and scaled to [0, 1]."""
+    """A column of the model, of values in [low, high], which are scaled to [0, 1]."""
 
     name: str
     low: float = 0.0
@@ -85,10 +84,3 @@ class Model:
     def dimensions(self) -> int:
         """Number of coordinates of a gradient."""
         return dimensions_of(len(self.features), len(self.classes))
-
-    def scaled(self, columns: Floats) -> tuple[Floats, int]:
-        """Columns scaled to [0, 1], shape (people, columns), and the number of clipped values."""
-        low = np.array([feature.low for feature in self.features])
-        high = np.array([feature.high for feature in self.features])
-        inside = np.clip(columns, low, high)
-        return (inside - low) / (high - low), int((inside != columns).sum())

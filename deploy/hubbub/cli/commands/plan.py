@@ -158,21 +158,26 @@ def _plan(options: PlanOptions) -> None:
     else:
         name = "" if percentile is None else percentile_name(percentile)
         show(question, rows, own, metric, percentile=name, errors=errors)
-        if options.effect is not None:
-            say(
-                "reports: for each arm, from people who report once; further metrics and "
-                "arms of an experiment widen the intervals of all"
-            )
-        if options.ratio is not None:
-            say(
-                f"the ratio {options.ratio[0]:g} / {options.ratio[1]:g} by {rows[0].mechanism}: "
-                f"standard error {ratio_error:.3%}"
-            )
+        _say_goal(options, rows[0], ratio_error)
         if drawing:
             show_simulated(drawing)
     if options.plot:
         plot(question, lines, options.plot)
         print(visible(f"drawn to {options.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
+
+
+def _say_goal(options: PlanOptions, best: Row, ratio_error: float | None) -> None:
+    """Explains the reports of an experiment, and gives the error of a ratio."""
+    if options.effect is not None:
+        say(
+            "reports: for each arm, from people who report once; further metrics and "
+            "arms of an experiment widen the intervals of all"
+        )
+    if options.ratio is not None:
+        say(
+            f"the ratio {options.ratio[0]:g} / {options.ratio[1]:g} by {best.mechanism}: "
+            f"standard error {ratio_error:.3%}"
+        )
 
 
 def _document(
