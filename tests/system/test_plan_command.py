@@ -141,7 +141,8 @@ def test_a_form_of_before_is_answered_with_its_command(
         (["--fake", "nan"], "--fake nan is outside (0, 1)"),
         (["--targets", "0"], "--targets 0 is outside"),
         (["--simulate", "5"], "--simulate 5 is outside"),
-        (["--metric", "colour"], 'no metric "colour"'),
+        (["--metric", "colour"], 'no metric "colour"; look at: hubbub catalog check'),
+        (["--metric", "thme"], 'no metric "thme"; did you mean "theme"?'),
     ],
 )
 def test_what_cannot_be_is_named(
@@ -232,6 +233,19 @@ def test_a_plan_that_cannot_be_is_named(
 ) -> None:
     assert main(["plan", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_words_and_numbers_that_are_nearly_right_are_answered_with_the_right_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    crowd = ["central", "--values", "9", "--reports", "9000", "--epsilon", "1"]
+    for wrong, message in (
+        (["--parts", "7,16"], "'7,16' has commas; separate the numbers by blanks"),
+        ([*crowd, "--dummies", "noize"], 'did you mean "noise"?'),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(["plan", *wrong])
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--parts", "7", "16"], ["--values", "200"]])

@@ -282,6 +282,7 @@ def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
         ("size", "11\n", [], "line 1: its value is not one of"),
         ("size", "".join(f"{i / 10**5}\n" for i in range(20_000)), [], "different numbers; round"),
         ("nope", "a\n", [], 'metric "nope" is not in metrics.toml; it has ages, kept'),
+        ("kep", "a\n", [], '; did you mean "kept"?'),
         ("theme", "a,500\n", ["--runs", "0"], "--runs 0 is outside [1, 100000]"),
         ("theme", "a,500\n", ["--epochs", "0"], "--epochs 0 is outside"),
         ("theme", "a,500\n", ["--reports", "-3"], "--reports -3 is outside"),

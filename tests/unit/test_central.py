@@ -121,6 +121,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
             'dummies = "people"\nlimits',
             r'field "dummies": must be a whole number in .*, "auto", "devices" or "noise"',
         ),
+        ("limits", 'dummies = "noize"\nlimits', r'or "noise"; did you mean "noise"\?'),
         (
             "limits",
             "dummies = 9\ndummies_each = 0.1\nlimits",

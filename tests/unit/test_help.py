@@ -100,6 +100,20 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
     assert lines == ["proofs: 3 of 6 done, 1 min", "proofs: 6 of 6 done, 2 min"]
 
 
+def test_what_takes_long_is_announced_after_the_first_step_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moments = iter((0.0, 2.1, 4.2, 0.0, 0.1, 0.2))
+    monkeypatch.setattr("hubbub.cli.terminal.progress.time.monotonic", lambda: next(moments))
+    runs = progress.tracked(range(200), 200, "rehearsing", "fewer --runs take less")
+    assert [next(runs), next(runs)] == [0, 1]
+    runs.close()  # type: ignore[attr-defined]
+    error = "rehearsing: all 200 take about 7 minutes; fewer --runs take less\n"
+    assert capsys.readouterr().err == error
+    assert list(progress.tracked(range(2), 2, "rehearsing", "fewer --runs take less")) == [0, 1]
+    assert not capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -74,7 +74,8 @@ def number_or(*words: str) -> Callable[[str], int | str]:
             return text if text in words else read_whole_number(text)
         except argparse.ArgumentTypeError as error:
             choices = " or ".join(f'"{word}"' for word in words)
-            raise argparse.ArgumentTypeError(f"{error}, or {choices}") from None
+            meant = did_you_mean(text, words)
+            raise argparse.ArgumentTypeError(f"{error}, or {choices}{meant}") from None
 
     return read
 

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.periods import PERIOD_KIND
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
@@ -75,7 +76,7 @@ _DUMMIES: Final = kinds.whole(0, 1_000_000)
 
 def _problem(value: Any) -> str:
     problem = "" if value in WORDS else _DUMMIES.problem(value)
-    return f"{problem}, {_IN_WORDS}" if problem else ""
+    return f"{problem}, {_IN_WORDS}{did_you_mean(value, WORDS)}" if problem else ""
 
 
 DUMMIES: Final = entry(

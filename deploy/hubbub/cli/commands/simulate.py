@@ -12,13 +12,13 @@ from hubbub.catalog import Metric, days_of_period, metric_name_of
 from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
-from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
+from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.errors.grammar import several
+from hubbub.errors.grammar import did_you_mean, several
 from hubbub.programs.command_line import command
 from hubbub.query_results import percentile_name
 from hubbub.simulation.days_file import has_days
@@ -72,7 +72,7 @@ def _simulate(options: SimulateOptions) -> None:
     tally = Tally()
     runs: list[Run] = []
     number = options.runs or RUNS
-    for run in tracked(rehearse(plan, number, options.seed), number, "rehearsing"):
+    for run in tracked(rehearse(plan, number, options.seed), number, "rehearsing", FEWER_RUNS):
         tally.add(run)
         if not options.json and run.answered:
             runs.clear()  # the last one that was answered is shown
@@ -107,6 +107,7 @@ def _bundle(path: Path, name: str) -> Bundle:
     if whole not in catalog.metrics:
         raise UnknownMetric(
             f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'
+            + did_you_mean(name, catalog.metrics)
         )
     return Bundle(
         metrics={whole: catalog.metrics[whole]},

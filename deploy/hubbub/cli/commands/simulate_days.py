@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
-from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
+from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -46,7 +46,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> None:
     rehearsal = rehearse_days(
         bundle, metric, days, options.confidence, runs=number, seed=options.seed
     )
-    runs = list(tracked(rehearsal, number, "rehearsing"))
+    runs = list(tracked(rehearsal, number, "rehearsing", FEWER_RUNS))
     summary, seconds = summary_of(runs), time.monotonic() - started
     if summary.refused == len(runs):
         most = max(run.reports for run in runs)

@@ -17,7 +17,7 @@ from hubbub.analysis.models import (
     noise_of,
     without_privacy,
 )
-from hubbub.cli.commands.simulate_options import SimulateOptions
+from hubbub.cli.commands.simulate_options import FEWER_RUNS, SimulateOptions
 from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
@@ -65,7 +65,7 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
         seed=options.seed,
         confidence=options.confidence,
     )
-    trained = list(tracked(rehearsal, runs, "rehearsing"))
+    trained = list(tracked(rehearsal, runs, "rehearsing", FEWER_RUNS))
     plain = without_privacy(
         model.kind, people.columns, people.labels, model.penalty, len(model.classes)
     )

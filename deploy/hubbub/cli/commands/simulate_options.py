@@ -9,6 +9,8 @@ from hubbub.programs.options import argument, option, options
 
 RUNS: Final = 200
 """How often a metric is rehearsed, unless asked otherwise."""
+FEWER_RUNS: Final = "fewer --runs take less, and give a coarser summary"
+"""What is said where all runs take long."""
 
 
 @options

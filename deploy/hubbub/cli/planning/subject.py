@@ -1,5 +1,6 @@
 """The subject of `hubbub plan` and `hubbub plan central`: a metric, or a kind of question."""
 
+import argparse
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.programs.command_line import read_whole_number
 from hubbub.programs.options import Group, argument, option, options
 
 CATALOG: Final = Path("metrics.toml")
@@ -59,6 +61,14 @@ _MAX_VALUES: Final = 1 << 20
 _STRINGS: Final = 100
 
 
+def _read_size(text: str) -> int:
+    if "," in text:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!a} has commas; separate the numbers by blanks, as in: --parts 7 16"
+        )
+    return read_whole_number(text)
+
+
 @options
 class SubjectOptions:
     """The options that describe the question."""
@@ -83,8 +93,9 @@ class SubjectOptions:
         group=_QUESTION,
     )
     parts: tuple[int, ...] | None = option(
-        "several answers reported together, with N values each",
+        "several answers reported together, with N values each; separate the numbers by blanks",
         several=True,
+        parse=_read_size,
         metavar="N",
         group=_QUESTION,
     )

@@ -13,6 +13,7 @@ from hubbub.cli.terminal.long_work import announced_if_long
 from hubbub.cli.terminal.output import first_second
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
+from hubbub.errors.grammar import did_you_mean
 from hubbub.privacy.catalog_reader import read_with_promises
 
 _CROWD: Final = b"central_epsilon"
@@ -32,7 +33,9 @@ def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list
     """
     for name in names:
         if name not in catalog.metrics:
-            raise UnknownMetric(f'{path}: no metric "{name}"; look at: hubbub catalog check')
+            look = "; look at: hubbub catalog check"
+            meant = did_you_mean(name, catalog.metrics, otherwise=look)
+            raise UnknownMetric(f'{path}: no metric "{name}"{meant}')
     return [m for m in catalog.metrics.values() if not names or m.name in names]
 
 

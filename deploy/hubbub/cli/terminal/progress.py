@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from math import ceil
 from typing import TypeVar
 
 from rich.console import Console
@@ -15,31 +16,33 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
 
 Step = TypeVar("Step")
 
 _LINE_SECONDS = 60.0
+_LONG_SECONDS = 30.0
 
 
-def tracked(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
-    """Yields the steps; shows a bar on standard error, or in a pipe a line per minute."""
-    if sys.stderr.isatty():
-        with progress() as bar:
-            yield from bar.track(steps, total=total, description=name)
-        return
+def tracked(steps: Iterable[Step], total: int, name: str, remedy: str = "") -> Iterator[Step]:
+    """Yields the steps; shows a bar on standard error, or in a pipe a line per minute.
+
+    If all steps will take over half a minute, it says so after the first one, with the `remedy`.
+    """
     began = last_line = time.monotonic()
-    for number, step in enumerate(steps, start=1):
-        now = time.monotonic()
-        if now - last_line >= _LINE_SECONDS:
-            last_line = now
-            minutes = round((now - began) / 60)
-            print(  # noqa: T201 beside the answer
-                visible(f"{name}: {number:,} of {total:,} done, {minutes} min"),
-                file=sys.stderr,
-                flush=True,
-            )
-        yield step
+    with progress() as bar:
+        for number, step in enumerate(bar.track(steps, total=total, description=name), start=1):
+            now, line = time.monotonic(), ""
+            if number == 1 and remedy and total * (now - began) > _LONG_SECONDS:
+                minutes = several(ceil(total * (now - began) / 60), "minute")
+                line = f"{name}: all {total:,} take about {minutes}; {remedy}"
+            elif now - last_line >= _LINE_SECONDS and not sys.stderr.isatty():
+                last_line = now
+                line = f"{name}: {number:,} of {total:,} done, {round((now - began) / 60)} min"
+            if line:
+                print(visible(line), file=sys.stderr, flush=True)  # noqa: T201 beside the answer
+            yield step
 
 
 def progress() -> Progress:
