@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Alert
+from hubbub.catalog.alerts import Alert
 from hubbub.errors import BadParameter, CatalogInvalid
 from tests.support.alerting_metrics import BELOW, CATALOG, FIRST, SHARES, engine_of, signed_in
 from tests.support.bundles import DAY, make_signed

@@ -3,7 +3,6 @@
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """
 
-from hubbub.catalog.alerts import Alert, Rule
 from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import (
@@ -44,7 +43,6 @@ __all__ = [
     "WRITTEN_EPOCHS",
     "X25519",
     "X_WING",
-    "Alert",
     "Budget",
     "Caps",
     "CentralPromise",
@@ -54,7 +52,6 @@ __all__ = [
     "PrivateKey",
     "PublicKey",
     "Release",
-    "Rule",
     "cell_of",
     "closing_time",
     "days_at_most",

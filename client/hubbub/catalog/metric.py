@@ -5,9 +5,8 @@ from copy import copy
 from dataclasses import field, replace
 from datetime import date
 from math import inf
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.catalog.alerts import Alert
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
 from hubbub.catalog.crowds import central_fields
@@ -18,7 +17,6 @@ from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.mechanism_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.models.judging import loss_of_judging
-from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import EPOCH, MODEL, as_reported, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
@@ -57,8 +55,18 @@ from hubbub.mechanisms.parts import cell_names
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing import KEMS, SEAL_BYTES, X25519, Kem
 
+if TYPE_CHECKING:
+    from hubbub.catalog.alerts import Alert
+    from hubbub.catalog.models.learning import Learning
+
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
+
+
+def _alert() -> kinds.Kind:
+    from hubbub.catalog.alerts import Alert  # noqa: PLC0415 of the operator's bundle alone
+
+    return table_of(Alert)
 
 
 @settings
@@ -271,8 +279,8 @@ class Metric:
         operator=True,
         default=(),
     )
-    alert: Alert | None = setting(
-        table_of(Alert),
+    alert: "Alert | None" = setting(
+        kinds.deferred(_alert),
         "When an alert is sent: judged after every epoch, with its errors.",
         '{ when = "change", confidence = 0.99 }',
         write='write alert = { when = "change", confidence = 0.99 }',
@@ -296,7 +304,7 @@ class Metric:
         operator=True,
         default="",
     )
-    model: Learning | None = field(default=None, metadata=MODEL)
+    model: "Learning | None" = field(default=None, metadata=MODEL)
     caps: Caps = Caps()
     development: bool = False
     filled: bool = False

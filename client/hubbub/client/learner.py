@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import bins_for, judged
-from hubbub.catalog.models.learning import Example, Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.contract import REPLACED, Dropped
 from hubbub.errors import ModelsRefused
 from hubbub.mechanisms import BitSource
-from hubbub.mechanisms.gradient import gradient, place, to_judge
 
 if TYPE_CHECKING:
     from hubbub.bundles.model_state import ModelState
+    from hubbub.catalog.models.learning import Example, Learning
 
 _GOES_ON: Final = frozenset({Outcome.AWAITS_STATE, Outcome.QUEUED})
 
@@ -33,7 +32,7 @@ class Learner:
         models: the models of the bundle, by name.
     """
 
-    def __init__(self, operator: bytes, models: Mapping[str, Learning]) -> None:
+    def __init__(self, operator: bytes, models: "Mapping[str, Learning]") -> None:
         self._operator = operator
         self._models = models
         self._states: dict[str, ModelState] = {}
@@ -47,6 +46,8 @@ class Learner:
         model = metric.model
         if model is None:
             return None
+        from hubbub.mechanisms.gradient import gradient, place, to_judge  # noqa: PLC0415 of models
+
         if number == 0:
             vector = place(example.columns)
             size = codes_of_round(metric, number).dimensions
@@ -60,7 +61,7 @@ class Learner:
         edges, (own, label) = state.edges, to_judge(*arguments)
         return lambda coins: judged(metric, own, label, edges, coins)
 
-    def settle(self, name: str, example: Example, outcome: Outcome) -> list[Dropped]:
+    def settle(self, name: str, example: "Example", outcome: Outcome) -> list[Dropped]:
         """Keeps an example until its state arrives; returns discarded examples.
 
         These are an earlier example of the model, or the example itself if it is refused now.
@@ -111,7 +112,7 @@ def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
     return lambda coins: codes_of_round(metric, number).randomize(vector, coins)
 
 
-def _fits(state: "ModelState", model: Learning, number: int, epsilon: float) -> bool:
+def _fits(state: "ModelState", model: "Learning", number: int, epsilon: float) -> bool:
     """Returns whether a state is the one that a device of this round needs."""
     judges = number > model.rounds
     return (

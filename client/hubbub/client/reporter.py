@@ -7,13 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, time, timedelta
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hubbub.bundles import Bundle, Notice, key_at
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.discovery import finder_in, spoken
 from hubbub.catalog.experiments import experiment_named
-from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.posterior import label_of
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
@@ -32,6 +31,9 @@ from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
+
+if TYPE_CHECKING:
+    from hubbub.catalog.models.learning import Learning
 
 Read = TypeVar("Read")
 _LOCK_SECONDS: Final = 0.2  # no other thread holds the lock for long
@@ -581,7 +583,7 @@ def named_metric(bundle: Bundle, name: str) -> Metric:
     return _named("metric", bundle.metrics, lambda: bundle.metric(name))
 
 
-def named_model(bundle: Bundle, name: str) -> Learning:
+def named_model(bundle: Bundle, name: str) -> "Learning":
     """The model of this name.
 
     Raises:

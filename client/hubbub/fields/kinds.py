@@ -73,6 +73,18 @@ def _kind(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any)
     )
 
 
+def deferred(kind: Callable[[], Kind]) -> Kind:
+    """A kind that is made when it is used: a device does not import what its bundle lacks."""
+    return Kind(
+        words=lambda: kind().words(),
+        problem=lambda value: kind().problem(value),
+        schema=lambda: kind().schema(),
+        read=lambda value: kind().read(value),
+        dump=lambda value: kind().dump(value),
+        load=lambda value: kind().load(value),
+    )
+
+
 def text(which: str) -> Kind:
     """A non-empty text."""
     schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_TEXT}

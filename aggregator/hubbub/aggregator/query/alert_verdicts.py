@@ -13,7 +13,8 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis import OF_NUMBERS, Change
-from hubbub.catalog import Alert, Metric, Rule
+from hubbub.catalog import Metric
+from hubbub.catalog.alerts import Alert, Rule
 from hubbub.query_results import measured
 
 

@@ -7,11 +7,13 @@ a gradient; its index is 2 bin + label.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.mechanisms import BitSource
-from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.probability import Probability
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 
 # More bins resolve an AUC better, fewer bins have less noise; decision 0219.
 _BINS: Final = ((1.5, 4), (3.0, 6), (5.0, 8), (float("inf"), 12))
@@ -22,8 +24,10 @@ def bins_for(epsilon: float) -> int:
     return next(bins for upto, bins in _BINS if not epsilon > upto)
 
 
-def judging(metric: Any) -> GeneralizedRandomizedResponse:
+def judging(metric: Any) -> "GeneralizedRandomizedResponse":
     """The mechanism that reports a model's bin and label."""
+    from hubbub.mechanisms.grr import GeneralizedRandomizedResponse  # noqa: PLC0415 of judges alone
+
     return GeneralizedRandomizedResponse(metric.epsilon, 2 * bins_for(metric.epsilon))
 
 

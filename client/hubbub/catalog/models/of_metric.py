@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
@@ -14,6 +13,7 @@ from hubbub.fields.field import entry
 from hubbub.fields.tables import table_of
 
 if TYPE_CHECKING:
+    from hubbub.catalog.models.learning import Learning
     from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)
@@ -22,8 +22,15 @@ EPOCH: Final = replace(
 )
 """The kind of a metric's epoch: a minute is none that people write, and is in development."""
 
+
+def _model() -> kinds.Kind:
+    from hubbub.catalog.models.learning import Learning  # noqa: PLC0415 of models alone
+
+    return table_of(Learning)
+
+
 MODEL: Final = entry(
-    table_of(Learning), "What its reports teach: a model.", written=False, defines=True
+    kinds.deferred(_model), "What its reports teach: a model.", written=False, defines=True
 )
 
 
@@ -49,7 +56,7 @@ def check_model(metric: Any) -> None:
         raise BadParameter("a model's promise covers all rounds, each of which leaves as a whole")
 
 
-def limits_of(learning: Learning, epsilon: float, central: float | None) -> Limits:
+def limits_of(learning: "Learning", epsilon: float, central: float | None) -> Limits:
     """The limits of a device for a model: one report in each of its rounds, and one promise."""
     return Limits(1, learning.reports * epsilon, central)
 
