@@ -240,6 +240,50 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
         _run(body(first, second, line))
 
 
+def test_a_failover_to_a_replica_without_the_last_writes_is_logged_and_counts_nothing_twice(
+    tmp_path: Path, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch is delivered, and reports are acknowledged, which the replica has not seen."""
+
+    async def body(first: int, second: int, line: Line) -> None:
+        server = await connect_redis(f"redis://{line.address}/0")
+        counting = await connect_redis(redis_url)
+        await counting.client.flushdb()
+        pool, store = Pool(server), RedisStore(counting)
+        assert await store.shards(WINDOW) == 1
+        reports, late = _reports(100), _reports(20)
+        with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
+            await pool.add({WINDOW: reports})
+            assert old.wait(1, 0) == 1
+            new.replicaof("NO", "ONE")
+            await pool.add({WINDOW: late})
+            batch = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
+            assert batch is not None
+            tags = [report[:16] for report in await pool.claim(WINDOW, batch, None)]
+            assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
+            await pool.delivered(WINDOW, batch)
+            await pool.room()
+            assert "without" not in caplog.text
+            old.shutdown(nosave=True)
+        line.lead_to(f"127.0.0.1:{second}")
+        await pool.room()
+        await pool.room()
+        assert caplog.text.count("failed over to a replica without its last ") == 1
+        # The 20 are lost; of the others each is counted once, although 60 of the 120 were sent.
+        assert (await pool.report_counts())[WINDOW]["acknowledged"] == 100
+        again = await pool.take(WINDOW, Take(100, 60), await pool.level(WINDOW))
+        assert again is not None
+        sent_again = [report[:16] for report in await pool.claim(WINDOW, again, None)]
+        outcome, old_tags = await store.add(WINDOW, _commit(sent_again, again))
+        assert outcome is Outcome.SEEN
+        assert set(old_tags) == set(tags) & set(sent_again)
+        await server.close()
+        await counting.close()
+
+    with _replicated(tmp_path) as (first, second, line), caplog.at_level("ERROR", "hubbub.redis"):
+        _run(body(first, second, line))
+
+
 def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
     async def body(first: int, second: int, line: Line) -> None:
         server = await connect_redis(f"redis://{line.address}/0")

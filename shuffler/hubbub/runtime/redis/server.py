@@ -100,6 +100,7 @@ class RedisServer:
         self._under_way = 0
         self._closed = False
         self._evicts = False  # whether it did at the last look at its memory
+        self._offsets: dict[str, int] = {}  # how far each history of writes was at the last look
 
     async def ask(self, *command: Any) -> Any:
         """Executes one command, and returns its answer."""
@@ -158,6 +159,7 @@ class RedisServer:
         """
         async with self.errors():
             nodes = await self.info("memory")
+            self._note_lost_writes(await self.info("replication"))
         reasons = [why for node in nodes if (why := eviction(node))]
         if reasons and not self._evicts:
             _log.error("Redis at %s%s", self._hosts, reasons[0])
@@ -170,6 +172,28 @@ class RedisServer:
             max((used / limit for limit, used in most), default=0.0),
             min((part * limit - used for limit, used in most), default=inf),
         )
+
+    def _note_lost_writes(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Logs a failover to a replica without writes that were seen, if nobody waited for it.
+
+        A replica that is promoted begins a history, and names the former one and its end.
+        """
+        for node in () if self._replicas else nodes:
+            end = int(node.get("second_repl_offset", 0)) - 1
+            lost = self._offsets.get(node.get("master_replid2", ""), end) - end
+            if lost > 0:
+                _log.error(
+                    "Redis at %s failed over to a replica without its last %d bytes of writes: "
+                    "what was acknowledged in them is lost, and the conservation law is off by "
+                    "it; wait for replicas with --redis-replicas (docs/operate/cluster.md)",
+                    self._hosts,
+                    lost,
+                )
+        self._offsets = {
+            node["master_replid"]: int(node["master_repl_offset"])
+            for node in nodes
+            if "master_replid" in node
+        }
 
     async def times(self) -> list[float]:
         """The time by every node that takes writes, in seconds since 1970."""
