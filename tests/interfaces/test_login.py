@@ -21,7 +21,7 @@ from hubbub.aggregator.access.login import Provider as AskedProvider
 from hubbub.aggregator.access.sessions import Begun
 from hubbub.aggregator.query import QueryEngine
 from hubbub.errors import AccessRefused, ServiceUnavailable
-from hubbub.runtime.oidc import check_claims
+from hubbub.runtime.oidc.signed_claims import check_claims
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import metric_text

@@ -17,7 +17,7 @@ from hubbub.client.transport.issuer_connection import ask_by_app
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable, ServiceUnavailable
 from hubbub.issuer.issuing import Subjects
 from hubbub.issuer.settings import parse
-from hubbub.runtime.oidc import ProviderKeys
+from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.shuffler.redeeming import Redeemer
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front

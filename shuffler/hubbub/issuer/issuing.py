@@ -42,7 +42,8 @@ from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
-from hubbub.runtime.oidc import ProviderKeys, check_claims
+from hubbub.runtime.oidc.provider_keys import ProviderKeys
+from hubbub.runtime.oidc.signed_claims import check_claims
 from hubbub.runtime.redis.server import RedisServer, lua, script
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import poprf, token_info

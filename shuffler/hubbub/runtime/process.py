@@ -104,8 +104,8 @@ async def serve_until_signal(
         failed = [task for task in parts if task.done()]
         reason = why[0] if why else f"{parts[failed[0]]} has failed"
         _log.info("stopping", extra=facts(version=VERSION, why=reason))
-        for server in servers:
-            await server.stop(0.0 if failed else _GRACE_SECONDS)
+        grace_seconds = 0.0 if failed else _GRACE_SECONDS
+        await asyncio.gather(*(server.stop(grace_seconds) for server in servers))
         for task in failed:
             _raise_failure(task, parts[task])
     finally:  # the runner would cancel each once, which one may swallow

@@ -73,9 +73,7 @@ class Crowds:
 
     async def gathering(self, window: Window) -> list[bytes]:
         """The ids of crowds of several shards that are not complete yet; at most one."""
-        names = await self._server.ask("HKEYS", window.key("shuffler:gathering"))
-        ids = [self._replies.batch_id(window, name) for name in names]
-        return [crowd_id for crowd_id in ids if crowd_id is not None]
+        return await self._ids(window, "gathering")
 
     async def gather(
         self, window: Window, crowd: CrowdTake, levels: Sequence[Level], crowd_id: bytes
@@ -116,9 +114,12 @@ class Crowds:
 
     async def ids(self, place: Place) -> list[bytes]:
         """The ids of the crowds that are being cut, by any process."""
-        names = await self._server.ask("HKEYS", place.key("shuffler:crowds"))
-        batch_ids = [self._replies.batch_id(place, name) for name in names]
-        return [crowd_id for crowd_id in batch_ids if crowd_id is not None]
+        return await self._ids(place, "crowds")
+
+    async def _ids(self, place: Place, part: str) -> list[bytes]:
+        names = await self._server.ask("HKEYS", place.key(f"shuffler:{part}"))
+        ids = [self._replies.batch_id(place, name) for name in names]
+        return [crowd_id for crowd_id in ids if crowd_id is not None]
 
     async def cut(self, place: Place, crowd_id: bytes, cursor: bytes = b"0") -> bytes | None:
         """Cuts part of a crowd into batches; returns the cursor of the next step, None at the end.

@@ -231,9 +231,8 @@ class Pool:
     async def levels(self, window: Window, shards: int = 1) -> list[Level]:
         """The states of a window's shards."""
         steps = [script(_LEVEL, keys_of(place, "pool", "law")) for place in places(window, shards)]
-        return [
-            Level(*self._replies.level(window, reply)) for reply in await self.server.execute(steps)
-        ]
+        replies = await self.server.execute(steps)
+        return [self._replies.level(window, reply) for reply in replies]
 
     async def is_empty(self, window: Window, shards: int = 1) -> bool:
         """Whether the window holds no report, pooled or in flight."""

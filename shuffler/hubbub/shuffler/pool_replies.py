@@ -78,13 +78,13 @@ class PoolReplies:
             self._leave(f"what {window.name} holds cannot be told")
             return dict.fromkeys(TERMS, 0)
 
-    def level(self, window: Window, numbers: Sequence[bytes | int]) -> tuple[int, int]:
+    def level(self, window: Window, numbers: Sequence[bytes | int]) -> Level:
         """The number of reports in a window's pool, and how often any were taken."""
         try:
             reports, takes = map(int, numbers)
         except ValueError as error:
             raise StoreUnavailable(f"{window.name}: its number of takes is none") from error
-        return reports, takes
+        return Level(reports, takes)
 
     def since(self, moment: bytes | None, now: float) -> float:
         """A moment that is not after `now`; `now` if it is missing or malformed."""

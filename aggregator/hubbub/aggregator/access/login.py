@@ -23,14 +23,8 @@ from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
 from hubbub.aggregator.access.sessions import Begun, Session, Sessions, new_id
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
-from hubbub.runtime.oidc import (
-    CALL_SECONDS,
-    Claims,
-    ProviderKeys,
-    check_address,
-    check_claims,
-    short,
-)
+from hubbub.runtime.oidc.provider_keys import CALL_SECONDS, ProviderKeys, check_address
+from hubbub.runtime.oidc.signed_claims import Claims, check_claims, short
 
 
 def check_id_token(

@@ -15,6 +15,7 @@ _WHERETO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_END
 _HEADER: Final = "traceparent"
 
 _tracer: Any = None
+_propagator: Any = None  # there with the tracer
 
 
 def start_tracing(role: str, environment: Mapping[str, str]) -> None:
@@ -23,7 +24,7 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
     Raises:
         MissingDependency: OpenTelemetry is not installed.
     """
-    global _tracer  # noqa: PLW0603 one a process, as OpenTelemetry has it
+    global _tracer, _propagator
     if not any(environment.get(name) for name in _WHERETO):
         return
     try:
@@ -33,6 +34,9 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 as above
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 as above
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 as above
+        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 as above
+            TraceContextTextMapPropagator,
+        )
     except ImportError:
         raise MissingDependency(
             f"{_WHERETO[0]} is set, and OpenTelemetry is not installed: unset it, or "
@@ -41,7 +45,7 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
     # Only the service's name: a collector adds data of the host if its operator wants it.
     provider = TracerProvider(resource=Resource({"service.name": f"hubbub-{role}"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    _tracer = provider.get_tracer("hubbub")
+    _tracer, _propagator = provider.get_tracer("hubbub"), TraceContextTextMapPropagator()
 
 
 @contextmanager
@@ -60,12 +64,8 @@ def headers() -> Sequence[tuple[str, str]]:
     """The headers that make a call continue the current trace."""
     if _tracer is None:
         return ()
-    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 installed, if traced
-        TraceContextTextMapPropagator,
-    )
-
     carrier: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(carrier)
+    _propagator.inject(carrier)
     return tuple(carrier.items())
 
 
@@ -75,14 +75,8 @@ def continued(metadata: Mapping[str, str]) -> Iterator[None]:
     if _tracer is None or _HEADER not in metadata:
         yield
         return
-    from opentelemetry import context  # noqa: PLC0415 installed, if traced
-    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 as above
-        TraceContextTextMapPropagator,
-    )
+    from opentelemetry import trace  # noqa: PLC0415 installed, if traced
 
-    carrier = {_HEADER: metadata[_HEADER]}
-    token = context.attach(TraceContextTextMapPropagator().extract(carrier))
-    try:
+    context = _propagator.extract({_HEADER: metadata[_HEADER]})
+    with trace.use_span(trace.get_current_span(context)):
         yield
-    finally:
-        context.detach(token)
