@@ -1,14 +1,17 @@
 """Floor 1. Answers as rows and columns, in one form for files, notebooks and tables."""
 
-from hubbub.query_results.association_sentence import association_sentence, slice_sentences
 from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
-from hubbub.query_results.final_sentence import final_sentence
 from hubbub.query_results.measured import error_of, measured
-from hubbub.query_results.percentile_sentences import percentile_sentences
-from hubbub.query_results.quality_sentences import judged_sentences
 from hubbub.query_results.rows import Document, Row, percentile_name, rows, whole_rows
-from hubbub.query_results.trend_sentences import trend_sentences
+from hubbub.query_results.sentences import (
+    association_sentence,
+    final_sentence,
+    judged_sentences,
+    percentile_sentences,
+    slice_sentences,
+    trend_sentences,
+)
 
 __all__ = [
     "COLUMNS",

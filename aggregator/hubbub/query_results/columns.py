@@ -328,50 +328,16 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
     ),
 }
 
+_EPOCHS: Final = ("metric", "dates", "since", "until", "final", "reports")
+_METHOD: Final = ("mechanism", "epsilon", "confidence", "unit")
+_SIDES: Final = ("before_dates", "after_dates", "before_reports", "after_reports")
+_SURE: Final = ("confidence", "set_confidence", "order_confidence")
+
 HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
-    "estimates": (
-        "metric",
-        "dates",
-        "since",
-        "until",
-        "final",
-        "reports",
-        "reports_stderr",
-        "mechanism",
-        "epsilon",
-        "confidence",
-        "unit",
-    ),
-    "percentiles": (
-        "metric",
-        "dates",
-        "since",
-        "until",
-        "final",
-        "reports",
-        "mechanism",
-        "epsilon",
-        "confidence",
-        "unit",
-    ),
-    "top": (
-        "metric",
-        "dates",
-        "final",
-        "reports",
-        "confidence",
-        "set_confidence",
-        "order_confidence",
-    ),
-    "compare": (
-        "metric",
-        "before_dates",
-        "after_dates",
-        "before_reports",
-        "after_reports",
-        "confidence",
-        "unit",
-    ),
+    "estimates": (*_EPOCHS, "reports_stderr", *_METHOD),
+    "percentiles": (*_EPOCHS, *_METHOD),
+    "top": ("metric", "dates", "final", "reports", *_SURE),
+    "compare": ("metric", *_SIDES, "confidence", "unit"),
     "trend": ("metric", "kind", "final", "confidence", "unit"),
     "cross": ("metric", "rows", "columns", "by", "dates", "reports", "confidence"),
     "breakdown": ("metric", "by", "dates", "confidence", "unit"),
