@@ -1,14 +1,13 @@
 """Coefficients: a model's weights per unit of each feature, with their intervals."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.definition import Feature, Model
+from hubbub.analysis.models.definition import Model
 from hubbub.analysis.models.prediction import into_classes
+from hubbub.analysis.uncertainty.intervals import reach_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +34,11 @@ def in_own_units(model: Model, weights: Floats) -> Floats:
 
     For softmax, weights of each class in turn.
     """
-    low, wide = _low(model.features), _wide(model.features)
+    low, high = model.ends
     span, base = _units(model)
     rows = weights.reshape(-1, len(low) + 1)
     class_rows = into_classes(len(rows)).T @ rows
-    slopes = class_rows[:, :-1] * span / wide
+    slopes = class_rows[:, :-1] * span / (high - low)
     result: Floats = np.column_stack([slopes, base + span * class_rows[:, -1] - slopes @ low])
     return result.ravel()
 
@@ -51,11 +50,11 @@ def coefficients(
 
     `weights` and `stderrs` are of columns in [0, 1], from `averaged`.
     """
-    times = NormalDist().inv_cdf((1 + confidence) / 2)
-    low, wide = _low(model.features), _wide(model.features)
+    reach, (low, high) = reach_of(confidence), model.ends
     spread = stderrs.reshape(-1, len(low) + 1) * _units(model)[0]
-    moved = np.sqrt(spread[:, -1] ** 2 + ((spread[:, :-1] * low / wide) ** 2).sum(axis=1))
-    errors = np.column_stack([spread[:, :-1] / wide, moved]).ravel()
+    slopes = spread[:, :-1] / (high - low)
+    moved = np.sqrt(spread[:, -1] ** 2 + ((spread[:, :-1] * low / (high - low)) ** 2).sum(axis=1))
+    errors = np.column_stack([slopes, moved]).ravel()
     names = [*(feature.name for feature in model.features), "intercept"]
     labels = [(name, label) for label in model.classes or ("",) for name in names]
     return [
@@ -63,8 +62,8 @@ def coefficients(
             name=name,
             coefficient=value,
             stderr=stderr,
-            low=value - times * stderr,
-            high=value + times * stderr,
+            low=value - reach * stderr,
+            high=value + reach * stderr,
             of_class=label,
         )
         for (name, label), value, stderr in zip(
@@ -78,11 +77,3 @@ def _units(model: Model) -> tuple[float, float]:
     if model.kind in {"logistic", "softmax"}:
         return 1.0, 0.0
     return model.high - model.low, model.low
-
-
-def _low(features: Sequence[Feature]) -> Floats:
-    return np.array([feature.low for feature in features])
-
-
-def _wide(features: Sequence[Feature]) -> Floats:
-    return np.array([feature.high - feature.low for feature in features])

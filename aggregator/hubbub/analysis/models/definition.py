@@ -84,3 +84,9 @@ class Model:
     def dimensions(self) -> int:
         """Number of coordinates of a gradient."""
         return dimensions_of(len(self.features), len(self.classes))
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """Low and high ends of the features' ranges."""
+        ends = np.array([(feature.low, feature.high) for feature in self.features])
+        return ends[:, 0], ends[:, 1]

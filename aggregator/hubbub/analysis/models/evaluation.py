@@ -45,35 +45,27 @@ class Evaluation:
 
 def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
     """Compares predictions with labels, which are in [0, 1], or places of classes."""
+    auc, accuracy, r_squared = None, None, None
     if kind == "softmax":
-        return _of_classes(foretold, labels)
-    errors = foretold - labels
-    groups, off = _groups(foretold, labels)
-    square = float((errors**2).mean())
-    spread = float(labels.var())
-    logistic = kind == "logistic"
+        right = (foretold.argmax(axis=1) == labels).astype(float)
+        groups, off = _groups(foretold.max(axis=1), right)
+        own = np.eye(foretold.shape[1])[labels.astype(int)]
+        square = float(((foretold - own) ** 2).sum(axis=1).mean())
+        accuracy = float(right.mean())
+    else:
+        groups, off = _groups(foretold, labels)
+        square = float(((foretold - labels) ** 2).mean())
+        if kind == "logistic":
+            auc = _auc(foretold, labels)
+            accuracy = float(((foretold > 0.5) == (labels > 0.5)).mean())  # noqa: PLR2004 the likelier one
+        elif spread := float(labels.var()):
+            r_squared = 1 - square / spread
     return Evaluation(
         people=len(labels),
-        auc=_auc(foretold, labels) if logistic else None,
-        accuracy=float(((foretold > 0.5) == (labels > 0.5)).mean()) if logistic else None,  # noqa: PLR2004 the likelier one
+        auc=auc,
+        accuracy=accuracy,
         rms_error=square**0.5,
-        r_squared=1 - square / spread if spread and not logistic else None,
-        miscalibration=off,
-        calibration=groups,
-    )
-
-
-def _of_classes(foretold: Floats, labels: Floats) -> Evaluation:
-    own = np.eye(foretold.shape[1])[labels.astype(int)]
-    right = (foretold.argmax(axis=1) == labels).astype(float)
-    groups, off = _groups(foretold.max(axis=1), right)
-    square = float(((foretold - own) ** 2).sum(axis=1).mean())
-    return Evaluation(
-        people=len(labels),
-        auc=None,
-        accuracy=float(right.mean()),
-        rms_error=square**0.5,
-        r_squared=None,
+        r_squared=r_squared,
         miscalibration=off,
         calibration=groups,
     )

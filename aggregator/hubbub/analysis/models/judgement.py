@@ -21,6 +21,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.prediction import normal_points, root, settled
+from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.mechanisms.pure import Pure
 
 _FEWEST: Final = 3
@@ -97,29 +98,21 @@ def judge(
     reports, size = int(counts.sum()), len(counts)
     if reports < _FEWEST:
         return None
-    times = NormalDist().inv_cdf((1 + confidence) / 2)
     p, q = float(channel.p), float(channel.q)
     matrix = (np.eye(size) - q) / (p - q)  # a row a category that was sent
     # No category is sent more seldom than q, and of few reports none may have been.
     likely = np.maximum(counts, reports * q) + _UNSEEN
-    sent = _Sent(counts / reports, likely / likely.sum(), reports, times)
-    between = _foretold(kind, edges)
+    sent = _Sent(counts / reports, likely / likely.sum(), reports, reach_of(confidence))
+    cuts = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
     bins = []
-    for at, (low, high) in enumerate(pairwise(between)):
+    for at, (low, high) in enumerate(pairwise([0.0, *cuts, 1.0])):
         bin_weights, with_it = matrix[:, 2 * at : 2 * at + 2].sum(axis=1), matrix[:, 2 * at + 1]
-        bins.append(
-            Bin(low, high, float(sent.shares @ bin_weights), sent.ratio(with_it, bin_weights))
-        )
+        people = float(sent.shares @ bin_weights)
+        bins.append(Bin(low, high, people, sent.ratio(with_it, bin_weights)))
     auc = sent.ratio_of_pairs(*_forms(matrix)) if kind == "logistic" else None
     right, every = matrix[:, 1::2].sum(axis=1), np.ones(size)
     accuracy = sent.ratio(right, every) if kind == "softmax" else None
     return Judgement(reports, auc, accuracy, tuple(bins))
-
-
-def _foretold(kind: Kind, edges: Sequence[float]) -> list[float]:
-    """Edges of scores as predictions, with 0 and 1 as the outer ends."""
-    cuts = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
-    return [0.0, *cuts, 1.0]
 
 
 def _forms(matrix: Floats) -> tuple[Floats, Floats]:
@@ -139,12 +132,12 @@ class _Sent:
     shares: Floats
     chances: Floats
     reports: int
-    times: float
+    reach: float
 
     def ratio(self, above: Floats, below: Floats) -> Share:
         """Mean of `above` divided by mean of `below`; both have a number per category."""
         means = float(self.shares @ above), float(self.shares @ below)
-        return self._share(*means, self._spread(above, below) / (self.reports - 1))
+        return self._share(*means, _spread(above, below, self.chances) / (self.reports - 1))
 
     def ratio_of_pairs(self, above: Floats, below: Floats) -> Share:
         """As `ratio`, for symmetric functions of two different reports."""
@@ -154,13 +147,10 @@ class _Sent:
             / (n - 1)
             for form in (above, below)
         )
-        of_one = self._spread(above @ chances, below @ chances)
+        of_one = _spread(above @ chances, below @ chances, chances)
         of_pair = _spread(above.ravel(), below.ravel(), np.outer(chances, chances).ravel())
         variance = (4 * (n - 2) * of_one + 2 * of_pair) / (n * (n - 1))
         return self._share(above_mean, below_mean, variance)
-
-    def _spread(self, above: Floats, below: Floats) -> Floats:
-        return _spread(above, below, self.chances)
 
     def _share(self, above: float, below: float, variance: Floats) -> Share:
         """The ratio above/below in [0, 1], with the interval of values within its standard errors.
@@ -172,7 +162,7 @@ class _Sent:
         # An estimate outside [0, 1] becomes the nearest end, with the width there.
         above = min(max(above, 0.0), below)
         ratio = above / below
-        bounds = [*_within(above, below, self.times**2 * variance), ratio]
+        bounds = [*_within(above, below, self.reach**2 * variance), ratio]
         return Share(ratio, min(bounds), max(bounds))
 
 

@@ -103,7 +103,8 @@ def _slope(kind: Kind, rows: Floats, outer: Floats, length: float) -> float:
     together = length**2 * rows[:, :-1] @ outer[:-1, :-1] @ rows[:, :-1].T
     if kind == "softmax":
         return _slope_of_classes(rows[:, -1] + normal_points(len(rows)) @ root(together))
-    s = foretold(kind, rows[0, -1] + sqrt(max(float(together[0, 0]), 0.0)) * _normal())
+    normal = np.array([NormalDist().inv_cdf((at + 0.5) / _PARTS) for at in range(_PARTS)])
+    s = foretold(kind, rows[0, -1] + sqrt(max(float(together[0, 0]), 0.0)) * normal)
     return float((s * (1 - s) / (1 + 2 * np.minimum(s, 1 - s))).mean())
 
 
@@ -122,7 +123,3 @@ def _slope_of_classes(score: Floats) -> float:
     clipped = CLIP["softmax"] / lengths * (1 - square - along)
     slopes = np.where(lengths > CLIP["softmax"], clipped, 1 - square)
     return float((chance * slopes).sum(axis=1).mean())
-
-
-def _normal() -> Floats:
-    return np.array([NormalDist().inv_cdf((at + 0.5) / _PARTS) for at in range(_PARTS)])
