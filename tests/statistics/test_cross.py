@@ -44,7 +44,7 @@ def test_the_covariance_is_that_of_the_drawn() -> None:
     drawn = []
     for _ in range(2000):
         totals = draw(mechanism, values, chance.multinomial(people, array).tolist(), chance)
-        drawn.append(family_for(mechanism).figures(mechanism, totals, (), shape=False).estimates)
+        drawn.append(family_for(mechanism).figures(mechanism, totals, ()).estimates)
     shares = (array @ row)[:6]
     covariance = table_covariance(
         [(mechanism, totals)], [1.0], [Summed(shares, np.arange(6)[:, None])], 1

@@ -68,7 +68,7 @@ def _sums(cells: Floats, table: tuple[int, ...]) -> Floats:
 
 def _squared_errors(mechanism: PairedParts, totals: Totals) -> list[Floats]:
     """Of every table: each cell's squared error over its planned variance."""
-    figures = family_for(mechanism).figures(mechanism, totals, (), shape=False)
+    figures = family_for(mechanism).figures(mechanism, totals, ())
     people = _people().astype(float)
     result = []
     for table in TABLES:
@@ -141,7 +141,7 @@ def test_the_covariance_of_a_table_is_that_of_the_drawn() -> None:
             draw(mechanism, range(12), counts, chance),
             chance.choice(_law().most + 1, mechanism.points, p=law_of(_law())),
         )
-        figures = family_for(mechanism).figures(mechanism, totals, (), shape=False)
+        figures = family_for(mechanism).figures(mechanism, totals, ())
         drawn.append(figures.estimates.reshape(6, 2).sum(axis=1) / totals.reports)
     table = Summed(shares, np.arange(12).reshape(6, 2))
     covariance = table_covariance([(mechanism, totals)], [1.0], [table], 1) / people**2

@@ -11,9 +11,8 @@ import pytest
 from scipy.stats import binom, gamma, poisson
 
 from hubbub.analysis import answer, likely
-from hubbub.analysis.answer import LikelyString
 from hubbub.analysis.families import draw
-from hubbub.analysis.strings.likely_strings import likely_strings
+from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals

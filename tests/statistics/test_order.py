@@ -191,7 +191,7 @@ def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str, epsi
     for _ in range(400):
         totals = draw(mechanism, [0.0, 7.9, 20.5], [1200, 600, 200], chance)
         own = family_for(mechanism)
-        figures = own.figures(mechanism, totals, [], shape=False)
+        figures = own.figures(mechanism, totals, [])
         assert figures.place
         mean = mean_of(figures.place, own.ends(mechanism) or (0.0, 0.0), totals.reports, 0.95)
         assert mean is not None

@@ -94,7 +94,7 @@ def _estimates(mechanism: AnyMechanism, totals: Totals, strings: list[str]) -> F
         case SquareWave():
             return unbiased(mechanism, totals)[0]
         case PairedParts():
-            return family_for(mechanism).figures(mechanism, totals, (), shape=False).estimates
+            return family_for(mechanism).figures(mechanism, totals, ()).estimates
         case _:
             return np.array(estimate(mechanism, totals).values)
 
@@ -203,7 +203,7 @@ def test_predicted_errors_of_vectors_are_near_what_happens(
     for run in range(240):
         pool = build(name, **parameters, seed=f"{run}")
         totals = draw(pool, values, counts, chance)
-        estimates = own.figures(pool, totals, (), shape=False).estimates / 2000
+        estimates = own.figures(pool, totals, ()).estimates / 2000
         squares += (estimates - true) ** 2
     number = float(np.sqrt(squares.mean() / 240 / (expected**2).mean()))
     assert number == pytest.approx(1, abs=0.15)

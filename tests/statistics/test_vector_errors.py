@@ -57,9 +57,7 @@ def test_people_who_are_all_alike_are_told_no_worse_by_a_finite_pool() -> None:
         vector = chance.standard_normal(16)
         vector /= np.linalg.norm(vector)
         cells = cells_of(codes, vector, people, chance).astype(int).tolist()
-        figures = Vectors().figures(
-            codes, Totals(cells=tuple(cells), reports=people), (), shape=False
-        )
+        figures = Vectors().figures(codes, Totals(cells=tuple(cells), reports=people), ())
         off = 2 * figures.estimates / people - 1 - vector
         squares.append(float(off @ off) * people / optimum(4.0, 16))
         worth.append((off * people / 2 / figures.stderrs) ** 2)
@@ -95,7 +93,7 @@ def test_errors_of_shared_books_are_as_large_as_answers_and_the_planner_state(
         people /= np.linalg.norm(people, axis=1, keepdims=True)
         cells = sum(cells_of(pool, vector, each, chance) for vector in people)
         totals = Totals(cells=np.asarray(cells).astype(int).tolist(), reports=each * directions)
-        figures = Vectors().figures(pool, totals, (), shape=False)
+        figures = Vectors().figures(pool, totals, ())
         off = figures.estimates / totals.reports - (1 + people.mean(axis=0)) / 2
         stderrs = figures.stderrs / totals.reports
         squares.append((off**2).mean())
@@ -128,7 +126,7 @@ def test_intervals_hold_for_very_many_people_who_are_all_alike(long: float) -> N
         cells = cells_of(pool, vector, ahead, chance)
         cells += cells_of(pool, -vector, people - ahead, chance)
         totals = Totals(cells=tuple(cells.astype(int).tolist()), reports=people)
-        figures = Vectors().figures(pool, totals, (), shape=False)
+        figures = Vectors().figures(pool, totals, ())
         off = figures.estimates / people - (1 + long * vector) / 2
         hold.append((np.abs(off) < 1.96 * figures.stderrs / people).mean())
         squares.append((off**2).mean())

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.analysis import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Expected, Statistic, Tier
+from hubbub.analysis.families.contract import Expected, Statistic
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.rows import columns, rows
-from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.families.rows import Columns
+from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -34,10 +33,8 @@ class OrderedUnary(OptimizedUnary):
 class AtMost(Listed):
     """Every estimate is of its value and of all that are listed before it."""
 
-    def figures(
-        self, mechanism: Any, totals: Totals, candidates: Sequence[str], *, shape: bool
-    ) -> ValueEstimates:
-        each = super().figures(mechanism, totals, candidates, shape=shape)
+    def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
+        each = super().figures(mechanism, totals, candidates)
         return replace(
             each,
             estimates=np.cumsum(each.estimates),
@@ -46,23 +43,11 @@ class AtMost(Listed):
             tail=None,
         )
 
-    def answer(
-        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
-    ) -> Answer:
-        reports = sum(totals.reports for _, totals in tiers)
-        figures = figures_of(self, tiers, (), repeats)
-        judged = columns(figures, reports, confidence)
-        rising = np.clip(np.maximum.accumulate(figures.estimates), 0.0, reports)
-        answer_rows = rows(names, reports, judged, rising)
-        return Answer(
-            kind="values",
-            reports=reports,
-            confidence=confidence,
-            values=answer_rows,
-            correlation=1.0,
-            repeats=repeats,
-            figures=figures,
-        )
+    def consistent(
+        self, tiers: Sequence[Tier], scales: Floats, figures: ValueEstimates, judged: Columns
+    ) -> Floats:
+        del scales, judged
+        return np.clip(np.maximum.accumulate(figures.estimates), 0.0, reports_of(tiers))
 
     def correlation(self, _mechanism: Any) -> float:
         return 1.0

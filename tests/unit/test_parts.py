@@ -239,7 +239,7 @@ def test_the_expected_errors_are_those_of_the_drawn() -> None:
     squares = []
     for _ in range(400):
         totals = draw(mechanism, values, counts, chance)
-        reply = own.figures(mechanism, totals, (), shape=False).estimates / reports
+        reply = own.figures(mechanism, totals, ()).estimates / reports
         squares.append(float(((reply - truth) ** 2).mean()))
     predicted = float((own.expected(mechanism, values, shares, reports).stderrs ** 2).mean())
     assert np.mean(squares) == pytest.approx(predicted, rel=0.1)

@@ -1,6 +1,6 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer, LikelyString, Twins, ValueAnswer
+from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer, Twins, ValueAnswer
 from hubbub.analysis.answering import answer, answer_lists, answer_tiers, likely, only_of_all
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
@@ -36,6 +36,7 @@ from hubbub.analysis.percentiles import (
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.strings.decode import decode, decode_counts
 from hubbub.analysis.strings.design import Collection
+from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, known_variances, line_through
 from hubbub.analysis.uncertainty.discoveries import p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import (

@@ -7,6 +7,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.numbers import Mean
+from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.strings.tree_search import Found
 from hubbub.analysis.value_estimates import ValueEstimates
 
@@ -54,21 +55,6 @@ class Twins:
     """
 
     values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LikelyString:
-    """A string that is probably held but not proven: a candidate for the next query.
-
-    Args:
-        doubt: upper bound on the average share of strings that nobody holds, among this string and
-            all surer ones.
-        high: upper bound on the number of reports with it.
-    """
-
-    value: str
-    doubt: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

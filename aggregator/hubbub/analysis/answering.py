@@ -6,11 +6,12 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis.answer import CONFIDENCE, Answer, LikelyString, ValueAnswer
+from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families import Tier, added, family_for, figures_of
+from hubbub.analysis.families import Tier, added, family_for, reports_of
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tree import Trees
+from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -39,21 +40,21 @@ def answer_lists(
     """
     longest = len(values)
     live_lists: list[ListedReports] = [
-        ([tier for tier in tiers if tier[1].reports], size) for tiers, size in lists if _sum(tiers)
+        (with_reports(tiers), size) for tiers, size in lists if reports_of(tiers)
     ] or [lists[-1]]
     parts = []
     for tiers, size in live_lists:
-        list_figures = figures_of(family_for(tiers[0][0]), tiers, (), repeats, shape=False)
+        list_figures = family_for(tiers[0][0]).figures_of(tiers, (), repeats)
         # Devices with a shorter list could not report the other values, so they have none of them.
         left_out = other if size < longest else None
         parts.append(_mapped(list_figures, partial(_widened, size=longest, left_out=left_out)))
     figures = added(parts)
-    reports = sum(_sum(tiers) for tiers, _ in live_lists)
+    reports = sum(reports_of(tiers) for tiers, _ in live_lists)
     value_reports = np.zeros(len(values), dtype=np.int64)
     for tiers, size in live_lists:
-        value_reports[:size] += _sum(tiers)
+        value_reports[:size] += reports_of(tiers)
         if other is not None and size < longest:
-            value_reports[other] -= _sum(tiers)
+            value_reports[other] -= reports_of(tiers)
     judged = columns(figures, reports, confidence)
     value_rows = rows(values, reports, judged, nearest(judged, figures.absent, reports))
     of_asked = tuple(map(_among_those, value_rows, value_reports.tolist()))
@@ -125,10 +126,6 @@ def _widened(column: Floats, size: int, left_out: int | None) -> Floats:
     return wide
 
 
-def _sum(tiers: Sequence[Tier]) -> int:
-    return sum(totals.reports for _, totals in tiers)
-
-
 def answer(
     mechanism: AnyMechanism,
     totals: Totals,
@@ -159,8 +156,8 @@ def answer_tiers(
 
     Tiers are weighted by inverse variance. That is optimal if a person's choice of epsilon is
     independent of the value; otherwise the answer leans towards the larger epsilon's reports.
-    `repeats` is the largest number of reports from one device (see `figures_of`); a decode of
-    RAPPOR strings measures its noise from its residuals, which include repeated lies.
+    `repeats` is the largest number of reports from one device; a decode of RAPPOR strings measures
+    its noise from its residuals, which include repeated lies.
     """
     live_tiers = with_reports(tiers)
     mechanism, _ = live_tiers[0]

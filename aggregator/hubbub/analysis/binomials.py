@@ -7,6 +7,7 @@ Source: Loader 2000, Fast and Accurate Computation of Binomial Probabilities: th
 Stirling's formula, and the deviance from the mean, each computed without cancellation.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import lgamma, log, log1p, pi
 from typing import Final
@@ -61,12 +62,8 @@ def above(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Float
 
 def least(share: float, trials: int, chance: float) -> int:
     """Smallest number k for which at most k successes have a probability of at least `share`."""
-    low, high = -1, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = betaincc(middle + 1, trials - middle, chance) >= share
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    numbers = range(trials)
+    return bisect_left(numbers, share, key=lambda k: float(betaincc(k + 1, trials - k, chance)))
 
 
 def likely(trials: int, chance: float, cut: float) -> Floats:

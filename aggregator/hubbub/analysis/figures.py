@@ -17,8 +17,8 @@ from numpy.polynomial.polynomial import polyval
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.comparisons.change import reach_of_worth
-from hubbub.analysis.families.contract import Tier
 from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.families.vector import two_sums
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.uncertainty.ratios import fieller

@@ -11,7 +11,7 @@ The share below a number inside a part is interpolated between the part's edges.
 from the low end at one edge to the high end at the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, isclose, isfinite
 from typing import Final, Literal
@@ -25,6 +25,14 @@ PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
 """What is answered where nothing else is asked for."""
 
 Reaches = Literal["", "low", "high", "both"]
+
+# By whether an interval's low end, and its high end, is an end of the range.
+_REACHES: Final[Mapping[tuple[bool, bool], Reaches]] = {
+    (False, False): "",
+    (True, False): "low",
+    (False, True): "high",
+    (True, True): "both",
+}
 
 MAX_PERCENTILES: Final = 100
 _HALVINGS: Final = 24
@@ -99,26 +107,26 @@ def percentiles_of(
     ranks: Ranks, percentiles: Sequence[float], confidence: float
 ) -> list[Percentile]:
     """Each percentile with its interval."""
-    return [_percentile(ranks, percentile, confidence) for percentile in percentiles]
-
-
-def _percentile(ranks: Ranks, percentile: float, confidence: float) -> Percentile:
-    share, parts = percentile / 100, len(ranks.edges) - 1
-    part = min(max(int(np.searchsorted(ranks.shares, share)), 1), parts)  # up to which edge
-    below, above = ranks.shares[part - 1 : part + 1].tolist()
-    inside = (share - below) / (above - below) if above > below else 0.5
-    start, end = ranks.edges[part - 1 : part + 1].tolist()
-    low, high = ranks.between(share, confidence)
-    # The estimate uses all edges together, so it may lie outside the parts of single edges.
-    low, high = min(low, part - 1), max(high, part)
-    ends = low == 0, high == parts
-    return Percentile(
-        percentile=percentile,
-        estimate=start + min(max(inside, 0.0), 1.0) * (end - start),
-        low=float(ranks.edges[low]),
-        high=float(ranks.edges[high]),
-        reaches=("both" if all(ends) else "low" if ends[0] else "high" if ends[1] else ""),
-    )
+    parts, rows = len(ranks.edges) - 1, []
+    for percentile in percentiles:
+        share = percentile / 100
+        part = min(max(int(np.searchsorted(ranks.shares, share)), 1), parts)  # up to which edge
+        below, above = ranks.shares[part - 1 : part + 1].tolist()
+        inside = (share - below) / (above - below) if above > below else 0.5
+        start, end = ranks.edges[part - 1 : part + 1].tolist()
+        low, high = ranks.between(share, confidence)
+        # The estimate uses all edges together, so it may lie outside the parts of single edges.
+        low, high = min(low, part - 1), max(high, part)
+        rows.append(
+            Percentile(
+                percentile=percentile,
+                estimate=start + min(max(inside, 0.0), 1.0) * (end - start),
+                low=float(ranks.edges[low]),
+                high=float(ranks.edges[high]),
+                reaches=_REACHES[low == 0, high == parts],
+            )
+        )
+    return rows
 
 
 def percentile_shifts(
@@ -126,24 +134,25 @@ def percentile_shifts(
 ) -> list[PercentileShift]:
     """Shift of each percentile, with an interval from those of both sides (Zou and Donner 2008)."""
     sides = [percentiles_of(ranks, percentiles, confidence) for ranks in (before, after)]
-    return [_shift(*pair) for pair in zip(*sides, strict=True)]
-
-
-def _shift(old: Percentile, new: Percentile) -> PercentileShift:
-    difference = new.estimate - old.estimate
-    low = difference - hypot(new.estimate - new.low, old.high - old.estimate)
-    high = difference + hypot(new.high - new.estimate, old.estimate - old.low)
-    ends = {old.reaches, new.reaches} - {""}
-    return PercentileShift(
-        percentile=old.percentile,
-        before=old.estimate,
-        after=new.estimate,
-        difference=difference,
-        low=low,
-        high=high,
-        moved=low > 0 or high < 0,
-        reaches="both" if len(ends) > 1 else next(iter(ends), ""),
-    )
+    shifts = []
+    for old, new in zip(*sides, strict=True):
+        difference = new.estimate - old.estimate
+        low = difference - hypot(new.estimate - new.low, old.high - old.estimate)
+        high = difference + hypot(new.high - new.estimate, old.estimate - old.low)
+        ends = {old.reaches, new.reaches} - {""}
+        shifts.append(
+            PercentileShift(
+                percentile=old.percentile,
+                before=old.estimate,
+                after=new.estimate,
+                difference=difference,
+                low=low,
+                high=high,
+                moved=low > 0 or high < 0,
+                reaches="both" if len(ends) > 1 else next(iter(ends), ""),
+            )
+        )
+    return shifts
 
 
 def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> list[ShareBelow]:
@@ -159,23 +168,22 @@ def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> li
                 f"below {bound:g} is outside ({low:g}, {high:g}), the metric's range; ask for a "
                 "number inside it"
             )
-    reach = ranks.share_reach(confidence)
-    return [_share_below(ranks, bound, reach) for bound in bounds]
-
-
-def _share_below(ranks: Ranks, bound: float, reach: float) -> ShareBelow:
-    edges = ranks.edges
-    width = float(edges[-1] - edges[0])
-    first = last = int(np.argmin(np.abs(edges - bound)))
-    if not isclose(float(edges[first]), bound, abs_tol=1e-9 * width):
-        last = int(np.searchsorted(edges, bound))
-        first = last - 1
-    return ShareBelow(
-        below=bound,
-        share=float(np.interp(bound, edges, ranks.shares)),
-        low=share_end(ranks, first, reach, 0.0),
-        high=share_end(ranks, last, reach, 1.0),
-    )
+    edges, reach = ranks.edges, ranks.share_reach(confidence)
+    rows = []
+    for bound in bounds:
+        first = last = int(np.argmin(np.abs(edges - bound)))
+        if not isclose(float(edges[first]), bound, abs_tol=1e-9 * (high - low)):
+            last = int(np.searchsorted(edges, bound))
+            first = last - 1
+        rows.append(
+            ShareBelow(
+                below=bound,
+                share=float(np.interp(bound, edges, ranks.shares)),
+                low=share_end(ranks, first, reach, 0.0),
+                high=share_end(ranks, last, reach, 1.0),
+            )
+        )
+    return rows
 
 
 def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:

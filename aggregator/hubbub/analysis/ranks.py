@@ -25,11 +25,12 @@ constrained fits; Batlle, Stark and others 2023, where they fail. HaarHRR: Cormo
 Srivastava (VLDB 2019).
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import inf, log, log2, sqrt, tanh
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ from hubbub.analysis.estimators.distribution import chances
 from hubbub.analysis.families import Tier, family_for
 from hubbub.analysis.families.joint import pair_covariances
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.tiers import merged, scaled
+from hubbub.analysis.families.tiers import merged
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -59,42 +60,12 @@ _REMEMBERED: Final = 64
 _UNMOVED: Final = 1e-2
 
 
-class Ranks(Protocol):
-    """Shares of the numbers below the edges of a range's parts."""
-
-    @property
-    def edges(self) -> Floats:
-        """Edges of the parts, ascending, with both ends; shape (parts + 1,)."""
-        ...
-
-    @property
-    def shares(self) -> Floats:
-        """Estimated share below each edge, never decreasing; shape (parts + 1,)."""
-        ...
-
-    def score(self, edge: int, share: float) -> float:
-        """Distance of the estimate at an inner edge above this share, in standard errors."""
-        ...
-
-    def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """The edges around all edges that may have this share below them, as two places."""
-        ...
-
-    def share_reach(self, confidence: float) -> float:
-        """Number of standard errors to either end of a share's interval."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Approximate number of floats that the object caches."""
-        ...
-
-
 @dataclass(frozen=True)
 class LinearRanks:
     """Ranks from independent estimates of single parts.
 
     Args:
+        edges: of the parts, ascending, with both ends; shape (parts + 1,).
         figures: of the parts, in order, and perhaps of further values that are no numbers.
         repeats: for the population, largest number of reports from one device; 0 for reporters.
     """
@@ -123,7 +94,7 @@ class LinearRanks:
 
     @cached_property
     def shares(self) -> Floats:
-        """Shares among the reports that contain a number."""
+        """Share below each edge among the reports that contain a number, never decreasing."""
         return _rising(self._below / self._numbers)
 
     def _scores(self, share: float) -> Floats:
@@ -147,20 +118,20 @@ class LinearRanks:
         return _by_errors(self._below[1:-1] - share * numbers, variances)
 
     def score(self, edge: int, share: float) -> float:
-        """The count below the edge minus `share` of all, in errors if `share` is true."""
+        """Distance of the estimate at an inner edge above this share, in errors if it is true."""
         return float(self._scores(share)[edge - 1])
 
     def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """Surrounds all edges that may have this share, since estimates may decrease."""
+        """Places of the edges around all edges that may have this share below them."""
         return _around(self._scores(share), reach_of(confidence))
 
     def share_reach(self, confidence: float) -> float:
-        """The number of standard errors of any normal estimate."""
+        """Number of standard errors to either end of a share's interval."""
         return reach_of(confidence)
 
     @property
     def size(self) -> int:
-        """Size of edges, shares, counts and estimates."""
+        """Approximate number of floats that the object caches."""
         return 4 * len(self.edges)
 
 
@@ -179,17 +150,12 @@ class WaveRanks:
     @cached_property
     def edges(self) -> Floats:
         """Edges of the mechanism's parts, or of groups of neighbours if there are very many."""
-        return np.array(self._mechanism.edges())[self._starts]
-
-    @property
-    def _mechanism(self) -> SquareWave:
-        mechanism, _ = self.tiers[0]
-        return mechanism
+        return np.array(self.tiers[0][0].edges())[self._starts]
 
     @cached_property
     def _starts(self) -> Counts:
         """The first bucket of each part, then the number of buckets."""
-        buckets = self._mechanism.buckets
+        buckets = self.tiers[0][0].buckets
         parts = min(buckets, _MAX_PARTS)
         return np.arange(parts + 1) * buckets // parts
 
@@ -297,8 +263,9 @@ class WaveRanks:
         reach = sqrt(float(chdtri(1 + _WAYS * near, 1 - confidence)))
         parts = len(self.edges) - 1
         part = min(max(int(np.searchsorted(self.shares, share)), 1), parts)
-        low = _first(lambda edge: self.score(edge, share) >= -reach, 0, part) - 1
-        return low, _first(lambda edge: self.score(edge, share) > reach, part - 1, parts)
+        low = bisect_left(range(1, part), -reach, key=lambda edge: self.score(edge, share))
+        above = bisect_right(range(part, parts), reach, key=lambda edge: self.score(edge, share))
+        return low, part + above
 
     def share_reach(self, confidence: float) -> float:
         """Number of standard errors, for two degrees of freedom if a fit may leak over the edge."""
@@ -307,8 +274,12 @@ class WaveRanks:
 
     @property
     def size(self) -> int:
-        """Size of two matrices of all parts, and some rows."""
+        """As of LinearRanks: two matrices of all parts, and some rows."""
         return 2 * len(self.edges) * (len(self.edges) + 4)
+
+
+Ranks = LinearRanks | WaveRanks
+"""Shares of the numbers below the edges of a range's parts."""
 
 
 def _by_errors(off: Floats, variances: Floats) -> Floats:
@@ -323,14 +294,6 @@ def _around(scores: Floats, reach: float) -> tuple[int, int]:
     low = np.append(scores >= -reach, True)
     high = np.append(True, scores <= reach)
     return int(np.argmax(low)), len(high) - int(np.argmax(high[::-1]))
-
-
-def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first edge after `low` for which `holds` is true; `high` if there is none before it."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
 
 
 def _rising(shares: Floats) -> Floats:
@@ -399,7 +362,7 @@ def ranks_of(
     edges = edges or own.edges(mechanism)
     if not len(edges):
         return None
-    parts, scales = scaled(own, live_tiers, (), repeats, shape=False)
+    parts, scales = own.scaled(live_tiers, (), repeats)
     if isinstance(own, Listed):
         parts = [
             _with_covariances(*tier, figures, repeats)

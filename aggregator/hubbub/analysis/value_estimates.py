@@ -21,7 +21,6 @@ class ValueEstimates:
         tail: of a value that nobody holds, if it is not normal.
         step: change of an estimate by one more report.
         typical: variance by which tiers are weighted, if not that of absent values.
-        smooth: a more probable shape, for mechanisms that have one.
         unsure: if the number of reports is an estimate, how much larger it may be at most; a value
             may have as many reports.
         number_variance, number_covariance: if the number of reports is an estimate, its variance,
@@ -39,7 +38,6 @@ class ValueEstimates:
     bend: float = 0.0
     step: float = 0.0
     typical: float | None = None
-    smooth: Floats | None = None
     unsure: int = 0
     number_variance: float = 0.0
     number_covariance: float = 0.0

@@ -35,7 +35,6 @@ from hubbub.analysis.estimators.supports import supports
 from hubbub.analysis.families import (
     ValueEstimates,
     family_for,
-    figures_of,
     merged,
     tier_scales,
 )
@@ -173,7 +172,7 @@ def as_it_is(
     """
     labels = _labels(mechanism, values, query, value)
     own = family_for(mechanism)
-    figures = figures_of(own, [(mechanism, totals)], shape=False)
+    figures = own.figures_of([(mechanism, totals)])
     if query == "mode":
         return [_name_alone(labels[int(np.argmax(figures.estimates))])]
     if query == "mean":

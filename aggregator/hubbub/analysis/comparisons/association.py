@@ -54,25 +54,34 @@ class Table:
     margin_errors: tuple[float, float]
 
 
+def without_v(
+    p_value: float, rare_rows: tuple[str, ...] = (), rare_columns: tuple[str, ...] = ()
+) -> Association:
+    """The association of which only a test is known, and no V."""
+    return Association(
+        p_value=p_value,
+        cramers_v=None,
+        low=0.0,
+        high=1.0,
+        rare_rows=rare_rows,
+        rare_columns=rare_columns,
+    )
+
+
 def associated(
     table: Table, names: tuple[Sequence[str], Sequence[str]], confidence: float
 ) -> Association:
     """Test of independence, and Cramer's V with its interval; `names` are of rows and columns."""
     likely, errors = table.likely, table.margin_errors
-    p_value = _test(table)
+    departs, spread = _interaction(table.shares, table.likely, table.independent)
+    basis = _contrasts(departs.shape)
+    p_value = _wald(basis.T @ departs.reshape(-1), basis.T @ spread @ basis)
     rows = _together(likely.sum(axis=1), errors[0])
     columns = _together(likely.sum(axis=0), errors[1])
     rare_rows = tuple(n for n, rare in zip(names[0], _is_rare(rows), strict=True) if rare)
     rare_columns = tuple(n for n, rare in zip(names[1], _is_rare(columns), strict=True) if rare)
     if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
-        return Association(
-            p_value=p_value,
-            cramers_v=None,
-            low=0.0,
-            high=1.0,
-            rare_rows=rare_rows,
-            rare_columns=rare_columns,
-        )
+        return without_v(p_value, rare_rows, rare_columns)
     degrees = min(likely.shape) - 1
     square, low, high = _squared(table, rows, columns, confidence)
     high += _left_out(likely, rows, errors[0]) + _left_out(likely.T, columns, errors[1])
@@ -112,14 +121,7 @@ def associated_within(
     for place, spread in enumerate(spreads):  # includes the errors of the margins
         block = slice(place * size, (place + 1) * size)
         covariance[block, block] = spread
-    return Association(
-        p_value=_wald(np.concatenate(interactions), covariance),
-        cramers_v=None,
-        low=0.0,
-        high=1.0,
-        rare_rows=(),
-        rare_columns=(),
-    )
+    return without_v(_wald(np.concatenate(interactions), covariance))
 
 
 def departures(table: Table) -> Floats:
@@ -152,13 +154,6 @@ def _line(likely: Floats) -> Floats:
     return np.asarray(np.kron(np.eye(len(rows)) - down, np.eye(len(columns)) - across))
 
 
-def _test(table: Table) -> float:
-    """Wald's test of no interaction, by the covariance under independence."""
-    own, spread = _interaction(table.shares, table.likely, table.independent)
-    basis = _contrasts(own.shape)
-    return _wald(basis.T @ own.reshape(-1), basis.T @ spread @ basis)
-
-
 def _wald(vector: Floats, covariance: Floats) -> float:
     """P-value of a vector at least this far from 0, in the metric of its covariance."""
     square = float(vector @ np.linalg.solve(covariance, vector))
@@ -167,14 +162,9 @@ def _wald(vector: Floats, covariance: Floats) -> float:
 
 def _contrasts(shape: tuple[int, ...]) -> Floats:
     """Basis of a table's departures from its margins' product, one column for each."""
-    rows, columns = (_beside_ones(size) for size in shape)
+    # Orthonormal bases of the vectors with sum 0; shape (size, size - 1).
+    rows, columns = (np.linalg.svd(np.ones((1, size)))[2][1:].T for size in shape)
     return np.asarray(np.kron(rows, columns))
-
-
-def _beside_ones(size: int) -> Floats:
-    """An orthonormal basis of the vectors with sum 0; shape (size, size - 1)."""
-    _, _, turned = np.linalg.svd(np.ones((1, size)))
-    return np.asarray(turned[1:].T)
 
 
 def _together(shares: Floats, error: float) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
-from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import Tail, held_between, pushed_up, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -136,7 +136,10 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     p = 2 * p_values(np.abs(scores))
     # An interval with a higher confidence than the marks could contain 0 for a marked value.
     changed = stand_out(p, min(FALSE_DISCOVERY_RATE, 1 - before.confidence))
-    near, far = _near(p, changed, before.confidence), reach_of(before.confidence)
+    # To the end nearer to 0 by the value's place in the list, as in `ranked`. Changed values all
+    # take the place of the last of them (Benjamini and Yekutieli 2005): intervals exclude 0.
+    places = np.where(changed, changed.sum(), np.argsort(np.argsort(p, kind="stable")) + 1)
+    near, far = pushed_up(places / max(len(p), 1), before.confidence), reach_of(before.confidence)
     down, up = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
     if sides:
         down, up = (reach_of_worth(reach, hidden) for reach in (down, up))
@@ -159,22 +162,8 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
         "p_value": p,
         "changed": changed,
     }
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return tuple(
-        Change(value=name, **dict(zip(columns, row, strict=True)))
-        for name, row in zip(names, rows, strict=True)
-    )
-
-
-def _near(p: Floats, changed: Mask, confidence: float) -> Floats:
-    """Standard errors to the end nearer to 0, by the value's place in the list, as in `ranked`.
-
-    Changed values all take the place of the last of them (Benjamini and Yekutieli 2005), so that
-    their intervals exclude 0.
-    """
-    places = np.empty(len(p), dtype=np.int64)
-    places[np.argsort(p, kind="stable")] = np.arange(1, len(p) + 1)
-    return pushed_up(np.where(changed, changed.sum(), places) / max(len(p), 1), confidence)
+    rows = zip(names, *(column.tolist() for column in columns.values()), strict=True)
+    return tuple(Change(**dict(zip(("value", *columns), row, strict=True))) for row in rows)
 
 
 def _scores(differences: Floats, stderrs: Floats) -> Floats:

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Tier
-from hubbub.analysis.families.tiers import tier_scales
+from hubbub.analysis.families.tiers import Tier, tier_scales
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.geometry import Incidence

@@ -22,13 +22,14 @@ from hubbub.analysis.comparisons.association import (
     associated,
     associated_within,
     departures,
+    without_v,
 )
 from hubbub.analysis.comparisons.covariance import Summed, table_covariance
 from hubbub.analysis.estimators.tables import tables
 from hubbub.analysis.estimators.triples import added_up, weights_for
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.contract import Tier
-from hubbub.analysis.families.rows import values_answer
+from hubbub.analysis.families.rows import columns, rows
+from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.uncertainty.ratios import fieller
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -151,17 +152,17 @@ def crossed(
     own = parts_of(values or ())
     rows, columns, by = _named(list(own), (*parts, "")[:3], mechanism.ways)
     part_names = tuple(part for part in (by, rows, columns) if part)
-    places = tuple(map(list(own).index, part_names))
-    names = tuple(own[part] for part in part_names)
     request = _Request(
         parts=part_names,
-        places=places,
-        names=names,
+        places=tuple(map(list(own).index, part_names)),
+        names=tuple(own[part] for part in part_names),
         reports=max(answer.reports, 1),
         confidence=answer.confidence,
     )
     used = [tier for tier in tiers if tier[1].reports]
-    weighed = [_variance(tier) for tier in used]
+    # Tiers are weighted by the variance of a value that nobody holds.
+    absent = (family_for(tier[0]).figures(*tier, ()).absent for tier in used)
+    weighed = [float((errors**2).mean()) for errors in absent]
 
     def covariance(sum_tables: Sequence[Summed], times: int = repeats) -> Floats:
         return table_covariance(used, weighed, sum_tables, times) / request.reports**2
@@ -173,7 +174,7 @@ def crossed(
     if by:
         association, slices = _by_slice(request, whole, split)
     else:
-        first, other = (_margin_error(mechanism, place, places, whole.spread) for place in places)
+        first, other = _margin_errors(mechanism, request.places, whole.spread)
         split = [replace(split[0], table=replace(split[0].table, margin_errors=(first, other)))]
         association, slices = associated(split[0].table, request.crossed, request.confidence), ()
     return Cross(
@@ -266,14 +267,8 @@ def _cells(
     figures = ValueEstimates(
         estimates=line, stderrs=errors, absent=errors, growth=np.zeros_like(errors)
     )
-    return values_answer(
-        figures,
-        names,
-        request.reports,
-        request.confidence,
-        1,
-        picture=lambda _: request.reports * sum_tables[0].sums,
-    ).values
+    judged = columns(figures, request.reports, request.confidence)
+    return rows(names, request.reports, judged, request.reports * sum_tables[0].sums)
 
 
 def _whole(
@@ -309,36 +304,25 @@ def _slice(whole: _Whole, number: int) -> _Slice:
     block, shares, likely = whole.block(number), whole.shares[number], whole.likely[number]
     spread, independent = whole.spread[block, block], whole.independent[block, block]
     size = float(likely.sum())
+    turn, margins = np.eye(likely.size), (0.0, 0.0)
     is_whole = len(whole.likely) == 1
     sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
-    if is_whole or not sure:
-        table = Table(
-            shares=shares,
-            likely=likely,
-            spread=spread,
-            independent=independent,
-            margin_errors=(0.0, 0.0),
-        )
-        return _Slice(table, np.eye(likely.size), sure=sure)
-    within = likely / size
-    as_told = _turn(within, size)
-    turn = _turn(np.outer(within.sum(axis=1), within.sum(axis=0)), size)
-    spread, independent = as_told @ spread @ as_told.T, turn @ independent @ turn.T
-    rows, columns = likely.shape
-    cell = float(np.trace(spread)) / likely.size
-    margins = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
-    joint = shares / shares.sum()
-    return _Slice(
-        Table(
-            shares=joint,
-            likely=within,
-            spread=spread,
-            independent=independent,
-            margin_errors=margins,
-        ),
-        turn,
-        sure=True,
+    if sure and not is_whole:
+        shares, likely = shares / shares.sum(), likely / size
+        as_told = _turn(likely, size)
+        turn = _turn(np.outer(likely.sum(axis=1), likely.sum(axis=0)), size)
+        spread, independent = as_told @ spread @ as_told.T, turn @ independent @ turn.T
+        rows, columns = likely.shape
+        cell = float(np.trace(spread)) / likely.size
+        margins = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
+    table = Table(
+        shares=shares,
+        likely=likely,
+        spread=spread,
+        independent=independent,
+        margin_errors=margins,
     )
+    return _Slice(table, turn, sure=sure)
 
 
 def _turn(within: Floats, size: float) -> Floats:
@@ -361,9 +345,7 @@ def _by_slice(
         for number, (name, part) in enumerate(zip(request.names[0], split, strict=True))
     )
     if not sure:
-        return Association(
-            p_value=1.0, cramers_v=None, low=0.0, high=1.0, rare_rows=(), rare_columns=()
-        ), slices
+        return without_v(1.0), slices
     size = whole.likely[0].size
     cells = (np.array(sure)[:, None] * size + np.arange(size)).reshape(-1)
     independent = whole.independent[np.ix_(cells, cells)]
@@ -433,19 +415,14 @@ def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, st
     return rows, columns, parts[2]
 
 
-def _variance(tier: Tier) -> float:
-    """Variance of a value that nobody holds, by which tiers are weighted."""
-    figures = family_for(tier[0]).figures(*tier, (), shape=False)
-    return float((figures.absent**2).mean())
-
-
-def _margin_error(
-    mechanism: PairedParts, place: int, places: Sequence[int], spread: Floats
-) -> float:
-    """Approximate standard error of a part's shares, from all tables that contain the part."""
+def _margin_errors(
+    mechanism: PairedParts, places: Sequence[int], spread: Floats
+) -> Iterator[float]:
+    """Approximate standard errors of the parts' shares, from all tables that contain each part."""
     others = range(len(mechanism.sizes)) if mechanism.groups > 1 else places
-    many = [mechanism.sizes[other] for other in others if other != place]
-    return float(np.sqrt(np.trace(spread) / len(spread) / sum(1 / size for size in many)))
+    for place in places:
+        many = [mechanism.sizes[other] for other in others if other != place]
+        yield float(np.sqrt(np.trace(spread) / len(spread) / sum(1 / size for size in many)))
 
 
 def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, Floats, Floats]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.answering import with_reports
-from hubbub.analysis.families import Tier, ValueEstimates, added, family_for, figures_of
+from hubbub.analysis.families import Tier, ValueEstimates, added, family_for, reports_of
 from hubbub.analysis.numbers import Mean, mean_of, means_of
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
 
@@ -45,7 +45,7 @@ def joined_shares(
     among those in which they were frequent, in (0, 1].
     """
     live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in sources]
-    reports = sum(totals.reports for source in live_sources for _, totals in source.tiers)
+    reports = sum(reports_of(source.tiers) for source in live_sources)
     repeats = sum(source.repeats for source in live_sources)
     mechanism, _ = live_sources[0].tiers[0]
     own = family_for(mechanism)
@@ -78,7 +78,7 @@ def _figures(source: Followed, candidates: Sequence[str], *, of_numbers: bool) -
     """Estimates of the followed values, in their order; for numbers, of the sum of their places."""
     mechanism, _ = source.tiers[0]
     own = family_for(mechanism)
-    figures = figures_of(own, source.tiers, candidates, source.repeats, shape=False)
+    figures = own.figures_of(source.tiers, candidates, source.repeats)
     if of_numbers:
         return figures.place or figures
     rows = list(source.places)

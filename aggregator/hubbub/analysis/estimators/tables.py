@@ -42,7 +42,11 @@ def consistent_tables(
     """
     agreed = _agreeing(sizes, estimates, reports)
     own = tables(sizes, agreed)
-    shares = [_share_of(part, own, len(sizes), reports) for part in range(len(sizes))]
+    pairs = tables_of(len(sizes))
+    shares = []
+    for part in range(len(sizes)):  # from the first of the consistent tables that contains it
+        place, pair = next((place, pair) for place, pair in enumerate(pairs) if part in pair)
+        shares.append(own[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0))
     noisy_tables = [
         _TableEstimate(table + (reports - table.sum()) / table.size, float(noise.mean()))
         for table, noise in zip(tables(sizes, estimates), tables(sizes, errors**2), strict=True)
@@ -51,7 +55,7 @@ def consistent_tables(
         shares = [_likely_share(part, noisy_tables, shares, reports) for part in range(len(sizes))]
     likely = [
         kept(table.cells, table.noise, reports * np.outer(shares[first], shares[other]), reports)
-        for table, (first, other) in zip(noisy_tables, tables_of(len(sizes)), strict=True)
+        for table, (first, other) in zip(noisy_tables, pairs, strict=True)
     ]
     cells = np.concatenate([table.reshape(-1) for table in likely])
     return _agreeing(sizes, cells, reports, shares)
@@ -63,13 +67,6 @@ class _TableEstimate:
 
     cells: Floats
     noise: float
-
-
-def _share_of(part: int, own: Sequence[Floats], parts: int, reports: float) -> Floats:
-    """A part's shares, from the first of the consistent tables that contains it."""
-    place, pair = next((t, p) for t, p in enumerate(tables_of(parts)) if part in p)
-    result: Floats = own[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0)
-    return result
 
 
 def _likely_share(

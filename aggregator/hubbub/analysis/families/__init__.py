@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.families.bloom import Bloom
-from hubbub.analysis.families.contract import BitSum, Family, Tier
+from hubbub.analysis.families.contract import BitSum, Family
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
@@ -15,7 +15,7 @@ from hubbub.analysis.families.pairs import Pairs
 from hubbub.analysis.families.ranges import Ranges
 from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches
-from hubbub.analysis.families.tiers import added, figures_of, merged, tier_scales
+from hubbub.analysis.families.tiers import Tier, added, merged, reports_of, tier_scales
 from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.families.vector import Vectors
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -31,8 +31,8 @@ __all__ = [
     "draw",
     "draw_epochs",
     "family_for",
-    "figures_of",
     "merged",
+    "reports_of",
     "tier_scales",
 ]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import BitSum, Expected, Tier, in_cohorts
+from hubbub.analysis.families.contract import BitSum, Expected, in_cohorts
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,
@@ -20,6 +20,7 @@ from hubbub.analysis.families.laws import (
 )
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
+from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.numbers import with_interval
 from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.analysis.strings.decode import decode
@@ -36,12 +37,7 @@ class Bloom(Strings):
     """RAPPOR: strings in Bloom filters, decoded by regression."""
 
     def figures(
-        self,
-        mechanism: Rappor,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
+        self, mechanism: Rappor, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Estimates of a decode, whose standard errors come from its residuals."""
         decoding = decode(mechanism, totals, candidates)

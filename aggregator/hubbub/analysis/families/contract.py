@@ -14,17 +14,16 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.laws import Counts, one_hot_chances
+from hubbub.analysis.families.laws import Counts, one_hot, one_hot_chances
+from hubbub.analysis.families.rows import Columns, columns, nearest, rows
+from hubbub.analysis.families.tiers import Tier, merged, reports_of, tier_scales
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, CohortBits, Totals
+from hubbub.mechanisms import CohortBits, Memoized, Totals
 from hubbub.mechanisms.pure import Pure
 
 MetricKind = Literal["values", "strings", "ranges", "mean", "vector"]
-
-Tier = tuple[AnyMechanism, Totals]
-"""People who report at one epsilon: a mechanism with its totals."""
 
 
 def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
@@ -53,11 +52,6 @@ def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> F
 
 NO_SUMS: Final = "estimates of strings, sets and parts are not sums over reports"
 """Why intervals of such estimates hold at one look alone."""
-
-
-def evenly_spread(low: float, high: float) -> list[float]:
-    """101 numbers at equal distances from `low` to `high`."""
-    return [low + (high - low) * place / 100 for place in range(101)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +115,8 @@ class Family(ABC):
     """Whether each value has one cell in which its reports are counted."""
     REHEARSES_DAYS: ClassVar[bool] = True
     """Whether it can be rehearsed on values that people hold day after day."""
+    UNRELEASED: ClassVar[str] = ""
+    """Why nothing is released of it; empty where `statistic` can be."""
     ABSENT_SHARE: ClassVar[float] = 0.0
     """Where an estimate that nobody adds to lies in its range, in [0, 1]."""
 
@@ -133,22 +129,44 @@ class Family(ABC):
         return False
 
     @abstractmethod
-    def figures(
-        self,
-        mechanism: Any,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
-    ) -> ValueEstimates:
+    def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
         """Estimates and errors of all values, before intervals and detections.
-
-        With `shape`, a smooth shape is added where there is one, which takes longest.
 
         Raises:
             BatchTooSmall: not a single report.
             ShapeMismatch: totals of another shape than the mechanism's.
         """
+
+    def scaled(
+        self, tiers: Sequence[Tier], candidates: Sequence[str], repeats: int
+    ) -> tuple[list[ValueEstimates], Floats]:
+        """As `figures_of`, for each tier, with the factor by which it counts for others."""
+        own = []
+        for mechanism, totals in tiers:
+            figures = self.figures(mechanism, totals, candidates)
+            if repeats > 1 and isinstance(mechanism, Memoized):
+                figures = self.repeated(mechanism, figures, totals.reports, repeats)
+            own.append(figures)
+        if len(own) == 1:
+            return own, np.ones(1)
+        # Variances that do not depend on the estimates, so that weights cause no bias.
+        variances = [
+            float((part.absent**2).mean()) if part.typical is None else part.typical for part in own
+        ]
+        return own, tier_scales(variances, [totals.reports for _, totals in tiers])
+
+    def figures_of(
+        self, tiers: Sequence[Tier], candidates: Sequence[str] = (), repeats: int = 1
+    ) -> ValueEstimates:
+        """Estimates from all tiers together, weighted by inverse variance.
+
+        That is optimal if a person's choice of epsilon is independent of the value; otherwise the
+        estimate leans towards the larger epsilon's reports. `repeats` is the largest number of
+        reports from one device; with a permanent response they share their lies. Raises as
+        `figures`.
+        """
+        own, scales = self.scaled(tiers, candidates, repeats)
+        return merged(own, [totals.reports for _, totals in tiers], scales)
 
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
@@ -159,18 +177,48 @@ class Family(ABC):
         """
         return wider(figures, repeats)
 
-    @abstractmethod
     def answer(
-        self,
-        tiers: Sequence[Tier],
-        names: Sequence[str],
-        confidence: float,
-        repeats: int,
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """Answer for everything in `names`; families with names of their own ignore them.
+        """A row for each of `names`, which are the candidates of a family over strings.
 
         `repeats` is the largest number of reports from one device.
         """
+        reports = reports_of(tiers)
+        own, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
+        figures = merged(own, [totals.reports for _, totals in tiers], scales)
+        judged = columns(figures, reports, confidence)
+        values = rows(names, reports, judged, self.consistent(tiers, scales, figures, judged))
+        if figures.number_variance:
+            of_shares = columns(figures.of_shares(reports), reports, confidence)
+            ends = ((end / max(reports, 1)).tolist() for end in of_shares[2:4])
+            values = tuple(
+                replace(row, share_low=low, share_high=high)
+                for row, low, high in zip(values, *ends, strict=True)
+            )
+        return Answer(
+            kind="values",
+            reports=reports,
+            confidence=confidence,
+            values=values,
+            correlation=max(self.correlation(mechanism) for mechanism, _ in tiers),
+            repeats=repeats,
+            figures=figures,
+        )
+
+    def consistent(
+        self,
+        tiers: Sequence[Tier],
+        scales: Floats,
+        figures: ValueEstimates,
+        judged: Columns,
+    ) -> Floats:
+        """`consistent` of each row of an answer: here the nearest histogram inside the intervals.
+
+        `scales` are those of `scaled`, `judged` the figures with their intervals.
+        """
+        others = self.KIND == "strings"
+        return nearest(judged, figures.absent, reports_of(tiers), others=others)
 
     def ends(self, mechanism: Any) -> tuple[float, float] | None:
         """Range of the reported numbers; None if the mechanism does not report numbers."""
@@ -192,7 +240,6 @@ class Family(ABC):
     def weights(self, mechanism: Any, targets: Sequence[Any]) -> tuple[Floats, float]:
         """What each cell, and each report, adds to the sum of the targets' estimates."""
 
-    @abstractmethod
     def expected(
         self,
         mechanism: Any,
@@ -200,15 +247,21 @@ class Family(ABC):
         shares: Floats,
         reports: float,
     ) -> Expected:
-        """Expected errors if shares[i] of the reports hold values[i]."""
+        """Expected errors if shares[i] of the reports hold values[i].
 
-    @abstractmethod
+        Here by the mechanism's variance of a value's own reports, and of all others.
+        """
+        own, other = mechanism.variance(1.0, 1) / reports, mechanism.variance(0.0, 1) / reports
+        errors = np.sqrt(shares * own + (1 - shares) * other)
+        return Expected(errors, np.full_like(shares, sqrt(other)))
+
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
         """The numbers to which a release adds noise.
 
         Raises:
             BadParameter: the mechanism's answers cannot be released.
         """
+        raise BadParameter(self.UNRELEASED)
 
     def local(self, mechanism: Any, noisy: Floats, reports: int) -> Floats | None:
         """Variances of a release's estimates from randomization, computed from its noisy numbers.
@@ -217,13 +270,15 @@ class Family(ABC):
         """
         return None
 
-    @abstractmethod
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
-        """Names of a release's numbers.
+        """Names of an answer's rows; `values` are those that the catalog lists.
 
         Raises:
-            BadParameter: the mechanism's answers cannot be released.
+            BadParameter: no listed values, or the mechanism's answers have no names.
         """
+        if values is None:
+            raise BadParameter(f"{mechanism.NAME} needs listed values")
+        return values
 
     @abstractmethod
     def question(self, mechanism: Any) -> Mapping[str, Any]:
@@ -267,15 +322,17 @@ class Family(ABC):
         """Number of buckets in which a device's answer is permanent; 0 if it is per value."""
         return 0
 
-    @abstractmethod
     def draw(
         self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: np.random.Generator
     ) -> Counts:
         """Draws the cells of counts[i] reports of values[i] from their exact law.
 
+        Here of payloads that are one index, by its probabilities for each value.
+
         Raises:
             BadParameter: too many values and cells to draw.
         """
+        return one_hot(mechanism, values, counts, chance)
 
     def draw_lasting(
         self,

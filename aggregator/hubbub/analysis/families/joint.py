@@ -13,11 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Tier
 from hubbub.analysis.families.laws import one_hot_chances
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.memoized_variance import spreads
-from hubbub.analysis.families.tiers import scaled
+from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.mechanisms import AnyMechanism, BitVector, Subset
 
 _LISTED: Final = Listed()
@@ -38,12 +37,12 @@ class Joint:
     @cached_property
     def reports(self) -> int:
         """How many, or the estimate of that."""
-        return sum(totals.reports for _, totals in self.tiers)
+        return reports_of(self.tiers)
 
     @cached_property
     def _scaled(self) -> tuple[Floats, Floats]:
         """The sums of the tiers' estimates by how much each counts, and how much that is."""
-        own, scales = scaled(_LISTED, self.tiers, (), self.repeats, shape=False)
+        own, scales = _LISTED.scaled(self.tiers, (), self.repeats)
         return scales @ np.array([figures.estimates for figures in own]), scales
 
     @cached_property

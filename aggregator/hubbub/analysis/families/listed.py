@@ -8,17 +8,14 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.supports import max_changes, supports
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families.contract import (
     BitSum,
-    Expected,
     Family,
     MetricKind,
     Statistic,
-    Tier,
     between,
 )
 from hubbub.analysis.families.laws import (
@@ -31,11 +28,8 @@ from hubbub.analysis.families.laws import (
     holders,
     lasting_bits,
     named,
-    one_hot,
 )
 from hubbub.analysis.families.memoized_variance import permanent_step, spreads
-from hubbub.analysis.families.rows import nearest, values_answer
-from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import pure_tail, repeated_tail
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -58,14 +52,7 @@ class Listed(Family):
 
     KIND: ClassVar[MetricKind] = "values"
 
-    def figures(
-        self,
-        mechanism: Any,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
-    ) -> ValueEstimates:
+    def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
         """The mechanism's estimates; error growth follows from p and q."""
         raw_estimate, channel = estimate(mechanism, totals), mechanism.channel
         stderrs = np.sqrt(np.array(raw_estimate.variances))
@@ -103,22 +90,6 @@ class Listed(Family):
             absent=np.full_like(figures.absent, sqrt(reports * other)),
             growth=np.full_like(figures.growth, true_spread - other),
             tail=_tail(mechanism, max(reports // repeats, 1), repeats),
-        )
-
-    def answer(
-        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
-    ) -> Answer:
-        """A row for each listed value."""
-        reports = sum(totals.reports for _, totals in tiers)
-        figures = figures_of(self, tiers, (), repeats)
-        return values_answer(
-            figures,
-            names,
-            reports,
-            confidence,
-            repeats,
-            picture=lambda judged: nearest(judged, figures.absent, reports),
-            correlation=max(self.correlation(mechanism) for mechanism, _ in tiers),
         )
 
     def correlation(self, mechanism: Any) -> float:
@@ -172,21 +143,6 @@ class Listed(Family):
             weights[list(targets)] = 1 / gap
         return weights, -len(targets) * float(channel.q) / gap
 
-    def expected(
-        self,
-        mechanism: Any,
-        values: Sequence[object],
-        shares: Floats,
-        reports: float,
-    ) -> Expected:
-        """Errors by the mechanism's own formula."""
-        true_variance = mechanism.variance(1.0, 1) / reports
-        other = mechanism.variance(0.0, 1) / reports
-        return Expected(
-            np.sqrt(shares * true_variance + (1 - shares) * other),
-            np.full_like(shares, sqrt(other)),
-        )
-
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
         """Number of reports that support each value."""
         gap = float(mechanism.channel.p - mechanism.channel.q)
@@ -195,12 +151,6 @@ class Listed(Family):
         return Statistic(
             numbers=supports(mechanism, totals), l1=change, l2=sqrt(change), unit=1 / gap, base=base
         )
-
-    def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
-        """The listed values."""
-        if values is None:
-            raise BadParameter(f"{mechanism.NAME} needs listed values")
-        return values
 
     def draw(
         self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
@@ -220,7 +170,7 @@ class Listed(Family):
             case Subset():
                 return _subsets(mechanism, values, counts, chance)
             case _:
-                return one_hot(mechanism, values, counts, chance)
+                return super().draw(mechanism, values, counts, chance)
 
     def draw_lasting(
         self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator

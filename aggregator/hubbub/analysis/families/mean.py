@@ -12,16 +12,13 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
-    Family,
     MetricKind,
     Statistic,
-    Tier,
     between,
-    evenly_spread,
 )
-from hubbub.analysis.families.laws import Counts, one_hot, one_hot_chances
-from hubbub.analysis.families.linear_weights import cell_by_cell
-from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.families.laws import one_hot_chances
+from hubbub.analysis.families.numeric import Numbers
+from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.numbers import mean_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import sum_tail
@@ -39,18 +36,13 @@ _PLACES: Final = 64
 Meaning = OneBitMean | PiecewiseMean | TableMean
 
 
-class Means(Family):
+class Means(Numbers):
     """Mechanisms that estimate a mean, and nothing else."""
 
     KIND: ClassVar[MetricKind] = "mean"
 
     def figures(
-        self,
-        mechanism: Meaning,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
+        self, mechanism: Meaning, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """One estimate: the sum of the numbers' places in their range."""
         raw_estimate = mechanism.estimate(totals)
@@ -87,16 +79,12 @@ class Means(Family):
         )
 
     def answer(
-        self,
-        tiers: Sequence[Tier],
-        names: Sequence[str],
-        confidence: float,
-        repeats: int,
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
         """One row, in the metric's own unit."""
         mechanism: Any = tiers[0][0]
-        reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
-        figures = figures_of(self, tiers, (), repeats)
+        reports, ends = reports_of(tiers), self.ends(mechanism)
+        figures = self.figures_of(tiers, (), repeats)
         mean = mean_of(figures, ends, reports, confidence)
         row = ValueAnswer(value="mean", share=None, rank=None, detected=None, **asdict(mean))
         return Answer(
@@ -108,10 +96,6 @@ class Means(Family):
             span=ends,
             repeats=repeats,
         )
-
-    def ends(self, mechanism: Meaning) -> tuple[float, float]:
-        """Ends of the range."""
-        return mechanism.low, mechanism.high
 
     def correlation(self, mechanism: Meaning) -> float:
         """0, since there is one estimate."""
@@ -129,18 +113,8 @@ class Means(Family):
         pure = Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
         yield from between("answer", reported, everybody, pure, drawn)
 
-    def weights(self, mechanism: Meaning, targets: Sequence[int]) -> tuple[Floats, float]:
-        """Weights of the only estimate."""
-        return cell_by_cell(
-            mechanism, lambda totals: np.array(mechanism.estimate(totals).values), targets
-        )
-
     def expected(
-        self,
-        mechanism: Meaning,
-        values: Sequence[object],
-        shares: Floats,
-        reports: float,
+        self, mechanism: Meaning, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Errors at the place where they are largest."""
         each = max(mechanism.variance(place * 1000, 1000) for place in PLACES) / 1000
@@ -149,12 +123,9 @@ class Means(Family):
 
     def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:
         """Sum of places or outputs, in which the estimate is linear."""
-        size, outputs = mechanism.layout.size, _outputs(mechanism)
+        outputs = _outputs(mechanism)
         first, last = (
-            mechanism.estimate(Totals(cells=[int(c == at) for c in range(size)], reports=1)).values[
-                0
-            ]
-            for at in (0, size - 1)
+            float(self.alone(mechanism, cell)[0]) for cell in (0, mechanism.layout.size - 1)
         )
         widest = outputs[-1] - outputs[0]
         unit = (last - first) / widest
@@ -175,28 +146,10 @@ class Means(Family):
         """The only label."""
         return ["mean"]
 
-    def draw(
-        self,
-        mechanism: Meaning,
-        values: Sequence[float],
-        counts: Counts,
-        chance: np.random.Generator,
-    ) -> Counts:
-        """Draws answers, or places, by their probabilities for each number."""
-        return one_hot(mechanism, values, counts, chance)
-
     def question(self, mechanism: Meaning) -> Mapping[str, Any]:
         """A question about one mean."""
         ends = {"low": mechanism.low, "high": mechanism.high}
         return {"kind": "mean", "size": 1, **ends, "permanent_epsilon": None}
-
-    def far_apart(self, mechanism: Meaning) -> tuple[float, float]:
-        """Ends of the range."""
-        return self.ends(mechanism)
-
-    def examples(self, mechanism: Meaning) -> Sequence[float]:
-        """Numbers from end to end."""
-        return evenly_spread(*self.ends(mechanism))
 
     def targets(self, mechanism: Meaning, number: int) -> Sequence[int]:
         """The mean, the only target."""

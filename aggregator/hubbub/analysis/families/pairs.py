@@ -1,11 +1,10 @@
 """Parts: tables of every two or three parts, or of all, with cells estimated linearly."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.tables import consistent_tables
 from hubbub.analysis.estimators.triples import consistent_triples
@@ -16,14 +15,13 @@ from hubbub.analysis.families.contract import (
     Expected,
     Family,
     MetricKind,
-    Tier,
     between,
 )
 from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, one_hot_chances
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.projective_points import draw_points
-from hubbub.analysis.families.rows import Columns, nearest, values_answer
-from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.families.rows import Columns
+from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -48,19 +46,15 @@ class Pairs(Family):
     ONE_LOOK: ClassVar[str] = NO_SUMS
     SHARES: ClassVar[str] = "Each table of parts has shares of its own, which add up to 100%."
     COUNTS_BY_CELL: ClassVar[bool] = False
+    UNRELEASED: ClassVar[str] = "a metric of parts cannot be released: make a metric of each part"
 
     def figures(
-        self,
-        mechanism: PairedParts,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
+        self, mechanism: PairedParts, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Estimates of every cell of every table, by the exact variance of one report."""
         totals.check(mechanism.layout)
         if mechanism.groups == 1:
-            return _LISTED.figures(mechanism.response, totals, candidates, shape=shape)
+            return _LISTED.figures(mechanism.response, totals, candidates)
         n, even = totals.reports, _even(mechanism)
         own = np.array(totals.cells).reshape(mechanism.groups, -1)
         support_counts = np.concatenate(
@@ -82,23 +76,14 @@ class Pairs(Family):
             growth=growth,
         )
 
-    def answer(
-        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
-    ) -> Answer:
-        """A row for each cell of each table; `consistent` agrees over all tables.
-
-        Of a table of four parts or more it is the histogram nearest to the estimates.
-        """
-        reports = sum(totals.reports for _, totals in tiers)
-        figures = figures_of(self, tiers, (), repeats)
+    def consistent(
+        self, tiers: Sequence[Tier], scales: Floats, figures: ValueEstimates, judged: Columns
+    ) -> Floats:
+        """Tables that agree about every part; of four parts or more, the nearest histogram."""
         mechanism: Any = tiers[0][0]
-
-        def picture(judged: Columns) -> Floats:
-            if agreeing := _AGREEING.get(mechanism.ways):
-                return agreeing(mechanism.sizes, figures.estimates, figures.absent, reports)
-            return nearest(judged, figures.absent, reports)
-
-        return values_answer(figures, names, reports, confidence, repeats, picture=picture)
+        if agreeing := _AGREEING.get(mechanism.ways):
+            return agreeing(mechanism.sizes, figures.estimates, figures.absent, reports_of(tiers))
+        return super().consistent(tiers, scales, figures, judged)
 
     def sums(self, mechanism: PairedParts, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Supports of each cell, between q and p of its table's reports."""
@@ -139,10 +124,6 @@ class Pairs(Family):
             true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
         other, growth = _spreads(mechanism)
         return Expected(np.sqrt((other + growth * true_shares) / reports), np.sqrt(other / reports))
-
-    def statistic(self, mechanism: PairedParts, totals: Totals) -> NoReturn:
-        """Refuses: parts cannot be released."""
-        raise BadParameter("a metric of parts cannot be released: make a metric of each part")
 
     def labels(self, mechanism: PairedParts, values: Sequence[str] | None) -> Sequence[str]:
         """Every cell, as "theme=dark, country=de"."""

@@ -1,6 +1,7 @@
 """Ranges: how many numbers fall in each part of a range, and their mean."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
@@ -14,18 +15,15 @@ from hubbub.analysis.estimators.distribution import min_stderrs, placed, smooth,
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
-    Family,
     MetricKind,
     Statistic,
-    Tier,
     between,
-    evenly_spread,
     risen,
 )
-from hubbub.analysis.families.laws import QUICK, Counts, check_size, one_hot
-from hubbub.analysis.families.linear_weights import cell_by_cell
-from hubbub.analysis.families.rows import columns, nearest, rows
-from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.families.laws import QUICK, Counts, check_size
+from hubbub.analysis.families.numeric import Numbers
+from hubbub.analysis.families.rows import Columns
+from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.numbers import mean_of
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -37,22 +35,17 @@ from hubbub.mechanisms.wave import SquareWave
 Ranged = BucketFlips | SquareWave
 
 
-class Ranges(Family):
+class Ranges(Numbers):
     """Square Wave, and mechanisms that answer about some of the parts."""
 
     KIND: ClassVar[MetricKind] = "ranges"
 
     def figures(
-        self,
-        mechanism: Ranged,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
+        self, mechanism: Ranged, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Estimates of each part, and of the sum of all numbers' places."""
         if isinstance(mechanism, SquareWave):
-            return _of_wave(mechanism, totals, shape=shape)
+            return _of_wave(mechanism, totals)
         raw_estimate = mechanism.estimate(totals)
         estimates = np.array(raw_estimate.values)
         stderrs = np.sqrt(np.array(raw_estimate.variances))
@@ -71,34 +64,24 @@ class Ranges(Family):
         )
 
     def answer(
-        self,
-        tiers: Sequence[Tier],
-        names: Sequence[str],
-        confidence: float,
-        repeats: int,
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
         """A row for each part, and the mean."""
         mechanism: Any = tiers[0][0]
-        reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
-        figures = figures_of(self, tiers, (), repeats)
-        judged = columns(figures, reports, confidence)
-        picture = figures.smooth
-        if picture is None:
-            picture = nearest(judged, figures.absent, reports)
-        values = rows(self.labels(mechanism, None), reports, judged, picture)
-        mean = None if figures.place is None else mean_of(figures.place, ends, reports, confidence)
-        against = max(self.correlation(mechanism) for mechanism, _ in tiers)
-        return Answer(
-            kind="ranges",
-            reports=reports,
-            confidence=confidence,
-            values=values,
-            correlation=against,
-            mean=mean,
-            span=ends,
-            repeats=repeats,
-            figures=figures,
-        )
+        answer, ends = super().answer(tiers, names, confidence, repeats), self.ends(mechanism)
+        place = answer.figures and answer.figures.place
+        mean = None if place is None else mean_of(place, ends, answer.reports, confidence)
+        return replace(answer, kind="ranges", mean=mean, span=ends)
+
+    def consistent(
+        self, tiers: Sequence[Tier], scales: Floats, figures: ValueEstimates, judged: Columns
+    ) -> Floats:
+        """For Square Wave the smooth shape."""
+        if not isinstance(tiers[0][0], SquareWave):
+            return super().consistent(tiers, scales, figures, judged)
+        shapes: Any = [smooth(mechanism, totals) for mechanism, totals in tiers]  # type: ignore[arg-type]  # as the first
+        shape: Floats = scales @ np.array(shapes)
+        return shape
 
     def ends(self, mechanism: Ranged) -> tuple[float, float]:
         """Ends of the whole range."""
@@ -127,32 +110,27 @@ class Ranges(Family):
         pure = Pure(mechanism.lie.complement.exact, mechanism.lie.exact)
         yield from between("bucket", cells[1::2], trials, pure)
 
-    def weights(self, mechanism: Ranged, targets: Sequence[int]) -> tuple[Floats, float]:
-        """Weights of linear estimates without a closed form."""
-        return cell_by_cell(mechanism, lambda totals: _estimates(mechanism, totals), targets)
+    def estimates(self, mechanism: Ranged, totals: Totals) -> Floats:
+        """For Square Wave by least squares."""
+        if isinstance(mechanism, SquareWave):
+            return unbiased(mechanism, totals)[0]
+        return super().estimates(mechanism, totals)
 
     def expected(
-        self,
-        mechanism: Ranged,
-        values: Sequence[object],
-        shares: Floats,
-        reports: float,
+        self, mechanism: Ranged, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Errors by formula, or for windows by least squares from places to parts."""
         if isinstance(mechanism, SquareWave):
             errors = _wave_errors(mechanism, shares, reports)
             return Expected(errors, errors)
-        true_variance = mechanism.variance(1.0, 1) / reports
-        other = mechanism.variance(0.0, 1) / reports
-        errors = np.sqrt(shares * true_variance + (1 - shares) * other)
-        return Expected(errors, np.full_like(shares, sqrt(other)))
+        return super().expected(mechanism, values, shares, reports)
 
     def statistic(self, mechanism: Ranged, totals: Totals) -> Statistic:
         """The totals themselves."""
         cells = np.array(totals.cells, dtype=np.float64)
         change = 2 if isinstance(mechanism, SquareWave) else 2 * mechanism.sampled
         return Statistic(
-            numbers=cells, l1=change, l2=sqrt(change), unit=_matrix(mechanism), base=0.0
+            numbers=cells, l1=change, l2=sqrt(change), unit=_matrix(self, mechanism), base=0.0
         )
 
     def local(self, mechanism: Ranged, noisy: Floats, reports: int) -> Floats | None:
@@ -181,7 +159,7 @@ class Ranges(Family):
     ) -> Counts:
         """Draws places by their probabilities; or each report's parts, and then the answers."""
         if isinstance(mechanism, SquareWave):
-            return one_hot(mechanism, values, counts, chance)
+            return super().draw(mechanism, values, counts, chance)
         return _asked_parts(mechanism, values, counts, chance)
 
     def draw_lasting(
@@ -200,14 +178,6 @@ class Ranges(Family):
         ends = {"low": mechanism.low, "high": mechanism.high}
         return {"kind": "ranges", "size": mechanism.buckets, **ends, "permanent_epsilon": None}
 
-    def far_apart(self, mechanism: Ranged) -> tuple[float, float]:
-        """Ends of the range."""
-        return mechanism.low, mechanism.high
-
-    def examples(self, mechanism: Ranged) -> Sequence[float]:
-        """Numbers from end to end."""
-        return evenly_spread(mechanism.low, mechanism.high)
-
     def example_share(self, mechanism: Ranged, targets: Sequence[int]) -> float:
         """Share of the targets among all parts."""
         return len(targets) / len(mechanism.row(mechanism.low))
@@ -217,7 +187,7 @@ class Ranges(Family):
         return [mechanism.range.bucket(value, mechanism.buckets)]
 
 
-def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEstimates:
+def _of_wave(mechanism: SquareWave, totals: Totals) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
     window = mechanism.channel
     # As for its windows, which are pure: an empty one may contain a stray report.
@@ -229,7 +199,6 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEsti
         absent=wide,
         growth=np.maximum(growth, 0.0),
         tail=pure_tail(window, totals.reports),
-        smooth=smooth(mechanism, totals) if shape else None,
         place=_placed(*placed(mechanism, totals)),
     )
 
@@ -240,13 +209,6 @@ def _placed(whole: float, stderr: float, step: float = 0.0) -> ValueEstimates:
     return ValueEstimates(
         estimates=np.array([whole]), stderrs=error, absent=error, growth=np.zeros(1), step=step
     )
-
-
-def _estimates(mechanism: Ranged, totals: Totals) -> Floats:
-    """Unbiased estimate of every part, in reports; linear in the totals."""
-    if isinstance(mechanism, SquareWave):
-        return unbiased(mechanism, totals)[0]
-    return np.array(mechanism.estimate(totals).values)
 
 
 def _wave_errors(mechanism: SquareWave, shares: Floats, reports: float) -> Floats:
@@ -262,11 +224,9 @@ def _wave_errors(mechanism: SquareWave, shares: Floats, reports: float) -> Float
 
 
 @lru_cache(maxsize=64)
-def _matrix(mechanism: Ranged) -> Floats:
+def _matrix(family: Ranges, mechanism: Ranged) -> Floats:
     """Contribution of a report in each cell to each part's estimate; shape (parts, cells)."""
-    size = mechanism.layout.size
-    ones = (Totals(cells=[int(c == cell) for c in range(size)], reports=1) for cell in range(size))
-    return np.array([_estimates(mechanism, unit) for unit in ones]).T
+    return np.array([family.alone(mechanism, cell) for cell in range(mechanism.layout.size)]).T
 
 
 def _asked_parts(

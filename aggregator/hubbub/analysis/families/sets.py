@@ -1,36 +1,22 @@
 """Sets: how many people's sets contain each value; values do not exclude each other."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import (
-    NO_SUMS,
-    BitSum,
-    Expected,
-    Family,
-    MetricKind,
-    Statistic,
-    Tier,
-)
+from hubbub.analysis.families.contract import NO_SUMS, Expected, Family
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.rows import Columns, values_answer
-from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.uncertainty.intervals import Tail
+from hubbub.analysis.families.rows import Columns
+from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import Totals
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.subsets import members
-
-# Each value by itself is one of a list: two chances, and linear in the totals.
-_listed: Final = Listed()
 
 # Largest product of different sets, values and sent values: some seconds.
 _LARGEST: Final = 1 << 28
@@ -38,70 +24,41 @@ _LARGEST: Final = 1 << 28
 _MAX_DRAWN: Final = 1 << 20
 
 
-class Sets(Family):
-    """Mechanisms that report a set of listed values."""
+class Sets(Listed):
+    """Mechanisms that report a set of listed values.
 
-    KIND: ClassVar[MetricKind] = "values"
+    Each value by itself is one of a list: two chances, and linear in the totals.
+    """
+
     ONE_LOOK: ClassVar[str] = NO_SUMS
     SHARES: ClassVar[str] = "A person may hold several values: shares need not add up to 100%."
 
-    def figures(
-        self,
-        mechanism: PrivSet,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
-    ) -> ValueEstimates:
-        """Estimates of each value, as for a list."""
-        return _listed.figures(mechanism, totals, candidates, shape=shape)
+    # A held set is no place in the list.
+    examples = Family.examples
+    example_share = Family.example_share
+    rows_of = Family.rows_of
 
-    def answer(
-        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
-    ) -> Answer:
-        """A row for each value; `consistent` is in [0, reports], without a fixed sum."""
-        reports = sum(totals.reports for _, totals in tiers)
-        figures = figures_of(self, tiers, (), repeats)
-
-        def inside(judged: Columns) -> Floats:
-            estimates, _, low, high, _ = judged
-            return np.clip(np.clip(estimates, low, high), 0.0, float(reports))
-
-        return values_answer(figures, names, reports, confidence, repeats, picture=inside)
-
-    def sums(self, mechanism: PrivSet, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Supports of each value, between q and p of all reports."""
-        yield from _listed.sums(mechanism, cells, totals)
+    def consistent(
+        self, tiers: Sequence[Tier], scales: Floats, figures: ValueEstimates, judged: Columns
+    ) -> Floats:
+        """Estimates in [0, reports], without a fixed sum."""
+        estimates, _, low, high, _ = judged
+        return np.clip(np.clip(estimates, low, high), 0.0, float(reports_of(tiers)))
 
     def weights(self, mechanism: PrivSet, targets: Sequence[int]) -> tuple[Floats, float]:
         """Weights by whether a payload contains each target."""
-        gap = float(mechanism.channel.p - mechanism.channel.q)
-        weights = np.zeros(mechanism.layout.size)
         for target in targets:
             mechanism.check(1 << target)
-            weights[target] = 1 / gap
-        return weights, -len(targets) * float(mechanism.channel.q) / gap
+        return super().weights(mechanism, targets)
 
     def expected(
-        self, mechanism: PrivSet, values: Sequence[object], shares: Floats, reports: float
+        self, mechanism: PrivSet, values: Sequence[Any], shares: Floats, reports: float
     ) -> Expected:
         """Errors of all values, if shares[i] of the people hold the set values[i]."""
         true_shares = np.zeros(mechanism.categories)
         for value, share in zip(values, shares.tolist(), strict=True):
-            true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
-        own, other = mechanism.variance(1.0, 1) / reports, mechanism.variance(0.0, 1) / reports
-        return Expected(
-            np.sqrt(true_shares * own + (1 - true_shares) * other),
-            np.full_like(true_shares, np.sqrt(other)),
-        )
-
-    def statistic(self, mechanism: PrivSet, totals: Totals) -> Statistic:
-        """Number of reports that contain each value."""
-        return _listed.statistic(mechanism, totals)
-
-    def labels(self, mechanism: PrivSet, values: Sequence[str] | None) -> Sequence[str]:
-        """The listed values."""
-        return _listed.labels(mechanism, values)
+            true_shares += share * np.array(mechanism.row(value), dtype=np.float64)
+        return super().expected(mechanism, values, true_shares, reports)
 
     def draw(
         self, mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: np.random.Generator
@@ -144,10 +101,6 @@ class Sets(Family):
     def far_apart(self, mechanism: PrivSet) -> tuple[int, int]:
         """The empty set, and a largest set."""
         return 0, (1 << mechanism.most) - 1
-
-    def tail(self, mechanism: PrivSet, reports: int) -> Tail | None:
-        """Tail from the probabilities p and q."""
-        return _listed.tail(mechanism, reports)
 
 
 def _picked(own: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Generator) -> Counts:

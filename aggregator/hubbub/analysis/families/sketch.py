@@ -15,10 +15,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
-from hubbub.analysis.families.contract import BitSum, Expected, Tier, between, in_cohorts, risen
+from hubbub.analysis.families.contract import BitSum, Expected, between, in_cohorts, risen
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,
@@ -29,7 +28,7 @@ from hubbub.analysis.families.laws import (
     cohort_holders,
     named,
 )
-from hubbub.analysis.families.strings import Strings, candidates_answer
+from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.strings.candidate_positions import sketch_buckets
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import collision_tail
@@ -49,12 +48,7 @@ class Sketches(Strings):
     """The count-mean sketches."""
 
     def figures(
-        self,
-        mechanism: Sketch,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
+        self, mechanism: Sketch, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Counted estimates; the tail is that of collisions."""
         estimates, stderrs, absent, tail = count(mechanism, totals, candidates)
@@ -62,12 +56,6 @@ class Sketches(Strings):
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=absent, growth=growth, tail=tail
         )
-
-    def answer(
-        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
-    ) -> Answer:
-        """A row for each candidate."""
-        return candidates_answer(self, tiers, names, confidence, repeats)
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """For `cms` the number of 1 bits per function, otherwise the count of each index."""
@@ -109,11 +97,7 @@ class Sketches(Strings):
         return weights, -len(targets) * spread / width
 
     def expected(
-        self,
-        mechanism: Sketch,
-        values: Sequence[object],
-        shares: Floats,
-        reports: float,
+        self, mechanism: Sketch, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Errors from randomization, and from collisions over the choice of hash functions."""
         width, functions = mechanism.width, mechanism.hashes

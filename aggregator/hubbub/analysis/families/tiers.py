@@ -6,56 +6,21 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Family, Tier
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
-from hubbub.mechanisms import Memoized
+from hubbub.mechanisms import AnyMechanism, Totals
+
+Tier = tuple[AnyMechanism, Totals]
+"""People who report at one epsilon: a mechanism with its totals."""
 
 # Share of the variance from which a tier's tail counts; and the score at which tails are compared.
 _PART: Final = 0.05
 _FAR: Final = 4.0
 
 
-def figures_of(
-    family: Family,
-    tiers: Sequence[Tier],
-    candidates: Sequence[str] = (),
-    repeats: int = 1,
-    *,
-    shape: bool = True,
-) -> ValueEstimates:
-    """Estimates from all tiers together; `candidates` for a family over strings.
-
-    Tiers are weighted by inverse variance. That is optimal if a person's choice of epsilon is
-    independent of the value; otherwise the estimate leans towards the larger epsilon's reports.
-    `repeats` is the largest number of reports from one device; with a permanent response they share
-    their lies. `shape` requests the smooth shape, which takes longest.
-
-    Raises:
-        BatchTooSmall: not a single report.
-        ShapeMismatch: totals of another shape than the mechanism's.
-    """
-    own, scales = scaled(family, tiers, candidates, repeats, shape=shape)
-    return merged(own, [totals.reports for _, totals in tiers], scales)
-
-
-def scaled(
-    family: Family,
-    tiers: Sequence[Tier],
-    candidates: Sequence[str],
-    repeats: int,
-    *,
-    shape: bool,
-) -> tuple[list[ValueEstimates], Floats]:
-    """As `figures_of`, of each tier, with how much it counts for more than its own reports."""
-    own = [
-        _repeated(family, tier, family.figures(*tier, candidates, shape=shape), repeats)
-        for tier in tiers
-    ]
-    if len(own) == 1:
-        return own, np.ones(1)
-    reports = [totals.reports for _, totals in tiers]
-    return own, tier_scales([_typical(figures) for figures in own], reports)
+def reports_of(tiers: Sequence[Tier]) -> int:
+    """Number of reports of all tiers."""
+    return sum(totals.reports for _, totals in tiers)
 
 
 def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
@@ -89,18 +54,6 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
     )
 
 
-def _repeated(family: Family, tier: Tier, figures: ValueEstimates, repeats: int) -> ValueEstimates:
-    mechanism, totals = tier
-    if repeats == 1 or not isinstance(mechanism, Memoized):
-        return figures
-    return family.repeated(mechanism, figures, totals.reports, repeats)
-
-
-def _typical(figures: ValueEstimates) -> float:
-    """A variance that does not depend on the estimates, so that weights cause no bias."""
-    return float((figures.absent**2).mean()) if figures.typical is None else figures.typical
-
-
 def merged(
     parts: Sequence[ValueEstimates], reports: Sequence[int], scales: Floats
 ) -> ValueEstimates:
@@ -112,7 +65,6 @@ def merged(
         return parts[0]
     estimates = scales @ np.array([tier.estimates for tier in parts])
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
-    shapes = [tier.smooth for tier in parts if tier.smooth is not None]
     places = [tier.place for tier in parts if tier.place is not None]
     place = merged(places, reports, scales) if places else None
     stderrs = np.sqrt(coins + chosen_by(scales, reports, estimates))
@@ -123,7 +75,6 @@ def merged(
     # The number of a value's t reports in a tier varies by t (1 - t / whole).
     drawn = numbers @ (scales - 1) ** 2 / whole
     growth = growth / whole + drawn
-    shape = scales @ np.array(shapes) if shapes else None
     # A tier has its share of all t reports.
     bend = float(scales**2 * (numbers / whole) ** 2 @ np.array([tier.bend for tier in parts]))
     tail, bend = _longest(parts, scales), bend + float(drawn / whole)
@@ -136,7 +87,6 @@ def merged(
         tail=tail,
         bend=bend,
         step=step,
-        smooth=shape,
         unsure=sum(tier.unsure for tier in parts),
         number_variance=sum(tier.number_variance for tier in parts),
         number_covariance=float(scales @ np.array([tier.number_covariance for tier in parts])),

@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
-from hubbub.analysis.answer import Answer, LikelyString
+from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
-from hubbub.analysis.families.contract import BitSum, Expected, Tier, between
+from hubbub.analysis.families.contract import BitSum, Expected, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns, nearest, rows
-from hubbub.analysis.families.strings import Strings, candidates_answer
-from hubbub.analysis.families.tiers import tier_scales
+from hubbub.analysis.families.strings import Strings
+from hubbub.analysis.families.tiers import Tier, tier_scales
 from hubbub.analysis.numbers import with_interval
-from hubbub.analysis.strings.likely_strings import likely_strings
+from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.discoveries import selection_bias
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
@@ -40,12 +40,7 @@ class Trees(Strings):
     COUNTS_BY_CELL: ClassVar[bool] = False
 
     def figures(
-        self,
-        mechanism: PrefixTree,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
+        self, mechanism: PrefixTree, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Estimates of candidates, from all jobs that distinguish them from all other strings."""
         places = Places([(mechanism, totals)])
@@ -60,23 +55,14 @@ class Trees(Strings):
         """A row for each candidate; without candidates, for each discovered string."""
         if not names:
             return _discovered(tiers, confidence, repeats)
-        return candidates_answer(self, tiers, names, confidence, repeats)
+        return super().answer(tiers, names, confidence, repeats)
 
     def likely(
         self, tiers: Sequence[Tier], answer: Answer, false_share: float
     ) -> tuple[LikelyString, ...]:
         """Strings that are probably held, beside those of the answer; the surest first."""
-        places = _places(tiers)
-        strings = likely_strings(places, answer.found, false_share)
-        if not strings:
-            return ()
-        estimates, absent, growth = np.array([(o.estimate, o.absent, o.growth) for o in strings]).T
-        high = end_of(estimates, absent, growth, 0.0, reach_of(answer.confidence))
-        highs = np.clip(high, 0.0, places.reports).tolist()
-        return tuple(
-            LikelyString(string.value, string.doubt, most)
-            for string, most in zip(strings, highs, strict=True)
-        )
+        found = likely_strings(_places(tiers), answer.found, false_share, answer.confidence)
+        return tuple(found)
 
     def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Supports of each place, between q and p of its group's reports."""

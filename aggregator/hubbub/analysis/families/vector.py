@@ -22,9 +22,9 @@ from hubbub.analysis.estimators.words_of_books import (
     words_of,
     words_of_each,
 )
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier, between
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, between
 from hubbub.analysis.families.laws import Counts
-from hubbub.analysis.families.tiers import figures_of, tier_scales
+from hubbub.analysis.families.tiers import Tier, reports_of, tier_scales
 from hubbub.analysis.numbers import means_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -55,12 +55,7 @@ class Vectors(Family):
     ABSENT_SHARE: ClassVar[float] = 0.5
 
     def figures(
-        self,
-        mechanism: VectorCodes,
-        totals: Totals,
-        candidates: Sequence[str],
-        *,
-        shape: bool,
+        self, mechanism: VectorCodes, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Sums of places for each coordinate, with variances measured from the words.
 
@@ -84,8 +79,8 @@ class Vectors(Family):
     ) -> Answer:
         """A row for each coordinate, in the metric's own unit."""
         mechanism: Any = tiers[0][0]
-        reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
-        figures = figures_of(self, tiers, (), repeats)
+        reports, ends = reports_of(tiers), self.ends(mechanism)
+        figures = self.figures_of(tiers, (), repeats)
         means = means_of(figures, ends, reports, confidence)
         rows = tuple(
             ValueAnswer(value=name, share=None, rank=None, detected=None, **asdict(mean))

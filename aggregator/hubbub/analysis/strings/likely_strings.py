@@ -21,6 +21,7 @@ from numpy.fft import irfft, rfft
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.strings.tree_search import Found, Indices, Places
+from hubbub.analysis.uncertainty.intervals import end_of, reach_of
 
 # Many millions of them: half the memory.
 _Scores = npt.NDArray[np.float32]
@@ -47,26 +48,27 @@ _ZERO: Final = round(-_LOWEST / _STEP)
 _TWICE: Final = 1 << 13  # of steps of two sums, at least
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Likely:
-    """A string that is probably held.
+@dataclass(frozen=True, slots=True)
+class LikelyString:
+    """A string that is probably held but not proven: a candidate for the next query.
 
     Args:
-        doubt: upper bound on the share that nobody holds, of this string and all surer ones.
-        estimate, absent, growth: in reports, and its variance as in ValueEstimates; too high, since
-            the string was selected for it.
+        doubt: upper bound on the average share of strings that nobody holds, among this string and
+            all surer ones.
+        high: upper bound on the number of reports with it.
     """
 
     value: str
     doubt: float
-    estimate: float
-    absent: float
-    growth: float
+    high: float
 
 
 def likely_strings(
-    places: Places, discoveries: Sequence[Found], false_share: float
-) -> list[Likely]:
+    places: Places,
+    discoveries: Sequence[Found],
+    false_share: float,
+    confidence: float = 0.95,
+) -> list[LikelyString]:
     """The strings that are probably held beside the discovered ones, the surest first.
 
     `false_share` bounds the average share of them that nobody holds.
@@ -80,17 +82,22 @@ def likely_strings(
     for level in search.levels:
         false += level.by_chance(sure)
     shares = false / np.arange(1, len(endings) + 1)
-    doubts = np.minimum.accumulate(shares[::-1])[::-1]
-    likely = []
-    for (_, bits, last, text), doubt in zip(endings, doubts, strict=True):
-        if doubt <= false_share:
-            estimate, (absent, growth) = places.count(bits, last), places.spread(last)
-            likely.append(
-                Likely(
-                    value=text, doubt=float(doubt), estimate=estimate, absent=absent, growth=growth
-                )
-            )
-    return likely
+    doubts = np.minimum.accumulate(shares[::-1])[::-1].tolist()
+    likely = [
+        (text, doubt, places.count(bits, last), *places.spread(last))
+        for (_, bits, last, text), doubt in zip(endings, doubts, strict=True)
+        if doubt <= false_share
+    ]
+    if not likely:
+        return []
+    # Estimates are too high, since the strings were selected for them; so are these ends.
+    estimates, absent, growth = np.array([row[2:] for row in likely]).T
+    highs = end_of(estimates, absent, growth, 0.0, reach_of(confidence))
+    highs = np.clip(highs, 0.0, places.reports)
+    return [
+        LikelyString(text, doubt, high)
+        for (text, doubt, *_), high in zip(likely, highs.tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

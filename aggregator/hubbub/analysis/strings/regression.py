@@ -158,7 +158,11 @@ def non_negative(matrix: Floats, side: Floats) -> Floats:
         indices = np.nonzero(positive)[0]
         answer[indices] = np.linalg.solve(matrix[np.ix_(indices, indices)], side[indices])
         slope[~positive] = (matrix[:, indices] @ answer[indices] - side)[~positive]
-        wrong = _wrong(answer, slope, positive, side)
+        # Included columns that are negative, and excluded ones that would help.
+        edge, steep = (
+            _ROUNDING * float(np.abs(numbers).max(initial=0.0)) for numbers in (answer, side)
+        )
+        wrong = np.nonzero((positive & (answer < -edge)) | (slope < -steep))[0]
         if not len(wrong):
             break
         if len(wrong) < fewest:
@@ -169,12 +173,3 @@ def non_negative(matrix: Floats, side: Floats) -> Floats:
             wrong = wrong[-1:]
         positive[wrong] ^= True
     return np.maximum(answer, 0.0)
-
-
-def _wrong(answer: Floats, slope: Floats, positive: Mask, side: Floats) -> Indices:
-    """Columns to exchange: included ones that are negative, and excluded ones that would help."""
-    edge, steep = (
-        _ROUNDING * float(np.abs(numbers).max(initial=0.0)) for numbers in (answer, side)
-    )
-    wrong: Indices = np.nonzero((positive & (answer < -edge)) | (slope < -steep))[0]
-    return wrong

@@ -150,8 +150,12 @@ class Places:
         self._chosen = 0.0
         self._step = 0.0
         for (mechanism, totals), scale in zip(tiers, scales, strict=True):
-            sums, sizes = held_at(mechanism, totals)
-            self.held += scale * sums
+            totals.check(mechanism.layout)
+            groups = np.asarray(totals.cells, dtype=np.int64).reshape(tree.groups, -1)
+            sizes = groups.sum(axis=1).astype(np.float64)
+            supports = np.array([supports_of(mechanism.response, group) for group in groups])
+            p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+            self.held += scale * ((supports - sizes[:, None] * q) / (p - q))
             self._sizes += scale * sizes
             other = mechanism.channel.variance(0, 1)
             self._noise += scale**2 * sizes * other
@@ -216,16 +220,6 @@ class Places:
         scale = jobs / (jobs - first)
         absent = scale * self.stderr(self.groups_of(first, jobs - 1))
         return absent, scale * (self._own + self._chosen) + scale - 1
-
-
-def held_at(tree: PrefixTree, totals: Totals) -> tuple[Floats, Floats]:
-    """Estimate of each group and place, and reports of each group; as the tree's `estimate`."""
-    totals.check(tree.layout)
-    cells = np.asarray(totals.cells, dtype=np.int64).reshape(tree.groups, tree.points)
-    sizes = cells.sum(axis=1).astype(np.float64)
-    supports = np.array([supports_of(tree.response, group) for group in cells], dtype=np.float64)
-    p, q = float(tree.channel.p), float(tree.channel.q)
-    return (supports - sizes[:, None] * q) / (p - q), sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,25 +379,19 @@ class _Search:
             yield before << self._width | child, self._chance.sure(sums[child] / self._stderr)
 
     def _rows_of(self, before: int) -> list[tuple[int, int]]:
-        rows = self._rows.get(before)
-        if rows is None:
+        if before not in self._rows:
             functions = range(self._tree.hashes)
-            rows = [self._tree.row_of(self._level, function, before) for function in functions]
-            self._rows[before] = rows
-        return rows
+            self._rows[before] = [self._tree.row_of(self._level, f, before) for f in functions]
+        return self._rows[before]
 
     def _places(self, bits: int) -> list[int]:
         own = bits & ((1 << self._width) - 1)
         return [first + (own ^ turned) for first, turned in self._rows_of(bits >> self._width)]
 
-    def _sum(self, places: Sequence[int]) -> float:
-        return sum(
-            float(self._own_counts[function, place]) for function, place in enumerate(places)
-        )
-
     def _score(self, bits: int) -> float:
-        score = (self._sum(self._places(bits)) - self._others) / self._stderr
-        return self._chance.sure(score)
+        counts = self._own_counts
+        total = sum(float(counts[pair]) for pair in enumerate(self._places(bits)))
+        return self._chance.sure((total - self._others) / self._stderr)
 
     def _accept(self, bits: int, score: float) -> None:
         places = self._places(bits)
@@ -445,11 +433,10 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
         residual[every, own] -= places.contribution(
             residual[every, own], float(own_sums.mean()), every
         )
-        whole = spelled.used is not None
         yield Found(
             bits=bits,
             text=spelled.text,
-            whole=whole,
+            whole=spelled.used is not None,
             level=level,
             score=score,
             cut=float(cuts[index]),

@@ -11,8 +11,8 @@ at most a share FALSE_ALARM of lines (Markov's inequality; Wasserman, Ramdas, Ba
 reported, and the line includes it with its probability.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -90,7 +90,7 @@ class Line:
     low: Floats
     high: Floats
     weekdays: tuple[float, ...] = ()
-    steps: tuple[Step, ...] = field(default=())
+    steps: tuple[Step, ...] = ()
 
 
 def line_through(
@@ -228,21 +228,22 @@ class _Fit:
         return first, second
 
     def _likely_pairs(self) -> list[int]:
-        by_pair = self.weights.sum(axis=1)
-        return [int(pair) for pair in np.flatnonzero(by_pair > _NEGLIGIBLE)]
+        return np.flatnonzero(self.weights.sum(axis=1) > _NEGLIGIBLE).tolist()
+
+    def _at_days(self) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """`times` and `diagonal` of each likely pair, less weekdays, and its weights."""
+        for pair in self._likely_pairs():
+            own = self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair]
+            yield *self._less_weekdays(*own, pair), self.weights[pair]
 
     def signal(self) -> tuple[Floats, Floats]:
         """Posterior mean and variance of the truth at each point."""
         own, error = self._model.columns[:, 0], self._model.variances
         mean, square = np.zeros_like(own), np.zeros_like(own)
         whole = 0.0
-        for pair in self._likely_pairs():
-            times, diagonal = self._less_weekdays(
-                self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair], pair
-            )
+        for times, diagonal, weights in self._at_days():
             middle = own[:, None] - error[:, None] * times
             variance = error[:, None] - error[:, None] ** 2 * diagonal
-            weights = self.weights[pair]
             mean += middle @ weights
             square += (middle**2 + variance) @ weights
             whole += float(weights.sum())
@@ -255,12 +256,8 @@ class _Fit:
         Auxiliary residuals of the errors, averaged over the model's weights (de Jong, Penzer 1998).
         """
         scores = np.zeros(len(self._model.columns))
-        for pair in self._likely_pairs():
-            times, diagonal = self._less_weekdays(
-                self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair], pair
-            )
-            residuals = np.abs(times) / np.sqrt(np.maximum(diagonal, _TINY))
-            scores += residuals @ self.weights[pair]
+        for times, diagonal, weights in self._at_days():
+            scores += np.abs(times) / np.sqrt(np.maximum(diagonal, _TINY)) @ weights
         return scores
 
     def weekdays(self) -> tuple[float, ...]:

@@ -48,12 +48,10 @@ def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail
         return None
     deviation = np.sqrt(variance)
     first, last = int(mean), int(mean + (_FAR + 2) * deviation) + 12
-    counts = np.arange(first, min(last, reports) + 1)
+    counts = np.arange(first, min(last, reports) + 1, dtype=np.float64)
     # The chance of so many or more.
     worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
-    mask = np.append(True, np.diff(np.maximum.accumulate(worth)) > 0) & (worth <= _FAR)
-    mask[0] = True
-    return Tail((counts[mask] - mean) / deviation, worth[mask])
+    return _rising(counts - mean, worth, deviation)
 
 
 def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | None:
@@ -92,10 +90,16 @@ def _upper(law: Floats, first: int, mean: float, deviation: float) -> Tail:
     counts = first + np.arange(float(len(law)))
     upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]
     counts = counts[counts >= int(mean)]
-    worth = np.maximum.accumulate(-ndtri(np.clip(upper, _MIN_CHANCE**2, 1 - _MIN_CHANCE)))
+    worth = -ndtri(np.clip(upper, _MIN_CHANCE**2, 1 - _MIN_CHANCE))
+    return _rising(counts - mean, worth, deviation)
+
+
+def _rising(off: Floats, worth: Floats, deviation: float) -> Tail:
+    """The tail in which counts so far above the mean have these normal scores, where they rise."""
+    worth = np.maximum.accumulate(worth)
     mask = np.append(True, np.diff(worth) > 0) & (worth <= _FAR)
     mask[0] = True
-    return Tail((counts[mask] - mean) / deviation, worth[mask])
+    return Tail(off[mask] / deviation, worth[mask])
 
 
 def repeated_tail(
@@ -122,11 +126,10 @@ def repeated_tail(
     law = np.exp(devices * np.log(lied * set_ + (1 - lied) * unset) - turn * (first - length // 4))
     chances = np.fft.irfft(law.conj(), length)[length // 4 :]
     upper = np.cumsum(chances[::-1])[::-1]
-    counts = first + np.arange(len(upper))
-    worth = np.maximum.accumulate(-ndtri(np.clip(upper, _MIN_CHANCE, 1 - _MIN_CHANCE)))
-    mask = np.append(True, np.diff(worth) > 0) & (upper > _MIN_CHANCE) & (worth <= _FAR)
-    mask[0] = True
-    return Tail((counts[mask] - mean) / deviation, worth[mask])
+    counts = first + np.arange(float(len(upper)))
+    worth = -ndtri(np.clip(upper, _MIN_CHANCE, 1 - _MIN_CHANCE))
+    worth = np.where(upper > _MIN_CHANCE, worth, 2 * _FAR)
+    return _rising(counts - mean, worth, deviation)
 
 
 def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
