@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 from hubbub.mechanisms.gradient_size import check_classes, check_size, dimensions_of
