@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from hubbub.cli.certificate_authorities import self_signed, signed_by
+from hubbub.cli.certificate_authorities import signed
 
 
 def write_old_certificates(
@@ -21,20 +21,21 @@ def write_old_certificates(
     """
     folder.mkdir()
     key, end = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC) + timedelta(days=825)
-    issuer = self_signed(_name(authority), key, end)
+    issuer = signed(_name(authority), key, end)
     local: list[x509.GeneralName] = [
         x509.DNSName("localhost"),
         x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
     ]
     for role in ("shuffler", "aggregator", "analyst", "redis"):
         uris = [x509.UniformResourceIdentifier(f"urn:hubbub:{role}")] if by_uri else []
-        own, certificate = signed_by(
-            issuer.subject,
-            key,
-            subject=_name("workload" if by_uri else f"hubbub {role}"),
+        own = ec.generate_private_key(ec.SECP256R1())
+        certificate = signed(
+            _name("workload" if by_uri else f"hubbub {role}"),
+            own,
+            end,
+            by=(issuer.subject, key),
             alternatives=[*local, *uris],
             usages=[ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
-            end=end,
         )
         (folder / f"{role}.key").write_bytes(
             own.private_bytes(

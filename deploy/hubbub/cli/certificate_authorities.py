@@ -6,9 +6,9 @@ certificate can pose as it, not even on one machine, where all have the same nam
 """
 
 import ipaddress
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -22,10 +22,8 @@ from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.programs.unwritable import replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
-# Roles that are clients only.
-_CLIENTS: Final = ("analyst",)
-ROLES: Final = (*SERVERS, *_CLIENTS)
-"""Whatever has a certificate."""
+ROLES: Final = (*SERVERS, "analyst")
+"""Whatever has a certificate; an analyst is a client only."""
 PARTIES: Final = {
     "shuffler": ("shuffler", "redis", "analyst"),
     "aggregator": ("aggregator", "redis", "analyst"),
@@ -39,7 +37,6 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _LONGEST_NAME: Final = 253
 _LABEL: Final = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
-# Longest common name (RFC 5280, appendix A.1).
 
 
 def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
@@ -53,7 +50,7 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
         role, equals, name = host.rpartition("=")
         if equals and role not in SERVERS:
             raise BadParameter(f"--host {host!a}: write ROLE=NAME, ROLE of {', '.join(SERVERS)}")
-        if not _is_host(name):
+        if not (len(name) <= _LONGEST_NAME and _HOST.fullmatch(name)) and not _address(name):
             raise BadParameter(
                 f"--host {host!a}: not a name or an address; write ROLE=HOST, such as "
                 "shuffler=metrics.example.com or shuffler=192.0.2.1, without a port"
@@ -63,13 +60,12 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
     return names
 
 
-def _is_host(name: str) -> bool:
-    """Whether it is an IP address or a host name, perhaps with a leading *."""
+def _address(name: str) -> x509.IPAddress | None:
+    """The IP address that a name is, if it is one."""
     try:
-        ipaddress.ip_address(name)
+        return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
-        return len(name) <= _LONGEST_NAME and _HOST.fullmatch(name) is not None
-    return True
+        return None
 
 
 def write_certificates(
@@ -87,15 +83,18 @@ def write_certificates(
     Raises:
         KeysUnusable: a folder holds certificates already, or cannot be written.
     """
-    for path in (folder / "ca.pem", *([authorities / "ca.pem"] if authorities else [])):
-        if path.exists():
-            raise KeysUnusable(f"{path} exists; certificates are never overwritten")
+    folders = [folder, authorities] if authorities else [folder]
+    for target in folders:
+        if (target / "ca.pem").exists():
+            raise KeysUnusable(f"{target / 'ca.pem'} exists; certificates are never overwritten")
     pem = b""
-    try:
-        for target in filter(None, (folder, authorities)):
+    with _written_in(folder):
+        for target in folders:
             target.mkdir(parents=True, exist_ok=True, mode=0o700)
         for role in roles:
-            authority, signing = _new_authority(role)
+            signing = ec.generate_private_key(ec.SECP256R1())
+            end = datetime.now(UTC) + timedelta(days=_AUTHORITY_DAYS)
+            authority = signed(_name(authority_name(role)), signing, end)
             pem += authority.public_bytes(_PEM)
             if authorities:
                 _write_key(authorities / f"{role}.key", signing)
@@ -103,12 +102,8 @@ def write_certificates(
             key, certificate = _certified(role, dialled, authority, signing)
             _write_key(folder / f"{role}.key", key)
             (folder / f"{role}.pem").write_bytes(certificate.public_bytes(_PEM))
-        for target in filter(None, (folder, authorities)):
+        for target in folders:
             (target / "ca.pem").write_bytes(pem)
-    except OSError as error:
-        raise KeysUnusable(
-            f"{error.filename or folder}: cannot be written: {error.strerror}"
-        ) from error
 
 
 def renew_certificates(
@@ -145,16 +140,12 @@ def renew_certificates(
             f"{authorities}: does not contain the authorities of {folder} with their keys; "
             "give the folder made with them, or make new ones: hubbub keys tls NEW-FOLDER"
         ) from error
-    try:
+    with _written_in(folder):
         for path, content in bundles.items():
             replace_file(path, content, 0o644)
         for role, (key, certificate) in fresh.items():
             replace_file(folder / f"{role}.key", _pem(key), 0o600)
             replace_file(folder / f"{role}.pem", certificate.public_bytes(_PEM))
-    except OSError as error:
-        raise KeysUnusable(
-            f"{error.filename or folder}: cannot be written: {error.strerror}"
-        ) from error
     return {
         role: certificate.not_valid_after_utc.date() for role, (_, certificate) in fresh.items()
     }
@@ -171,7 +162,10 @@ def trust_other(folder: Path, other: Path) -> str:
         BadParameter: another authority of that service is trusted already.
     """
     try:
-        own = (folder / "ca.pem").read_text()
+        own = (folder / "ca.pem").read_bytes()
+        trusted = {
+            own_certificate.subject for own_certificate in x509.load_pem_x509_certificates(own)
+        }
         certificates = x509.load_pem_x509_certificates(other.read_bytes())
         services = [role for role in PARTIES if not (folder / f"{role}.key").exists()]
         wanted = {_name(authority_name(role)) for role in services}
@@ -181,12 +175,12 @@ def trust_other(folder: Path, other: Path) -> str:
                 f"{other}: has no authority for the service missing in {folder}; give the "
                 "ca.pem that the other party made with: hubbub keys tls FOLDER --party ROLE"
             )
-        if authority_name(services[0]) in _common_names(own):
+        if named[0].subject in trusted:
             raise BadParameter(
                 f"{folder / 'ca.pem'}: already trusts an authority of the {services[0]}; "
                 "remove it by hand to replace it"
             )
-        replace_file(folder / "ca.pem", own.encode() + named[0].public_bytes(_PEM), 0o644)
+        replace_file(folder / "ca.pem", own + named[0].public_bytes(_PEM), 0o644)
     except OSError as error:
         place = error.filename or folder
         raise KeysUnusable(
@@ -196,6 +190,17 @@ def trust_other(folder: Path, other: Path) -> str:
     except ValueError as error:
         raise KeysUnusable(f"{other}: contains no certificates in PEM; get ca.pem again") from error
     return services[0]
+
+
+@contextmanager
+def _written_in(folder: Path) -> Iterator[None]:
+    """Raises KeysUnusable if a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise KeysUnusable(
+            f"{error.filename or folder}: cannot be written: {error.strerror}"
+        ) from error
 
 
 def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
@@ -208,15 +213,6 @@ def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
     return pem_private_key
 
 
-def _common_names(pem: str) -> set[str]:
-    """The common names of the authorities in a PEM text."""
-    return {
-        str(name.value)
-        for certificate in x509.load_pem_x509_certificates(pem.encode())
-        for name in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    }
-
-
 def _dialled(path: Path) -> list[str]:
     """The host names in a certificate."""
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
@@ -227,26 +223,6 @@ def _dialled(path: Path) -> list[str]:
     return [str(name.value) for name in names if isinstance(name, (x509.DNSName, x509.IPAddress))]
 
 
-def _new_authority(role: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """Makes an authority for one role."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    end = datetime.now(UTC) + timedelta(days=_AUTHORITY_DAYS)
-    return self_signed(_name(authority_name(role)), key, end), key
-
-
-def self_signed(
-    subject: x509.Name, key: ec.EllipticCurvePrivateKey, end: datetime
-) -> x509.Certificate:
-    """The self-signed certificate of an authority."""
-    return (
-        _builder(subject, key.public_key(), end)
-        .issuer_name(subject)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-
-
 def _in_strict_form(
     authority: x509.Certificate, signing: ec.EllipticCurvePrivateKey
 ) -> x509.Certificate:
@@ -254,7 +230,7 @@ def _in_strict_form(
     try:
         authority.extensions.get_extension_for_class(x509.KeyUsage)
     except x509.ExtensionNotFound:
-        return self_signed(authority.subject, signing, authority.not_valid_after_utc)
+        return signed(authority.subject, signing, authority.not_valid_after_utc)
     return authority
 
 
@@ -279,56 +255,68 @@ def _certified(
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVERS:
         usages.insert(0, ExtendedKeyUsageOID.SERVER_AUTH)
-    return signed_by(
-        authority.subject,
-        signing,
-        subject=_name(common_name(role)),
-        alternatives=[_alternative(host) for host in dict.fromkeys(names)],
-        usages=usages,
-        end=datetime.now(UTC) + timedelta(days=_DAYS),
-    )
-
-
-def signed_by(
-    issuer: x509.Name,
-    signing: ec.EllipticCurvePrivateKey,
-    *,
-    subject: x509.Name,
-    alternatives: Sequence[x509.GeneralName],
-    usages: Sequence[x509.ObjectIdentifier],
-    end: datetime,
-) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """Makes a key, and a certificate for it that an authority signs."""
     key = ec.generate_private_key(ec.SECP256R1())
+    certificate = signed(
+        _name(common_name(role)),
+        key,
+        datetime.now(UTC) + timedelta(days=_DAYS),
+        by=(authority.subject, signing),
+        alternatives=[_address(host) or x509.DNSName(host) for host in dict.fromkeys(names)],
+        usages=usages,
+    )
+    return key, certificate
+
+
+def signed(
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    end: datetime,
+    *,
+    by: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None,
+    alternatives: Sequence[x509.GeneralName] = (),
+    usages: Sequence[x509.ObjectIdentifier] = (),
+) -> x509.Certificate:
+    """A certificate of a service, signed by an authority, or that of an authority itself.
+
+    `by` are the authority's name and key; None makes an authority, signed by its own key.
+    """
+    is_authority = by is None
+    issuer, signing = by or (subject, key)
     builder = (
-        _builder(subject, key.public_key(), end)
+        x509.CertificateBuilder()
+        .subject_name(subject)
         .issuer_name(issuer)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime.now(UTC) - timedelta(hours=1))
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()),
-            critical=False,
+            x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None),
+            critical=True,
+        )
+        .add_extension(
+            x509.KeyUsage(
+                digital_signature=not is_authority,
+                key_cert_sign=is_authority,
+                crl_sign=is_authority,
+                content_commitment=False,
+                key_encipherment=False,
+                data_encipherment=False,
+                key_agreement=False,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+            critical=True,
         )
     )
+    if not is_authority:
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        builder = builder.add_extension(identifier, critical=False)
     if alternatives:
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-    return key, builder.sign(signing, hashes.SHA256())
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """The key usage of an authority (certificates, revocation lists), or of a service."""
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    return builder.sign(signing, hashes.SHA256())
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -336,31 +324,9 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(_pem(key))
+    path.touch(0o600, exist_ok=False)
+    path.write_bytes(_pem(key))
 
 
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _builder(
-    subject: x509.Name, key: ec.EllipticCurvePublicKey, end: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - timedelta(hours=1))
-        .not_valid_after(end)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _alternative(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
