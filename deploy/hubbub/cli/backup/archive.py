@@ -113,9 +113,10 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
 
     def chosen(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         path = folder / member.name
+        # Following a link to a folder that contains it would not end.
         if (
             _is_of_redis_or_backup(path)
-            or _leads_up(path)
+            or (path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve()))
             or path.resolve() in {out.parent.resolve(), secret and secret.resolve()}
         ):
             absent.append(member.name)
@@ -165,11 +166,6 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
             f"{sealed}: is not a complete archive ({type(error).__name__}); {_REMEDY}"
         ) from error
     return sum(member.isfile() for member in members)
-
-
-def _leads_up(path: Path) -> bool:
-    """Whether a link leads to a folder that contains it, so that following it would not end."""
-    return path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
 
 
 def _is_of_redis_or_backup(path: Path) -> bool:

@@ -53,7 +53,8 @@ async def read_together(
         for role, url in urls.items():
             server = await connect_redis(url)
             stack.push_async_callback(server.close)
-            run = await _run_of(server)
+            async with server.errors():
+                run = str((await server.info("server"))[0]["run_id"])
             targets.setdefault(run, []).append(files[role])
             if run not in sources:
                 sources[run] = _Source(role, server)
@@ -85,9 +86,16 @@ class _Source:
     async def close(self) -> None:
         await self._connection.disconnect(nowait=True)
 
-    async def quiet(self) -> bool:
-        info = await self._info("persistence")
-        return not any(int(info.get(name, 0)) for name in _BUSY)
+    async def wait_until_quiet(self) -> None:
+        patience = time.monotonic() + _QUIET_SECONDS
+        while time.monotonic() < patience:
+            info = await self._info("persistence")
+            if not any(int(info.get(name, 0)) for name in _BUSY):
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+        raise StoreUnavailable(
+            f"the {self.role}'s Redis is always busy writing files; try again later"
+        )
 
     async def hold(self) -> None:
         """Holds all writes back, and remembers how often the server has forked."""
@@ -108,27 +116,26 @@ class _Source:
 
     async def read(self, files: Sequence[BinaryIO], on: Progress) -> None:
         async with self.server.errors():
-            rest = total = await self._length()
+            # redis-py only reads replies, and this is none.
+            reader: asyncio.StreamReader = self._connection._reader  # noqa: SLF001
+            line = b"\n"
+            while line == b"\n":
+                line = await self._within(reader.readline())
+            if not line.startswith(b"$"):
+                words = line.decode("ascii", "replace").strip("-\r\n ")
+                raise StoreUnavailable(
+                    f"the {self.role}'s Redis sent no copy: {words or 'it disconnected'}; give "
+                    "the URL with its user operator, and see its log"
+                )
+            rest = total = int(line[1:])
             while rest:
-                piece = await self._within(self._reader().read(min(rest, _PIECE)))
+                piece = await self._within(reader.read(min(rest, _PIECE)))
                 if not piece:
                     raise StoreUnavailable(f"the {self.role}'s Redis sent only a part of its file")
                 rest -= len(piece)
                 for file in files:
                     file.write(piece)
                 on(self.role, total - rest, total)
-
-    async def _length(self) -> int:
-        line = b"\n"
-        while line == b"\n":
-            line = await self._within(self._reader().readline())
-        if not line.startswith(b"$"):
-            words = line.decode("ascii", "replace").strip("-\r\n ")
-            raise StoreUnavailable(
-                f"the {self.role}'s Redis sent no copy: {words or 'it disconnected'}; give "
-                "the URL with its user operator, and see its log"
-            )
-        return int(line[1:])
 
     async def _within(self, reading: Awaitable[bytes]) -> bytes:
         try:
@@ -139,25 +146,15 @@ class _Source:
             ) from None
         return data
 
-    def _reader(self) -> asyncio.StreamReader:
-        # redis-py only reads replies, and this is none.
-        reader: asyncio.StreamReader = self._connection._reader  # noqa: SLF001
-        return reader
-
     async def _info(self, section: str) -> Mapping[str, Any]:
         async with self.server.errors():
             [info] = await self.server.info(section)
         return info
 
 
-async def _run_of(server: RedisServer) -> str:
-    async with server.errors():
-        return str((await server.info("server"))[0]["run_id"])
-
-
 async def _fork_together(sources: Sequence[_Source]) -> None:
     for source in sources:
-        await _wait_until_quiet(source)
+        await source.wait_until_quiet()
     began = time.monotonic()
     try:
         for source in sources:
@@ -180,16 +177,6 @@ async def _fork_together(sources: Sequence[_Source]) -> None:
             f"a Redis did not fork within {_PAUSE_SECONDS:g} seconds, and writes waited; "
             "the services continue; try again at less load, and see its log"
         )
-
-
-async def _wait_until_quiet(source: _Source) -> None:
-    patience = time.monotonic() + _QUIET_SECONDS
-    while not await source.quiet():
-        if time.monotonic() > patience:
-            raise StoreUnavailable(
-                f"the {source.role}'s Redis is always busy writing files; try again later"
-            )
-        await asyncio.sleep(_LOOK_SECONDS)
 
 
 # Keys, and elements of one key, that are requested at a time.

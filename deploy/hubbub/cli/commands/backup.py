@@ -7,7 +7,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -39,7 +38,7 @@ _SETTINGS_BY_ROLE: Final = {
     "shuffler": "HUBBUB_SHUFFLER_REDIS_URL",
     "aggregator": "HUBBUB_AGGREGATOR_REDIS_URL",
 }
-ROLES: Final = ("shuffler", "aggregator")
+ROLES: Final = (*_SETTINGS_BY_ROLE,)
 FILES: Final = ("shuffler.rdb", "aggregator.rdb", "installation.age")
 _NAME: Final = "manifest.json"
 _FORMAT: Final = 1
@@ -129,7 +128,7 @@ def _backup(options: BackupOptions) -> None:
             files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
             asyncio.run(read_together(urls, files, on))
         absent = pack(home, folder / "installation.age", lock, passphrase)
-        write_manifest(folder, version("hubbub"))
+        _write_manifest(folder)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)  # an incomplete backup is removed
         if isinstance(error, StoreUnavailable) and url_of(home, "aggregator"):
@@ -139,7 +138,7 @@ def _backup(options: BackupOptions) -> None:
             raise StateUnusable(what) from error
         raise
     size = sum(path.stat().st_size for path in folder.iterdir())
-    say(f"{folder}: {size:,} bytes, made {read_checked(folder).made}")
+    say(f"{folder}: {size:,} bytes, made {read_checked(folder)['made']}")
     if absent:
         say(f"left out of installation.age (Redis' data, logs, secrets): {', '.join(absent)}")
     for role in ROLES:
@@ -162,7 +161,7 @@ def _verify(options: VerifyOptions) -> None:
         with loaded(_rdb(folder, role)) as server:
             number = asyncio.run(number_of_keys(server.url))
         say(f"{role}.rdb: {number:,} keys, {_needs(folder, role)}")
-    say(f"{folder}: whole, made {manifest.made} by hubbub {manifest.version}")
+    say(f"{folder}: whole, made {manifest['made']} by hubbub {manifest['hubbub']}")
     if opener is None:
         say("installation.age: unchanged; to check that it opens, give --passphrase or --identity")
 
@@ -176,7 +175,7 @@ def _verify(options: VerifyOptions) -> None:
 )
 def _restore(options: RestoreOptions) -> None:
     folder, home = options.folder, options.home
-    checked = read_checked(folder)
+    manifest = read_checked(folder)
     if home is None:
         _fill({role: _url(role, None) for role in ROLES}, folder)
     else:
@@ -196,7 +195,7 @@ def _restore(options: RestoreOptions) -> None:
                 stack.callback(server.stop)
                 urls[role] = server.url
             _fill(urls, folder)
-    say(f"restored to {checked.made}; now start the services")
+    say(f"restored to {manifest['made']}; now start the services")
     say("reports acknowledged after that are lost (docs/operate/restore.md)")
 
 
@@ -255,32 +254,38 @@ def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
         yield on
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """The list of a backup's parts. `made` is ISO 8601 in UTC; `version` is that of hubbub."""
-
-    made: str
-    version: str
-
-
-def write_manifest(folder: Path, version: str) -> None:
-    """Writes the manifest, last of all: a backup without it is incomplete."""
+def _write_manifest(folder: Path) -> None:
+    """Writes the list of parts, last of all: a backup without it is incomplete."""
     created_at = datetime.fromtimestamp(int(time.time()), UTC).isoformat()
-    body: dict[str, Any] = {"format": _FORMAT, "hubbub": version, "made": created_at, "files": {}}
-    for name in FILES:
-        path = folder / name
-        body["files"][name] = {"bytes": path.stat().st_size, "sha256": _digest(path)}
+    parts = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": _digest(folder / name)}
+        for name in FILES
+    }
+    body = {"format": _FORMAT, "hubbub": version("hubbub"), "made": created_at, "files": parts}
     text = json.dumps(body | {"sha256": _of(body)}, indent=2)
     (folder / _NAME).write_text(text + "\n", encoding="utf-8")
 
 
-def read_checked(folder: Path) -> Manifest:
+def read_checked(folder: Path) -> dict[str, Any]:
     """Reads a backup's manifest, and checks that all its parts are unchanged.
+
+    Returns:
+        The version of `hubbub`, and when it was `made`, in ISO 8601 and UTC.
 
     Raises:
         BackupUnusable: a part is missing, damaged, or of a format that is not known.
     """
-    body = _read(folder / _NAME)
+    path = folder / _NAME
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BackupUnusable(
+            f"{path}: {error.strerror}; an unfinished backup lacks it: make the backup again"
+        ) from error
+    except ValueError:
+        raise _broken(path, "is damaged") from None
+    if not isinstance(body, dict):
+        raise _broken(path, "is damaged")
     if body.get("format") != _FORMAT:
         raise BackupUnusable(
             f"{folder}: its format is newer than this version; use the version of hubbub "
@@ -288,7 +293,7 @@ def read_checked(folder: Path) -> Manifest:
         )
     digest = body.pop("sha256", None)
     if digest != _of(body):
-        raise _broken(folder / _NAME, "is damaged")
+        raise _broken(path, "is damaged")
     files: Mapping[str, Mapping[str, Any]] = body["files"]
     for name in FILES:
         path = folder / name
@@ -300,20 +305,6 @@ def read_checked(folder: Path) -> Manifest:
             raise _broken(path, f"has {size:,} bytes, but {written:,} were written")
         if _digest(path) != files[name]["sha256"]:
             raise _broken(path, "is damaged")
-    return Manifest(made=body["made"], version=body["hubbub"])
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BackupUnusable(
-            f"{path}: {error.strerror}; an unfinished backup lacks it: make the backup again"
-        ) from error
-    except ValueError:
-        raise _broken(path, "is damaged") from None
-    if not isinstance(body, dict):
-        raise _broken(path, "is damaged")
     return body
 
 

@@ -16,7 +16,6 @@ from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home
-from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
@@ -44,34 +43,23 @@ class LedgerOptions:
 def _ledger(options: LedgerOptions) -> None:
     candidates = read_candidates(options.candidates) if options.candidates else []
     state_dir = Settings.read(state_dir=options.state_dir).state_dir
-    folders = [options.state_dir or state_dir] if state_dir else _own_folders()
+    home = state_home()
+    folders = [options.state_dir or state_dir] if state_dir else state_folders(home)
+    if not folders:
+        raise StateUnusable(f"{home}: no app has reported for this user; give --state-dir")
     views = {str(folder): peek(folder) for folder in folders}
     if options.format == "json":
         documents = {folder: _json(view, candidates) for folder, view in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return
-    trust = look(beside(state_home(), state_dir))
+    pins = look(beside(home, state_dir)).pins
     for folder, view in views.items():
         _show(folder, view, candidates)
-        for line in _trusted(trust, Path(folder).name if state_dir is None else ""):
-            say(line)
-
-
-def _trusted(trust: Trust, folder: str) -> Iterator[str]:
-    """Yields the operator that each app trusts, and its number of handovers."""
-    for app, pin in trust.pins.items():
-        if folder in {"", pin.folder}:
-            who = f'the app "{app}"' if app else "this folder"
-            over = f"; key handovers: {len(pin.before)}" if pin.before else ""
-            yield f"{who} trusts the operator {to_text(pin.operator)}{over}"
-
-
-def _own_folders() -> list[Path]:
-    home = state_home()
-    folders = state_folders(home)
-    if not folders:
-        raise StateUnusable(f"{home}: no app has reported for this user; give --state-dir")
-    return folders
+        for app, pin in pins.items():
+            if state_dir or pin.folder == Path(folder).name:
+                who = f'the app "{app}"' if app else "this folder"
+                over = f"; key handovers: {len(pin.before)}" if pin.before else ""
+                say(f"{who} trusts the operator {to_text(pin.operator)}{over}")
 
 
 def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
@@ -100,12 +88,18 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
             f"{view.crowds_cap:g} nats about you to an observer of whole epochs; then this device "
             "stops."
         )
-    _say_seals(view.metrics)
-    for line in _run_by(view):
+    if hybrid := [metric.name for metric in view.metrics if metric.kem == X_WING]:
+        say(
+            f"Encrypted also against a future quantum computer (X-Wing): "
+            f"{', '.join(hybrid)}. The content is randomized as well."
+        )
+    for line in (*_run_by(view), *_lowered(view)):
         say(line)
-    for line in _lowered(view):
-        say(line)
-    say(f"{_odds(view.metrics)}\n")
+    odds = math.exp(max((metric.epsilon for metric in view.metrics), default=0.0))
+    say(
+        f"No single report changes the odds between two answers by more than {odds:.2f} to 1; the "
+        "percentages are probabilities after one report, for an observer who knew nothing before.\n"
+    )
     listing(
         f"What was made of your answers ({len(view.payloads):,} remembered; times are UTC)",
         view.payloads[-_ROWS:],
@@ -196,25 +190,6 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
         "The first promise depends only on this device, even if the shuffler and the aggregator "
         "work together against you. The second depends on the shuffler, which releases reports "
         "together and hides who sent which; it adds up, and so does its delta.\n"
-    )
-
-
-def _say_seals(metrics: Sequence[MetricView]) -> None:
-    """Says which reports a future quantum computer could open, and which not."""
-    hybrid = [metric.name for metric in metrics if metric.kem == X_WING]
-    if hybrid:
-        say(
-            f"Encrypted also against a future quantum computer (X-Wing): "
-            f"{', '.join(hybrid)}. The content is randomized as well."
-        )
-
-
-def _odds(metrics: Sequence[MetricView]) -> str:
-    most = max((metric.epsilon for metric in metrics), default=0.0)
-    return (
-        f"No single report changes the odds between two answers by more than {math.exp(most):.2f} "
-        "to 1; the percentages are probabilities after one report, for an observer who knew "
-        "nothing before."
     )
 
 

@@ -236,7 +236,8 @@ def _problems(log: ReadLog) -> Iterator[str]:
                 promises, broken = promised_in_all(promises, bundle.promises())
                 for metric, problem in broken.items():
                     yield f'{name}: metric "{metric}": {problem} under an old name'
-                _show(name, former, bundle)
+                title = f"{name}: serial {bundle.serial}, {several(len(bundle.metrics), 'metric')}"
+                show_difference(title, differences(former, bundle) if former else None)
                 former = bundle
         except HubbubError as error:
             yield f"{name}: {error}"
@@ -270,14 +271,6 @@ def _misfits(former: Bundle | None, bundle: Bundle, log: ReadLog) -> Iterator[st
         yield "another operator signed it, without a handover"
     if bundle.serial <= former.serial:
         yield f"two bundles at once: its serial {bundle.serial} is not above {former.serial}"
-
-
-def _show(name: str, former: Bundle | None, bundle: Bundle) -> None:
-    title = f"{name}: serial {bundle.serial}, {several(len(bundle.metrics), 'metric')}"
-    if former:
-        show_difference(title, differences(former, bundle))
-    else:
-        say(title)
 
 
 def _fetch(where: str) -> Fetch:

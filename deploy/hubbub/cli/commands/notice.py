@@ -24,6 +24,7 @@ _DAYS: Final = 30
 _LONGEST_DAYS: Final = 400
 _DAY: Final = 86_400
 _OUT: Final = Path("notice.hubbub")
+_SHARES: Final = {0.0: "none: stopped", 1.0: "as the bundle has it"}
 # Rules of epochs whose reports may still be drawn: the running ones of any length.
 _REMEMBERED_SECONDS: Final = 2 * max(EPOCH_SECONDS.values())
 
@@ -218,13 +219,8 @@ def _tell(path: Path, notice: Notice) -> None:
         [(name, *steps[-1]) for name, steps in sorted(notice.steps.items())],
         {
             "metric": lambda row: row[0],
-            "devices that take part": lambda row: _share(row[2]),
+            "devices that take part": lambda row: _SHARES.get(row[2], f"{row[2]:.4g} of them"),
             "since (UTC)": lambda row: f"{datetime.fromtimestamp(row[1], UTC):%Y-%m-%d %H:%M}",
         },
         text_columns=3,
     )
-
-
-def _share(chance: float) -> str:
-    named = {0.0: "none: stopped", 1.0: "as the bundle has it"}
-    return named.get(float(chance), f"{chance:.4g} of them")

@@ -1,38 +1,49 @@
-"""`hubbub query`, `top`, `compare` and `trend`: answers, each with its interval and its picture."""
+"""`hubbub query`, `top`, `compare`, `trend`, `figures`, `experiment` and `export`: answers."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import (
+    say_final,
+    say_notice,
     show_changes,
     show_estimates,
+    show_figures,
     show_percentiles,
+    show_rows,
     show_top,
     show_trend,
 )
+from hubbub.cli.terminal.output import explain, say
 from hubbub.cli.terminal.percentile_text import read_percentile
-from hubbub.cli.terminal.query_options import QuestionOptions
+from hubbub.cli.terminal.query_options import (
+    AnswerOptions,
+    OutputOptions,
+    QuestionOptions,
+    ServiceOptions,
+    read_confidence,
+    read_metric_name,
+)
 from hubbub.errors import BadParameter
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
-from hubbub.programs.options import Exclusive, option, options
+from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.query_results import columns_of, rows
 
 _AFTER: Final = Exclusive()
+_MAX_SERIES: Final = 50
 
 
-def _numbers(text: str) -> tuple[float, ...]:
-    """Reads the numbers of one argument: 50,90,99.9."""
-    return tuple(read_number(number) for number in text.split(","))
+def _each(read: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+    """Makes a reader of several values in one argument, such as 50,90,99.9."""
+    return lambda text: tuple(read(part) for part in text.split(","))
 
 
-def _percentiles(text: str) -> tuple[float, ...]:
-    """Reads the percentiles of one argument: 50,p90,99.9."""
-    return tuple(read_percentile(percentile) for percentile in text.split(","))
-
-
-def _joined(_: str, percentiles: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
-    """The percentiles of all arguments, since the option may be repeated."""
-    return tuple(chain.from_iterable(percentiles))
+def _joined(_: str, numbers: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
+    """The values of all arguments, since the option may be repeated."""
+    return tuple(chain.from_iterable(numbers))
 
 
 @options
@@ -43,7 +54,7 @@ class PercentileOptions:
         "percentiles of a number with parts, as 50 or 50,90,99.9",
         name="--percentile",
         metavar="P,...",
-        parse=_percentiles,
+        parse=_each(read_percentile),
         read=_joined,
     )
 
@@ -56,7 +67,7 @@ class QueryOptions:
     below: tuple[float, ...] = option(
         "share of the numbers below this one, of a number with parts, as 2 or 2,5",
         metavar="NUMBER,...",
-        parse=_numbers,
+        parse=_each(read_number),
         read=_joined,
     )
 
@@ -137,3 +148,102 @@ def _trend(options: TrendOptions) -> None:
         number=options.number,
         percentiles=options.ranks.percentiles,
     )
+
+
+@options
+class FiguresOptions:
+    metric: str = argument(
+        "name of the metric; NAME/EPSILON for a single tier, NAME@os=linux for a part of the "
+        "devices",
+        read=read_metric_name,
+    )
+    by: str = option(
+        "public field, for each value of which figures are shown", default="", metavar="FIELD"
+    )
+    cohorts: bool = option("for a retention: the shares of each first week separately")
+    answer: AnswerOptions
+
+
+@command(
+    "figures",
+    description="Shows the figures of a metric whose values devices compute from their own past: "
+    "conversions between the steps of a funnel, a rate, the active devices of days, weeks "
+    "and 28 days, or the share that came back in each week after the first. For activity "
+    "and retention it uses all epochs unless you name some.",
+    epilog="""
+examples:
+  hubbub figures checkout --last 7d          conversions between the steps of a funnel
+  hubbub figures comeback --cohorts          shares that came back, by first week
+  hubbub figures use --by os                 active devices by operating system
+""",
+)
+def _figures(options: FiguresOptions) -> None:
+    options.answer.ask(
+        Connection.figures, show_figures, options.metric, options.by, cohorts=options.cohorts
+    )
+
+
+@options
+class ExperimentOptions:
+    experiment: str = argument("its name in the catalog", read=read_metric_name)
+    confidence: float = option(
+        "confidence of all intervals of all looks together (%(default)s)",
+        default=0.95,
+        read=read_confidence,
+    )
+    output: OutputOptions
+    service: ServiceOptions
+
+
+@command(
+    "experiment",
+    description=(
+        "Shows the effect of each arm on the metrics of an experiment, over all epochs. You may "
+        "look as often as you like: all intervals of all looks hold together."
+    ),
+    epilog="""
+examples:
+  hubbub experiment new_menu                the effect, the sizes of the arms, a verdict
+  hubbub notice make --stop new_menu.control     end this arm: devices get the others
+""",
+)
+def _experiment(options: ExperimentOptions) -> None:
+    with options.service.connection() as connection:
+        answer = connection.experiment(options.experiment, confidence=options.confidence)
+        options.output.write(answer, _show_experiment)
+
+
+def _show_experiment(answer: Mapping[str, Any]) -> None:
+    """Shows the effects with intervals, the sizes of the arms, and the verdict."""
+    say_notice(answer)
+    if answer["values"]:
+        heading = f"{answer['experiment']}: effect against {answer['control']}, {answer['dates']}"
+        columns = columns_of("experiment", answer)
+        show_rows("experiment", answer, heading, columns, rows("experiment", answer))
+    explain(answer["sizes"])
+    say_final(answer)
+    say(answer["verdict"])
+
+
+@options
+class ExportOptions:
+    question: QuestionOptions
+    by_epoch: bool = option("a row per epoch and value")
+
+
+@command(
+    "export", description="The format follows from the name of the file, unless --format names it."
+)
+def _export(options: ExportOptions) -> None:
+    question, output = options.question, options.question.answer.output
+    if output.format == "table":
+        raise BadParameter(
+            "--format table is for a screen: give csv, json or parquet, or use hubbub query"
+        )
+    if not output.format and not output.out:
+        output = replace(output, format="csv")
+        question = replace(question, answer=replace(question.answer, output=output))
+    if options.by_epoch:
+        question.ask(Connection.trend, show_trend, number=_MAX_SERIES)
+    else:
+        question.ask(Connection.estimates, show_estimates)

@@ -139,7 +139,20 @@ def _show_record(record: Document, options: ReleaseOptions) -> None:
         )
     else:
         say("nothing was released yet")
-    _show_budgets(record["purposes"])
+    if purposes := record["purposes"]:
+        listing(
+            "What each purpose may spend this year",
+            purposes,
+            {
+                "purpose": "{purpose}",
+                "epsilon": "{epsilon:g}",
+                "left": lambda purpose: _rest_text(purpose["epsilon_left"]),
+                "delta": "{delta:g}",
+                "delta left": lambda purpose: _rest_text(purpose["delta_left"]),
+            },
+        )
+    else:
+        explain("the catalog has no [budget]: only answers of crowds are released, as they are")
     if record["unreadable"]:
         explain(
             f"{record['unreadable']} entries of the record are unreadable; their largest "
@@ -153,28 +166,8 @@ def _show_record(record: Document, options: ReleaseOptions) -> None:
         )
 
 
-def _show_budgets(purposes: Sequence[Document]) -> None:
-    if purposes:
-        table(
-            "What each purpose may spend this year",
-            ("purpose", "epsilon", "left", "delta", "left"),
-            [
-                (
-                    purpose["purpose"],
-                    f"{purpose['epsilon']:g}",
-                    _budget_text(purpose["epsilon_left"]),
-                    f"{purpose['delta']:g}",
-                    _budget_text(purpose["delta_left"]),
-                )
-                for purpose in purposes
-            ],
-        )
-    else:
-        explain("the catalog has no [budget]: only answers of crowds are released, as they are")
-
-
-def _budget_text(budget: float | None) -> str:
-    return "hidden" if budget is None else f"{budget:g}"
+def _rest_text(rest: float | None) -> str:
+    return "hidden" if rest is None else f"{rest:g}"
 
 
 def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:

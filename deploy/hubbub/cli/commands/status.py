@@ -159,7 +159,14 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
     last, message = 0, ""
     while True:
         for arrival in answer["arrivals"]:
-            say(_line(arrival))
+            meanings = [
+                (meaning["value"], meaning["probability"]) for meaning in arrival["meanings"]
+            ]
+            likeliest_value = likeliest(meanings, arrival["others"]) or "any string"
+            say(
+                f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
+                f"epsilon {arrival['epsilon']:.3f}  {sent(arrival['payload'])}  {likeliest_value}"
+            )
             last = arrival["number"]
         time.sleep(every_seconds)
         try:
@@ -169,15 +176,6 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
             if str(error) != message:
                 message = str(error)
                 explain(message)
-
-
-def _line(arrival: Mapping[str, Any]) -> str:
-    meanings = [(meaning["value"], meaning["probability"]) for meaning in arrival["meanings"]]
-    likeliest_value = likeliest(meanings, arrival["others"]) or "any string"
-    return (
-        f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
-        f"epsilon {arrival['epsilon']:.3f}  {sent(arrival['payload'])}  {likeliest_value}"
-    )
 
 
 # More streams do not fit a screen; those that need attention come first.
@@ -219,7 +217,14 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
 
 def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
     """Shows as many streams as fit, first those in which reports wait or are lost."""
-    table_rows = sorted(streams, key=_urgency)[:_STREAMS]
+    # Streams out of balance come first, then those with most waiting or refused reports.
+    table_rows = sorted(
+        streams,
+        key=lambda stream: (
+            stream["balanced"] is not False,
+            -sum(stream[term] or 0 for term in _UNSURE),
+        ),
+    )[:_STREAMS]
     columns = columns_of("status", answer)
     visible_columns = [
         column
@@ -269,18 +274,11 @@ def _by_stream(windows: Iterable[Row]) -> list[Row]:
 
 
 def _together(name: str, windows: Sequence[Row]) -> Row:
-    terms = {term: _sum(window[term] for window in windows) for term in TERMS}
+    terms: Row = {}
+    for term in TERMS:
+        numbers = [window[term] for window in windows]
+        terms[term] = None if None in numbers else sum(numbers)
     verdicts = {window["balanced"] for window in windows}
     balanced = False if False in verdicts else None if None in verdicts else True
     date = windows[0]["date"] if len(windows) == 1 else several(len(windows), "epoch")
     return {"stream": name, "date": date, **terms, "balanced": balanced}
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    values = list(numbers)
-    return None if None in values else sum(filter(None, values))
-
-
-def _urgency(stream: Row) -> tuple[bool, int]:
-    """Sort key: streams out of balance first, then those with most waiting or refused."""
-    return stream["balanced"] is not False, -sum(stream[term] or 0 for term in _UNSURE)

@@ -239,7 +239,12 @@ class LocalRun:
         keys, tls = self.home / "keys", self.home / "tls"
         if not (keys / "operator.key").exists():
             make_keys(keys, development=self._development)
-        self._refuse_other_kind(keys)
+        development = is_development(read_public_keys(keys))
+        if development is not self._development:
+            how = "with" if development else "without"
+            raise StateUnusable(
+                f"{self.home} was made {how} --dev; start it {how} --dev, or give another --home"
+            )
         if not (tls / "ca.pem").exists():
             write_certificates(tls, {})
         if not (keys / GATEWAY_KEY).exists():
@@ -268,14 +273,6 @@ class LocalRun:
         }
         return replace(self._catalog, metrics=metrics)
 
-    def _refuse_other_kind(self, keys: Path) -> None:
-        development = is_development(read_public_keys(keys))
-        if development is not self._development:
-            how = "with" if development else "without"
-            raise StateUnusable(
-                f"{self.home} was made {how} --dev; start it {how} --dev, or give another --home"
-            )
-
     def _start_issuer(self) -> dict[str, Path]:
         """Starts the issuer of tokens; returns the shuffler's options for it."""
         if not self._catalog.tokens:
@@ -302,6 +299,9 @@ class LocalRun:
         for role in ("shuffler", "aggregator"):
             with postponed_endings():
                 self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
+        notice = self.home / "notice.txt"  # it stays for the next start
+        if self._notice:
+            notice.write_text(self._notice, encoding="utf-8")
         tls, development = {"tls": self.home / "tls"}, ["--dev"] if self._development else []
         outlets = {name.replace("_", "-"): place for name, place in self._outlets.items()}
         local, home = "127.0.0.1:{}".format, self.home.absolute()
@@ -315,7 +315,7 @@ class LocalRun:
                     "metrics-listen": local(self.ports.aggregator_metrics),
                     "http-listen": local(self.ports.page),
                     "http-command": f"{program()} {{}} --home {shlex.quote(str(home))}",
-                    "http-notice": self._notice_text(),
+                    "http-notice": notice.read_text("utf-8") if notice.exists() else "",
                     "shuffler-status": self.shuffler_status,
                     **outlets,
                     **tls,
@@ -350,13 +350,6 @@ class LocalRun:
         )
         self._wait("aggregator", self._children[0], lambda: self.endpoints.service.ask("/ready"))
         self._wait("shuffler", self._children[-1], self._shuffler_answers)
-
-    def _notice_text(self) -> str:
-        """The notice, which stays in the folder."""
-        path = self.home / "notice.txt"
-        if self._notice:
-            path.write_text(self._notice, encoding="utf-8")
-        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}

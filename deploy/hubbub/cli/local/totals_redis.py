@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -47,7 +46,19 @@ def in_totals_redis(
         StoreUnavailable: the URL's server does not answer.
         BundleRefused: the bundle is invalid.
     """
-    home, url = _redis(options.home)
+    home = options.home
+    try:
+        # Without --home, the environment's URL comes before the usual folder.
+        url = None if home else redis_url(_SETTING)
+    except BadParameter:
+        home = _HOME
+    if home:
+        url = url_of(home, "aggregator")
+    if url is None:
+        raise ServiceUnavailable(
+            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
+            f"aggregator's Redis in {_SETTING}, and --bundle"
+        )
     bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
 
     async def run() -> Result:
@@ -61,24 +72,3 @@ def in_totals_redis(
             await server.close()
 
     return asyncio.run(run())
-
-
-def _redis(home: Path | None) -> tuple[Path | None, str]:
-    """The folder of `hubbub up`, None if the environment has a URL, and the URL of its Redis.
-
-    `home` None takes the environment's URL, or else the usual folder.
-
-    Raises:
-        ServiceUnavailable: neither is there.
-    """
-    if home is None:
-        with suppress(BadParameter):
-            return None, redis_url(_SETTING)
-        home = _HOME
-    url = url_of(home, "aggregator")
-    if url is None:
-        raise ServiceUnavailable(
-            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
-            f"aggregator's Redis in {_SETTING}, and --bundle"
-        )
-    return home, url

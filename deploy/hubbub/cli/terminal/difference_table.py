@@ -6,10 +6,13 @@ from hubbub.cli.terminal.output import listing, say
 from hubbub.signing.difference import LESS, MORE, Difference
 
 
-def show_difference(title: str, differences: Sequence[Difference]) -> None:
-    """Prints a table of differences, those that cost a person more first; or one line."""
+def show_difference(title: str, differences: Sequence[Difference] | None) -> None:
+    """Prints a table of differences, those that cost a person more first; or one line.
+
+    None is the first bundle, which differs from none.
+    """
     if not differences:
-        say(f"{title}: nothing differs")
+        say(title if differences is None else f"{title}: nothing differs")
         return
     ranked = sorted(
         differences, key=lambda difference: (difference.gives != MORE, difference.gives != LESS)
