@@ -12,7 +12,7 @@ from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible_lines
-from hubbub.programs.command_line import Parser, add_commands, commands_of
+from hubbub.programs.command_line import Parser, add_commands, as_sentence, commands_of
 from hubbub.programs.standard_streams import complain
 
 _GROUPS: Final = {
@@ -79,6 +79,7 @@ class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: 
     def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
         """Adds a parser like argparse, with the purpose in the table of commands."""
         purpose = COMMANDS[name].purpose if name in COMMANDS else _SERVICES[name]
+        settings["description"] = settings.get("description") or as_sentence(purpose)
         parser: argparse.ArgumentParser = super().add_parser(name, help=purpose, **settings)
         return parser
 
@@ -108,7 +109,11 @@ def main(arguments: Sequence[str]) -> int:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
         signal.signal(signal.SIGHUP, _interrupt)
     if sorted(arguments) == ["--verify", "--version"]:
-        return _verify()
+        from hubbub.programs.integrity import verify  # noqa: PLC0415 as _Version says
+
+        lines, is_whole = verify()
+        print("\n".join(map(visible_lines, lines)))  # noqa: T201 the requested output
+        return 0 if is_whole else 1
     try:
         _refuse_slips(arguments)
         _refuse_former_forms(arguments)
@@ -124,15 +129,6 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     return code
-
-
-def _verify() -> int:
-    """Says whether the installed files are as recorded; returns 0, or 1 if not."""
-    from hubbub.programs.integrity import verify  # noqa: PLC0415 as _Version says
-
-    lines, is_whole = verify()
-    print("\n".join(map(visible_lines, lines)))  # noqa: T201 the requested output
-    return 0 if is_whole else 1
 
 
 def _refuse_slips(arguments: Sequence[str]) -> None:

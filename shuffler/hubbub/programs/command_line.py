@@ -215,7 +215,7 @@ def add_commands(
         if members:
             actions = parser.add_subparsers(required=alone is None, metavar="ACTION")
             for action, command in members.items():
-                own = actions.add_parser(action, help=command.text, **_texts(command))
+                own = actions.add_parser(action, help=command.text, **_texts(command, command.text))
                 _add_options(own, command)
             if alone:
                 parser.actions = actions
@@ -223,12 +223,18 @@ def add_commands(
             _add_options(parser, alone)
 
 
-def _texts(command: Command) -> dict[str, Any]:
-    """The texts of a command for argparse's add_parser."""
-    texts = {"description": command.description or None, "epilog": command.epilog or None}
+def _texts(command: Command, purpose: str = "") -> dict[str, Any]:
+    """The texts of a command for argparse's add_parser; `purpose` replaces a description."""
+    description = command.description or as_sentence(purpose)
+    texts = {"description": description or None, "epilog": command.epilog or None}
     if "\n" in command.epilog:
         return {**texts, "formatter_class": argparse.RawDescriptionHelpFormatter}
     return texts
+
+
+def as_sentence(purpose: str) -> str:
+    """An entry of a list of commands as a sentence."""
+    return f"{purpose[0].upper()}{purpose[1:]}." if purpose else ""
 
 
 def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:

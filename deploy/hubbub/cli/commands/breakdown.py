@@ -22,7 +22,9 @@ _NEVER: Final = 2.0
 @options
 class BreakdownOptions:
     question: QuestionOptions
-    by: str = option("public field (the first)", default="", metavar="FIELD")
+    by: str = option(
+        "public field to split by (the first of the metric)", default="", metavar="FIELD"
+    )
 
 
 @command(

@@ -18,8 +18,9 @@ class CompletionOptions:
 
 @command(
     "completion",
-    description='bash: eval "$(hubbub completion bash)", in ~/.bashrc; '
-    "zsh: hubbub completion zsh > a file _hubbub in a folder of $fpath.",
+    description="Prints a script that completes hubbub's commands in your shell. For bash, add "
+    'this line to ~/.bashrc: eval "$(hubbub completion bash)". For zsh, write the script to a file '
+    "_hubbub in a folder of $fpath.",
 )
 def _completion(options: CompletionOptions) -> None:
     import shtab  # noqa: PLC0415 no other command needs it

@@ -84,8 +84,8 @@ class RotateOptions:
         "reports sealed to the old keys are then refused"
     )
     today: date | None = option(
-        "the current day (UTC) by a clock other than that of this machine: delete the keys "
-        "that no epoch needs any more; without it all keys are kept"
+        "today's date (UTC), read from a clock other than this machine's: delete the keys that no "
+        "epoch needs any more; without this option all keys are kept"
     )
     longest: str = option(
         "longest epoch of any metric: with shorter epochs, keys are deleted sooner (%(default)s)",
@@ -125,8 +125,8 @@ class TlsOptions:
         metavar="ROLE=NAME",
     )
     authorities: Path | None = option(
-        "folder for the keys of the authorities, which renew certificates (the folder of the "
-        "certificates, with -authorities after its name); keep it offline",
+        "folder for the keys of the authorities, which renew certificates "
+        "(FOLDER-authorities); keep it offline",
         metavar="FOLDER",
     )
     party: str = option(

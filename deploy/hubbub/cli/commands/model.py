@@ -27,7 +27,7 @@ _PUBLISH: Final = "publish"
 
 @options
 class ModelOptions:
-    model: str = argument(f"its name; or {_PUBLISH}", read=read_metric_name)
+    model: str = argument(f"name of the model, or {_PUBLISH}", read=read_metric_name)
     confidence: float = option(
         "confidence of the intervals (%(default)s)",
         default=0.95,
@@ -128,9 +128,9 @@ def _show(document: Mapping[str, Any]) -> None:
     if document.get("held_out"):
         _show_held_out(document["held_out"], level)
     explain(
-        "An interval covers the coins and who took part; it does not show that few rounds leave "
-        "coefficients too small. Noise is that of a round's mean direction, of length 1 at most: "
-        "models are good below .2."
+        "An interval covers the randomization noise and the choice of who took part. It does not "
+        "cover that coefficients are too small after few rounds. The noise is that of a round's "
+        "mean direction, whose length is at most 1: models are good if it is below 0.2."
     )
     say(f"next state: {document['next']}" if document["next"] else "all rounds are over")
 

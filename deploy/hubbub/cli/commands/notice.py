@@ -49,8 +49,8 @@ class MakeOptions:
         f"metrics learns of no change before that day ({_DAYS} days from now)"
     )
     home: Path = option(
-        "folder of `hubbub up`, which contains the following files and whose shuffler "
-        "receives the notice",
+        "folder of `hubbub up`: the following options name files in it, and its shuffler receives "
+        "the notice",
         default=Path(),
     )
     keys: Path | None = option("folder of the signing key (keys)")

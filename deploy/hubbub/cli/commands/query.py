@@ -62,7 +62,7 @@ class PercentileOptions:
 @options
 class QueryOptions:
     question: QuestionOptions
-    anytime: bool = option("intervals that hold simultaneously at every look while the epochs fill")
+    anytime: bool = option("intervals that stay valid however often you look while the epochs fill")
     ranks: PercentileOptions
     below: tuple[float, ...] = option(
         "share of the numbers below this one, of a number with parts, as 2 or 2,5",
@@ -185,7 +185,7 @@ def _figures(options: FiguresOptions) -> None:
 
 @options
 class ExperimentOptions:
-    experiment: str = argument("its name in the catalog", read=read_metric_name)
+    experiment: str = argument("name of the experiment in the catalog", read=read_metric_name)
     confidence: float = option(
         "confidence of all intervals of all looks together (%(default)s)",
         default=0.95,

@@ -27,7 +27,7 @@ class DecodeOptions:
         "a line per candidate: name, then its positions; plain or .gz", metavar="FILE"
     )
     fdr: float = option(
-        "expected share of false strings among the detected (%(default)s)",
+        "largest expected share of wrong strings among the detected ones (%(default)s)",
         default=0.05,
         metavar="RATE",
         within=Interval(0, 1, "()"),

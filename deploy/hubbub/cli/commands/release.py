@@ -20,8 +20,8 @@ Document = Mapping[str, Any]
 
 @options
 class ReleaseOptions:
-    metric: str | None = argument("its name in the catalog")
-    what: str = argument("the query (%(default)s)", default="histogram", choices=QUERIES)
+    metric: str | None = argument("name of the metric in the catalog")
+    what: str = argument("what to publish (%(default)s)", default="histogram", choices=QUERIES)
     value: str = option("value to count, for the query count", default="")
     epochs: tuple[str, ...] = option(
         "closed epochs, as 2026-11-22 or 2026-11-01..2026-11-07 (repeat); without it the "

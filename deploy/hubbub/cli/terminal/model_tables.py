@@ -45,7 +45,7 @@ def show_calibration(
     """
     table(
         title,
-        ("foretold", "people", "true", f"{level} interval"),
+        ("predicted", "people", "true", f"{level} interval"),
         [
             (
                 f"{lowest:.4g} to {highest:.4g}",

@@ -50,12 +50,13 @@ class ServiceOptions:
 
     home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
     url: str = option(
-        "HTTP address of the aggregator, instead of --home; put a token for it into the "
+        "HTTP address of the aggregator, instead of --home; its token is read from the environment "
         f"variable {_TOKEN}",
         default="",
     )
     authority: str | None = option(
-        f"authority of the service's certificate (ca.pem), if not the system's; also {_AUTHORITY}",
+        "certificate authorities of the service (ca.pem), if this system does not trust it; "
+        f"without it those of the environment variable {_AUTHORITY}",
         metavar="FILE",
         needs="url",
     )
@@ -89,8 +90,8 @@ class OutputOptions:
     """Options for the format and file of an answer."""
 
     format: Format | None = option(
-        "format of the output (that of the name of --out; without a file table, of hubbub export "
-        "csv)"
+        "format of the output (by the ending of --out; without a file a table, and CSV for hubbub "
+        "export)"
     )
     out: Path | None = option(
         "write the output to this file instead of the screen", metavar="FILE", read=read_named_path
@@ -144,7 +145,8 @@ class AnswerOptions:
         "how far to look back from now: 7 (epochs), 12h, 7d or 4w", default="", exclusive=_WINDOW
     )
     epochs: str = option(
-        "newest (without --last), closed, all, yesterday, 2026-11-22, A..B, or A,B; or by number",
+        "epochs of the answer: newest (without --last), closed, all, today, yesterday, a day such "
+        "as 2026-11-22, a range A..B, a list A,B, or numbers",
         default="",
         other_name="--epoch",
         exclusive=_WINDOW,
@@ -163,7 +165,7 @@ class AnswerOptions:
         metavar="PLACE",
     )
     bundle: Path | None = option(
-        "bundle that defines the metrics (the newest in the folder)", needs="totals"
+        "bundle that defines the metrics (the newest in the place of --totals)", needs="totals"
     )
     skip_unreadable: bool = option(
         "leave out epochs whose files of totals are missing or cannot be read; the answer names "
