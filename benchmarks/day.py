@@ -32,10 +32,10 @@ from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import Ports
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import balances
 from hubbub.simulation.load import Times
 from tests.support.cluster import Cluster, redis_cluster
+from tests.support.law_terms import total_counts
 from tests.support.prometheus_scrape import scraped
 
 _SECONDS: Final = 3480.0  # an hour, with its start and its end

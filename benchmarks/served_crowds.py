@@ -18,11 +18,11 @@ from benchmarks.stock import sealed_reports
 from hubbub.bundles import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import balances
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.simulation.devices import send_everyone
+from tests.support.law_terms import report_counts, total_counts
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

@@ -12,7 +12,7 @@ from benchmarks.measure import Row
 from benchmarks.overload import Measured
 from benchmarks.stock import Stock
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.terminal.service_client import total_counts
+from tests.support.law_terms import total_counts
 
 _SUBMISSION: Final = 500
 _DEVICES: Final = 8

@@ -24,9 +24,9 @@ from benchmarks.stock import METRIC, Opening, opening, sealed_stock
 from benchmarks.sustained import Devices
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import Ports
-from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import balances, sum_terms
 from hubbub.privacy.catalog_reader import read_with_promises
+from tests.support.law_terms import report_counts
 
 _REPORTS: Final = 1_000_000
 _OPENED_AT_ONCE: Final = 100

@@ -23,7 +23,7 @@ from hubbub.bundles import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.init import initialise
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, total_counts
+from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import KeysUnusable
@@ -38,6 +38,7 @@ from tests.support.compose_services import (
     refuse_lacking,
     until_probed,
 )
+from tests.support.law_terms import total_counts
 from tests.support.moment import far_from_midnight
 from tests.support.node import needs_node
 from tests.support.oidc import SECRET, provider

@@ -10,13 +10,13 @@ import redis
 from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import Window, balances
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import _hint, serving_front
 from tests.services.test_pipeline import _report, _sealed, _submit
+from tests.support.law_terms import report_counts
 from tests.support.mixing import pool_counts
 from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import eventually

@@ -24,7 +24,6 @@ from hubbub.catalog import seal, seal_info
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.runtime.http.timed_connection import TimeLimits
@@ -55,6 +54,7 @@ from hubbub.wire.v1.services_pb2 import (
 )
 from tests.conftest import CatalogFiles
 from tests.services.test_pipeline import own_run  # noqa: F401 a fixture
+from tests.support.law_terms import report_counts
 from tests.support.moment import now
 from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async

@@ -11,9 +11,9 @@ import pytest
 from hubbub.authoring import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Transport, transport_to
 from tests.conftest import CatalogFiles
+from tests.support.law_terms import total_counts
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough

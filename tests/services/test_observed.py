@@ -21,7 +21,6 @@ from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
 from hubbub.runtime.monitoring import declaration
@@ -29,6 +28,7 @@ from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.version import VERSION
 from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import asked_by
+from tests.support.law_terms import total_counts
 from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
 

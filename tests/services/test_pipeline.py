@@ -21,7 +21,6 @@ from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import epoch_at, epoch_start, seal, seal_info
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.client.testing import FakeClock, coins
 from hubbub.conservation import Window, balances, sum_terms
@@ -35,6 +34,7 @@ from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest
 from tests.conftest import CatalogFiles
 from tests.support.asking import estimate, metrics
 from tests.support.cover_catalog import FILLED, STREAMS
+from tests.support.law_terms import report_counts, total_counts
 from tests.support.moment import now
 from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually

@@ -23,7 +23,6 @@ from hubbub.cli.certificate_authorities import renew_certificates, write_certifi
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
 from hubbub.fields.rules import Interval
@@ -33,6 +32,7 @@ from hubbub.runtime.service_options import read_limits
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import web
+from tests.support.law_terms import total_counts
 from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
 

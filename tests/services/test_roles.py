@@ -30,7 +30,6 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
@@ -54,6 +53,7 @@ from hubbub.wire.v1.services_pb2 import (
 )
 from tests.conftest import CatalogFiles
 from tests.support.certificates import write_old_certificates
+from tests.support.law_terms import total_counts
 from tests.support.servers import has_tls, redis_server
 from tests.support.waiting import HANG_SECONDS, eventually_async
 

@@ -19,7 +19,6 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, FolderState, MemoryState, Outcome, TryAgain, transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.client.transport.contract import SealedReport
@@ -51,6 +50,7 @@ from tests.services.test_http_door import open_door
 from tests.support.bundles import metric_text
 from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.issuer_server import DAY, Issuance, IssuerHouse
+from tests.support.law_terms import total_counts
 from tests.support.moment import now
 from tests.support.relay_process import Relay
 from tests.support.waiting import HANG_SECONDS, eventually

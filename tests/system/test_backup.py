@@ -16,8 +16,9 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, total_counts
+from hubbub.cli.terminal.service_client import Endpoints
 from tests.conftest import CatalogFiles
+from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough

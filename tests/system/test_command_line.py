@@ -24,13 +24,14 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import read_endpoints, total_counts
+from hubbub.cli.terminal.service_client import read_endpoints
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.shuffler import settings as shuffler_settings
 from hubbub.simulation.devices import send_everyone
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support import web
 from tests.support.development_server import MORE_PORTS
+from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually
 from tests.system.conftest import Hubbub
 
@@ -371,7 +372,7 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         eventually(partial(_pressed, up))
         out, err = up.communicate()
         assert (up.returncode in {0, 130}, out) == (True, "")
-        assert "still ending; who does not end in 15 seconds is killed" in err
+        assert "still ending; a service that does not end in 15 seconds is killed" in err
         for number in range(port, port + 8):
             with socket.socket() as probe:
                 assert probe.connect_ex(("127.0.0.1", number)), number

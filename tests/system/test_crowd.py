@@ -20,7 +20,6 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import Window, balances
 from hubbub.epochs import epoch_date
 from hubbub.mechanisms import build
@@ -33,6 +32,7 @@ from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.asking import estimate
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.law_terms import report_counts
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
 from tests.support.pasted_code import in_notebook, in_shell

@@ -20,10 +20,10 @@ from hubbub.cli.commands.demo import candidates, close_epochs, people
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.demonstration.questions import demo_questions
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
 from tests.support.client_parts import drawn_reports
+from tests.support.law_terms import report_counts
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS, eventually
 

@@ -20,8 +20,8 @@ from hubbub.authoring import read_catalog
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.privacy.catalog_reader import read_with_promises
+from tests.support.law_terms import total_counts
 from tests.support.source_trees import nodes
 
 ROOT = Path(__file__).parents[2]

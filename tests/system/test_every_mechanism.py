@@ -14,13 +14,13 @@ from hubbub.authoring import read_catalog
 from hubbub.catalog import epoch_at, epoch_start
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import balances, sum_terms
 from hubbub.mechanisms import REGISTRY
 from hubbub.simulation.devices import Person, send_everyone
 from tests.support import web
 from tests.support.asking import estimate
 from tests.support.catalogs import metric_toml
+from tests.support.law_terms import report_counts
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
 from tests.support.waiting import eventually

@@ -9,10 +9,10 @@ import pytest
 from hubbub.authoring import read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.law_terms import total_counts
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough

@@ -11,10 +11,10 @@ import pytest
 from hubbub.authoring import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import total_counts
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import metric_toml
+from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough

@@ -17,7 +17,6 @@ from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transport, transport_to
 from hubbub.conservation import balances
 from hubbub.runtime.redis.client import connect_redis
@@ -26,6 +25,7 @@ from hubbub.runtime.tls import TlsFolder
 from hubbub.wire.v1.methods import add_service, stub
 from hubbub.wire.v1.services_pb2 import Batch
 from tests.conftest import CatalogFiles
+from tests.support.law_terms import total_counts
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
 

@@ -22,12 +22,12 @@ import redis
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import balances
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import client_state
+from tests.support.law_terms import report_counts, total_counts
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.faulty_connection import Line

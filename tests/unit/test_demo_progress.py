@@ -3,24 +3,21 @@
 from types import SimpleNamespace
 from typing import cast
 
-import pytest
-
 from hubbub.cli.commands import demo
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.conservation import TERMS
 
 
-def test_the_bar_counts_reports_without_dummies_and_never_more_than_were_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_bar_counts_reports_without_dummies_and_never_more_than_were_sent() -> None:
     """The law estimates how many arrived, where the number of dummies is secret."""
     looks = [
         {"acknowledged": 100, "dummies": 30, "pooled": 60, "counted": 70},
         {"acknowledged": 103, "dummies": 30, "counted": 133},
     ]
-    laws = iter([{**dict.fromkeys(TERMS, 0), **look} for look in looks])
-    monkeypatch.setattr(demo, "total_counts", lambda _endpoints: next(laws))
-    run = cast(LocalRun, SimpleNamespace(check=lambda: None, endpoints=None))
+    totals = iter([{**dict.fromkeys(TERMS, 0), **look} for look in looks])
+    service = SimpleNamespace(ask=lambda _path: {"complete": True, "total": next(totals)})
+    endpoints = SimpleNamespace(service=service)
+    run = cast(LocalRun, SimpleNamespace(check=lambda: None, endpoints=endpoints))
     shown: list[int] = []
     demo._drain(run, 100, 3.0, shown.append)
     assert shown == [40, 100]

@@ -22,11 +22,12 @@ from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints, total_counts
+from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.client import Client
 from hubbub.errors import HubbubError
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.catalogs import metric_toml
+from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually
 from tests.system.chaos import device, stepped_clock
 from tests.system.chaos.faulty_connection import Line

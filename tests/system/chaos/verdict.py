@@ -11,7 +11,6 @@ import redis
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client.cover import FILLER
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import Window, balances, sum_terms
@@ -19,6 +18,7 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import Totals, tally
 from hubbub.runtime.redis.client import connect_redis
 from tests.support.client_parts import client_state
+from tests.support.law_terms import report_counts, total_counts
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.house import DEVICES, DUMMIES, MADE, PADDED, ROLLING, WHOLE, House

@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun
-from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.conservation import balances, sum_terms
 from hubbub.errors import ServiceUnavailable
+from tests.support.law_terms import report_counts, total_counts
 from tests.support.waiting import HANG_SECONDS
 
 THROTTLED = "hubbub_throttled_calls"

@@ -3,9 +3,8 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from hubbub.conservation import TERMS
 from hubbub.errors import ServiceUnavailable
 from hubbub.notebook.connection import Connection
 from hubbub.notebook.service import MISSHAPEN, Service, service_at
@@ -60,31 +59,3 @@ def read_endpoints(home: Path) -> Endpoints:
 def nothing_runs(home: Path | str) -> str:
     """The message that no `hubbub up` runs in a folder."""
     return f"nothing runs in {home}: start it with: hubbub up --home {home}"
-
-
-def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
-    """The terms of the conservation law by stream and epoch; in production pooled reports are 0.
-
-    Raises:
-        ServiceUnavailable: the shuffler did not answer.
-    """
-    return {(line["stream"], line["epoch"]): _terms(line) for line in _law(where)["windows"]}
-
-
-def total_counts(where: Endpoints) -> dict[str, int]:
-    """The terms of the conservation law over all streams. Raises as `report_counts`."""
-    return _terms(_law(where)["total"])
-
-
-def _terms(counts: dict[str, Any]) -> dict[str, int]:
-    return {term: counts[term] or 0 for term in TERMS}
-
-
-def _law(where: Endpoints) -> dict[str, Any]:
-    law = where.service.ask("/v1/status")
-    if not law["complete"]:
-        raise ServiceUnavailable(
-            f"{where.page} does not have the shuffler's terms: start it with --shuffler-status, "
-            "and the shuffler too"
-        )
-    return law

@@ -1,0 +1,35 @@
+"""The terms of the conservation law, as a running hubbub answers them."""
+
+from typing import Any
+
+from hubbub.cli.terminal.service_client import Endpoints
+from hubbub.conservation import TERMS
+from hubbub.errors import ServiceUnavailable
+
+
+def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
+    """The terms of the conservation law by stream and epoch; in production pooled reports are 0.
+
+    Raises:
+        ServiceUnavailable: the shuffler did not answer.
+    """
+    return {(line["stream"], line["epoch"]): _terms(line) for line in _law(where)["windows"]}
+
+
+def total_counts(where: Endpoints) -> dict[str, int]:
+    """The terms of the conservation law over all streams."""
+    return _terms(_law(where)["total"])
+
+
+def _terms(counts: dict[str, Any]) -> dict[str, int]:
+    return {term: counts[term] or 0 for term in TERMS}
+
+
+def _law(where: Endpoints) -> dict[str, Any]:
+    law = where.service.ask("/v1/status")
+    if not law["complete"]:
+        raise ServiceUnavailable(
+            f"{where.page} does not have the shuffler's terms: start it with --shuffler-status, "
+            "and the shuffler too"
+        )
+    return law
