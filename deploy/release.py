@@ -51,7 +51,9 @@ def release(out: Path, root: Path = ROOT) -> dict[str, str]:
     digests = {p.name: _sha256(p.read_bytes()) for p in sorted(out.iterdir()) if p.is_file()}
     for later in (_PROVENANCE, _CHECKLIST):
         digests.pop(later, None)
-    checklist = _checklist(root, commit, digests)
+    template = (root / "deploy" / "packaging" / _CHECKLIST).read_text("utf-8")
+    lines = "\n".join(f"    {digest}  {name}" for name, digest in digests.items())
+    checklist = template.format(version=_version(root), commit=commit, digests=lines)
     (out / _CHECKLIST).write_text(checklist, encoding="utf-8")
     digests[_CHECKLIST] = _sha256(checklist.encode())
     statement = _provenance(root, commit, digests, _content(sorted(out.glob("*.whl"))))
@@ -80,12 +82,6 @@ def _pack_npm(root: Path, source: Path, out: Path) -> None:
             own.size, own.mode, own.mtime = entry.size, 0o644, int(entry.mtime)
             ordered.addfile(own, files.extractfile(entry))
     (out / packed.name).write_bytes(tarball.getvalue())
-
-
-def _checklist(root: Path, commit: str, digests: dict[str, str]) -> str:
-    template = (root / "deploy" / "packaging" / _CHECKLIST).read_text("utf-8")
-    lines = "\n".join(f"    {digest}  {name}" for name, digest in digests.items())
-    return template.format(version=_version(root), commit=commit, digests=lines)
 
 
 def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:

@@ -118,7 +118,10 @@ def build_bundle(
     signed = sign_bundle(bundle, operator)
     proven = in_log(signed, bundle, log or out.with_name(LOG), keys, old) if bundle.log else signed
     table, whole = stream_table(bundle).encode(), sign_bundle(bundle, operator, whole=True)
-    _write({out: proven, operators or out.with_name(OPERATORS): whole, streams: table})
+    contents = {out: proven, operators or out.with_name(OPERATORS): whole, streams: table}
+    for path, content in contents.items():
+        with refuse_unwritable(path, BundleRefused):
+            replace_file(path, content)
     return bundle
 
 
@@ -142,12 +145,6 @@ def _taken_before(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle |
             f"{to_text(line[-1])} in {keys}; hand over there with: hubbub keys handover"
         )
     return old
-
-
-def _write(contents: Mapping[Path, bytes]) -> None:
-    for path, content in contents.items():
-        with refuse_unwritable(path, BundleRefused):
-            replace_file(path, content)
 
 
 def _of_shuffler(roots: str) -> str:

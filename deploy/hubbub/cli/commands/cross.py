@@ -78,7 +78,11 @@ def show_cross(answer: Answer) -> None:
         level = f"{100 * answer['confidence']:.6g}%"
         explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
     else:
-        _list(heading, answer, cells)
+        table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
+        show_rows("cross", answer, heading, columns_of("cross", answer), table_rows)
+        explain("cells that differ most from independent parts come first")
+        if more := len(cells) - len(table_rows):
+            explain(f"... and {more:,} more cells: --format csv shows them all")
     for sentence in (association_sentence(answer), *slice_sentences(answer)):
         explain(sentence)
     say_whose(answer)
@@ -107,12 +111,3 @@ def _grid(answer: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[st
 def _share(row: Row) -> str:
     ends = f"{100 * row['within_low']:.0f}-{100 * row['within_high']:.0f}"
     return f"{row['within']:.0%} {ends}{_MARK if row['departs'] else ' '}"
-
-
-def _list(heading: str, answer: Answer, cells: Sequence[Row]) -> None:
-    """Prints a line per cell, those farthest from independence first."""
-    table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
-    show_rows("cross", answer, heading, columns_of("cross", answer), table_rows)
-    explain("cells that differ most from independent parts come first")
-    if len(cells) > len(table_rows):
-        explain(f"... and {len(cells) - len(table_rows):,} more cells: --format csv shows them all")

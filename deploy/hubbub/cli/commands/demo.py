@@ -32,7 +32,6 @@ from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, d
 from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
-from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import TERMS, balances
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
@@ -209,12 +208,17 @@ def _drain(
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()
-        terms = total_counts(run.endpoints)
+        law = run.endpoints.service.ask("/v1/status")
+        terms = {term: law["total"][term] or 0 for term in TERMS}
         # Dummies arrive, too, and the law only estimates how many of the arrived are reports.
         show(min(sum(terms[term] for term in TERMS[4:]) - terms["dummies"], acknowledged))
         has_left = not terms["pooled"] and not terms["in_flight"] and balances(terms)
         # A crowd with noise dummies is in no term of the law before it leaves.
-        if has_left and terms["acknowledged"] >= acknowledged - _SIGMAS * stderr:
+        if (
+            law["complete"]
+            and has_left
+            and terms["acknowledged"] >= acknowledged - _SIGMAS * stderr
+        ):
             return terms
         if time.monotonic() > deadline:
             raise ServiceUnavailable(f"reports are still on their way after minutes: {terms}")

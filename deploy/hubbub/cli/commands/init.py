@@ -316,6 +316,5 @@ def _give(folder: Path, user: int) -> None:
 
 
 def _write(path: Path, text: str, mode: int = 0o600) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    path.touch(mode, exist_ok=False)
+    path.write_text(text, encoding="utf-8")

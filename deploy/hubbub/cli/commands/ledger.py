@@ -79,8 +79,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
         },
         text_columns=2,
     )
-    crowds = [metric for metric in view.metrics if metric.central_epsilon is not None]
-    if crowds:
+    if crowds := [metric for metric in view.metrics if metric.central_epsilon is not None]:
         _show_crowds(crowds)
     if view.crowds_cap is not None:
         say(
@@ -88,12 +87,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
             f"{view.crowds_cap:g} nats about you to an observer of whole epochs; then this device "
             "stops."
         )
-    if hybrid := [metric.name for metric in view.metrics if metric.kem == X_WING]:
-        say(
-            f"Encrypted also against a future quantum computer (X-Wing): "
-            f"{', '.join(hybrid)}. The content is randomized as well."
-        )
-    for line in (*_run_by(view), *_lowered(view)):
+    for line in (*_protections(view), *_lowered(view)):
         say(line)
     odds = math.exp(max((metric.epsilon for metric in view.metrics), default=0.0))
     say(
@@ -134,8 +128,13 @@ def _report_loss(metric: MetricView) -> str:
     return f"{metric.epsilon:.3f}" if metric.epsilon else "declined"
 
 
-def _run_by(view: LedgerView) -> Iterator[str]:
-    """Yields who runs the services, and what they could do together."""
+def _protections(view: LedgerView) -> Iterator[str]:
+    """Yields what is encrypted how, who runs the services, and what they could do together."""
+    if hybrid := [metric.name for metric in view.metrics if metric.kem == X_WING]:
+        yield (
+            f"Encrypted also against a future quantum computer (X-Wing): {', '.join(hybrid)}. The "
+            "content is randomized as well."
+        )
     if view.tokens:
         yield (
             f"Reports go with tokens of an account at {visible(view.tokens)}, which knows that "

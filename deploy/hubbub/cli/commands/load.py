@@ -136,9 +136,11 @@ def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions
 
 
 def _figures(measurements: Seen, options: LoadOptions) -> dict[str, Any]:
-    metrics = measurements.calls.counts.total()
+    def shares(times: Times, unit: float) -> dict[str, float]:
+        return {name: round(unit * times.percentile(share), 1) for name, share in _SHARES}
+
     return {
-        "asked": metrics,
+        "asked": measurements.calls.counts.total(),
         "acknowledged": measurements.acknowledged,
         "not_sent": {reason: number for reason, number in measurements.outcomes.items() if number},
         "reports_a_second": round(measurements.acknowledged / max(measurements.seconds, 1e-3), 1),
@@ -146,13 +148,9 @@ def _figures(measurements: Seen, options: LoadOptions) -> dict[str, Any]:
         "devices": options.devices,
         "wakes": measurements.wakes,
         "behind": measurements.behind,
-        "report_call_us": _shares(measurements.calls, 1e6),
-        "until_acknowledged_ms": _shares(measurements.answers, 1e3),
+        "report_call_us": shares(measurements.calls, 1e6),
+        "until_acknowledged_ms": shares(measurements.answers, 1e3),
     }
-
-
-def _shares(times: Times, unit: float) -> dict[str, float]:
-    return {name: round(unit * times.percentile(share), 1) for name, share in _SHARES}
 
 
 def _show(figures: dict[str, Any]) -> None:

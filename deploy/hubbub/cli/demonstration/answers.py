@@ -45,25 +45,20 @@ def ask_all(
     connection: Connection, metrics: Sequence[Metric], everyone: Sequence[Person], dates: str
 ) -> dict[str, MetricAnswer]:
     """Asks for every metric's answer over these dates."""
-    return {metric.name: _ask(connection, metric, everyone, dates) for metric in metrics}
-
-
-def _ask(
-    connection: Connection, metric: Metric, everyone: Sequence[Person], dates: str
-) -> MetricAnswer:
-    try:
-        document = connection.estimates(metric.name, epochs=dates).document
-    except HubbubError as error:
-        return MetricAnswer(metric, None, [], str(error))
-    truth = Counter(listed(person[metric.name]) for person in everyone)
-    rows = [
-        {
-            "true": truth[value["value"]],
-            **{name: value[name] for name in _FIGURES},
-        }
-        for value in document["values"]
-    ]
-    return MetricAnswer(metric, document, rows)
+    answers = {}
+    for metric in metrics:
+        try:
+            document = connection.estimates(metric.name, epochs=dates).document
+        except HubbubError as error:
+            answers[metric.name] = MetricAnswer(metric, None, [], str(error))
+            continue
+        truth = Counter(listed(person[metric.name]) for person in everyone)
+        rows = [
+            {"true": truth[value["value"]], **{name: value[name] for name in _FIGURES}}
+            for value in document["values"]
+        ]
+        answers[metric.name] = MetricAnswer(metric, document, rows)
+    return answers
 
 
 def show_answers(answers: Mapping[str, MetricAnswer]) -> None:

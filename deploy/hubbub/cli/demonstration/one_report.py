@@ -20,13 +20,13 @@ _MAX_MEANINGS: Final = 3
 _HEX: Final = 16  # bytes of a sealed report to print
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OneDevice:
     """A person's answers, what their device remembers of them, and one report at the shuffler."""
 
     person: Person
     ledger: LedgerView
-    sealed: bytes
+    sealed: bytes = b""
 
     def payload(self, metric: str) -> PayloadView:
         """The payload that was made of one answer."""
@@ -46,21 +46,19 @@ def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
         client.report(metric, value)
     if not client.flush(_FLUSH_SECONDS):
         raise ServiceUnavailable(f"the shuffler accepts no reports: see {run.home / 'log'}")
-    device = OneDevice(person, client.ledger(), b"")
-    epoch = device.payload(stream).epoch
-    sealed = asyncio.run(_pooled(run.shuffler_redis, Window(stream, epoch)))
+    device = OneDevice(person, client.ledger())
     client.close()
-    return OneDevice(person, device.ledger, sealed)
 
+    async def pooled(window: Window) -> bytes:
+        server = await connect_redis(run.shuffler_redis)
+        try:
+            sealed: bytes = await server.ask("SRANDMEMBER", window.key("shuffler:pool"))
+        finally:
+            await server.close()
+        return sealed
 
-async def _pooled(redis_url: str, window: Window) -> bytes:
-    """The only report in a window's pool."""
-    server = await connect_redis(redis_url)
-    try:
-        sealed: bytes = await server.ask("SRANDMEMBER", window.key("shuffler:pool"))
-    finally:
-        await server.close()
-    return sealed
+    device.sealed = asyncio.run(pooled(Window(stream, device.payload(stream).epoch)))
+    return device
 
 
 def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:

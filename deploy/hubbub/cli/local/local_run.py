@@ -94,7 +94,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 def _still_ending(_number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):  # of a closed terminal
         # Past Python's buffers: a third Ctrl-C may interrupt this line.
-        os.write(2, b"hubbub: still ending; who does not end in 15 seconds is killed\n")
+        os.write(2, b"hubbub: still ending; a service that does not end in 15 seconds is killed\n")
 
 
 class LocalRun:

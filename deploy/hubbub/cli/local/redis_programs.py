@@ -9,6 +9,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -79,7 +80,14 @@ def program_for(folder: Path) -> Path:
     Raises:
         ServiceUnavailable: there is no server program, or none that reads the data.
     """
-    programs, writer = server_programs(), Server.writer_of(_data_of(folder))
+    data = folder / "dump.rdb"  # a server that reads a backup has only this
+    if (folder / "appendonly.aof").exists():  # of Redis 6.2, which has one append-only file
+        data = folder / "appendonly.aof"
+    with suppress(OSError):
+        manifest = (folder / "appendonlydir" / "appendonly.aof.manifest").read_text("utf-8")
+        base = _BASE.search(manifest)
+        data = folder / "appendonlydir" / (base[1] if base else "")
+    programs, writer = server_programs(), Server.writer_of(data)
     if writer is None:
         return programs[0]
     servers = {program: _server(program) for program in programs}
@@ -104,15 +112,3 @@ def _server(program: Path) -> Server | None:
         return None
     version = _VERSION.match(words)
     return Server(version[1], (int(version[2]), int(version[3]))) if version else None
-
-
-def _data_of(folder: Path) -> Path:
-    """The data file that a server in this folder loads first."""
-    try:
-        manifest = (folder / "appendonlydir" / "appendonly.aof.manifest").read_text("utf-8")
-    except OSError:
-        # Redis 6.2 has one append-only file; a server that reads a backup has only a dump.
-        former = folder / "appendonly.aof"
-        return former if former.exists() else folder / "dump.rdb"
-    base = _BASE.search(manifest)
-    return folder / "appendonlydir" / (base[1] if base else "")

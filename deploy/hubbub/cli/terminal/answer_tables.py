@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
-from itertools import takewhile
+from itertools import chain, islice, takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
 
@@ -178,8 +178,21 @@ def _say_trust(answer: Answer) -> None:
 
 
 def _say_reports(answer: Answer) -> None:
-    """Prints what is known of the reports: privacy, completeness, signs of forgery."""
-    _say_shuffled(answer)
+    """Prints what is known of the reports: privacy, completeness, signs of forgery.
+
+    The central epsilon is the card's, and that of this answer's batches if it differs.
+    """
+    if promised := answer["promised"]:
+        explain(
+            f"shuffled, as on the privacy card: epsilon {promised['epsilon']:.3f} at delta "
+            f"{promised['delta']:g}. {promised['rests_on']}"
+        )
+        shuffled = answer["shuffled"]
+        if shuffled and f"{shuffled['epsilon']:.3f}" != f"{promised['epsilon']:.3f}":
+            explain(
+                f"in the batches of this answer: epsilon {shuffled['epsilon']:.3f}, among "
+                f"{shuffled['reports']:,} at least"
+            )
     if sentence := final_sentence(answer):
         waiting = answer["waiting"]
         waits = "waits" if waiting == 1 else "wait"
@@ -200,46 +213,27 @@ def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def _say_shuffled(answer: Answer) -> None:
-    """Prints the card's central epsilon, and that of this answer's batches if it differs."""
-    promised, shuffled = answer["promised"], answer["shuffled"]
-    if not promised:
-        return
-    explain(
-        f"shuffled, as on the privacy card: epsilon {promised['epsilon']:.3f} at delta "
-        f"{promised['delta']:g}. {promised['rests_on']}"
-    )
-    if shuffled and f"{shuffled['epsilon']:.3f}" != f"{promised['epsilon']:.3f}":
-        explain(
-            f"in the batches of this answer: epsilon {shuffled['epsilon']:.3f}, among "
-            f"{shuffled['reports']:,} at least"
-        )
-
-
 def show_top(answer: Answer) -> None:
     """Shows the most frequent values, and the confidence in their order."""
     values = rows("top", answer)
     heading = f"{answer['metric']}: the most frequent of {several(answer['reports'], 'report')}"
     _show("top", answer, heading, values, _intervals(values, "estimate"))
-    explain(_order_said(answer))
+    these, order = answer["set_confidence"], answer["order_confidence"]
+    if these < _TELLING:
+        explain(
+            "for all these values together: both the set of the most frequent and its order are "
+            'too close to call; "ahead" compares a value only with the next'
+        )
+    else:
+        sure = f"in this order with {at_least(order)}"
+        explain(
+            f"these are the most frequent with a confidence of {at_least(these)} at least"
+            + (f", {sure}" if order >= _TELLING else "; their order is too close to call")
+        )
     say_final(answer)
     _say_if_nothing_stands_out(values)
     _say_lists(answer)
     say_whose(answer)
-
-
-def _order_said(answer: Answer) -> str:
-    """A sentence on how sure set and order of the most frequent values are."""
-    these, order = answer["set_confidence"], answer["order_confidence"]
-    if these < _TELLING:
-        return (
-            "for all these values together: both the set of the most frequent and its order are "
-            'too close to call; "ahead" compares a value only with the next'
-        )
-    text = f"these are the most frequent with a confidence of {at_least(these)} at least"
-    if order < _TELLING:
-        return f"{text}; their order is too close to call"
-    return f"{text}, in this order with {at_least(order)}"
 
 
 def show_changes(answer: Answer) -> None:
@@ -295,23 +289,20 @@ def show_figures(answer: Answer) -> None:
 def show_trend(answer: Answer) -> None:
     """Shows every series as a table of epochs, all on one scale."""
     say_notice(answer)
-    points = rows("trend", answer)
-    series_rows = []
-    for series in answer["series"]:
-        series_rows.append(points[: len(series["points"])][-_ROWS:])
-        points = points[len(series["points"]) :]
-    every = [point for own in series_rows for point in own]
+    points = iter(rows("trend", answer))
+    series_rows = [[*islice(points, len(series["points"]))][-_ROWS:] for series in answer["series"]]
+    every = [*chain.from_iterable(series_rows)]
     columns, pictures = _with_pictures("trend", answer, every, _intervals(every, "share"), "value")
+    end = 0
     for series, own in zip(answer["series"], series_rows, strict=True):
+        begin, end = end, end + len(own)
         _table(
             "trend",
             {**answer, "series": [series]},
             f"{answer['metric']}: {series['value']}",
-            {column: cells[: len(own)] for column, cells in columns.items()},
-            pictures[: len(own)],
+            {column: cells[begin:end] for column, cells in columns.items()},
+            pictures[begin:end],
         )
-        columns = {column: cells[len(own) :] for column, cells in columns.items()}
-        pictures = pictures[len(own) :]
     for sentence in trend_sentences(answer):
         explain(sentence)
     say_final(answer)
@@ -338,13 +329,12 @@ def say_final(answer: Answer) -> None:
 
 def say_whose(answer: Answer) -> None:
     """Says what the intervals of an answer cover."""
-    if answer["whose"] == "population":
-        explain(
-            "for the population: the intervals cover the randomization noise and the choice of who "
-            "reported"
-        )
-    else:
-        explain("the intervals cover the randomization noise, not the choice of who reported")
+    explain(
+        "for the population: the intervals cover the randomization noise and the choice of who "
+        "reported"
+        if answer["whose"] == "population"
+        else "the intervals cover the randomization noise, not the choice of who reported"
+    )
 
 
 def _show(

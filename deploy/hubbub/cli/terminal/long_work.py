@@ -12,15 +12,15 @@ _SOON_SECONDS: Final = 2.0
 @contextmanager
 def announced_if_long(what: Callable[[], str]) -> Iterator[None]:
     """Says what is being done on standard error if it takes over two seconds; nothing for ""."""
-    timer = Timer(_SOON_SECONDS, _say, (what,))
+
+    def announce() -> None:
+        if message := what():
+            print(message, file=sys.stderr, flush=True)  # noqa: T201 beside the answer
+
+    timer = Timer(_SOON_SECONDS, announce)
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-
-
-def _say(what: Callable[[], str]) -> None:
-    if message := what():
-        print(message, file=sys.stderr, flush=True)  # noqa: T201 beside the answer

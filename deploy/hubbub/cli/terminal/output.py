@@ -39,14 +39,12 @@ def explain(sentence: str) -> None:
 
     In a pipe it is one line. Not for what is to be copied, such as a command or JSON.
     """
-    say("\n".join(_fitting(line) for line in sentence.split("\n")))
-
-
-def _fitting(line: str) -> str:
     if not sys.stdout.isatty():
-        return line
-    first, *others = wrapped(line, _columns() - len(_SET_IN))
-    return "\n".join([first, *(_SET_IN + other for other in others)])
+        say(sentence)
+        return
+    for line in sentence.split("\n"):
+        first, *others = wrapped(line, _columns() - len(_SET_IN))
+        say("\n".join([first, *(_SET_IN + other for other in others)]))
 
 
 def filled(sentences: str) -> str:
@@ -266,13 +264,8 @@ def cell_len(text: str) -> int:
     """The width of a text on a terminal: ideographs take two places, accents none."""
     if text.isascii():
         return len(text)
-    return sum(map(_places, text))
-
-
-def _places(letter: str) -> int:
-    if unicodedata.category(letter) in _WITHOUT_ROOM:
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+    letters = [letter for letter in text if unicodedata.category(letter) not in _WITHOUT_ROOM]
+    return len(letters) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in letters)
 
 
 def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str]:

@@ -36,12 +36,9 @@ class Document:
 
     def write(self, form: str) -> None:
         """Prints the document as "table", "markdown" or "html"."""
-        if form == "table":
-            self._show()
-        else:
+        if form != "table":
             say((self.markdown() if form == "markdown" else self.html()).rstrip())
-
-    def _show(self) -> None:
+            return
         explain(self.title)
         for block in self.blocks:
             if isinstance(block, Table):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from hubbub.privacy.leaflet import Leaflet, LeafletRow
+from hubbub.privacy.leaflet import Leaflet
 from hubbub.privacy.review import Claim
 
 _STYLE: Final = """
@@ -42,12 +42,22 @@ def review_markdown(claims: Sequence[Claim], path: str) -> str:
 
 def leaflet_html(leaflet: Leaflet) -> str:
     """A self-contained A4 page that explains the metrics without nats."""
-    rows = "\n".join(map(_row, leaflet.questions))
+    rows = "\n".join(
+        "<tr>"
+        + "".join(f"<td>{escape(cell)}</td>" for cell in (row.asks, row.often, row.verdict))
+        + f'<td class="figure">{row.right} in 100</td>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in (row.until, row.owner))
+        + "</tr>"
+        for row in leaflet.questions
+    )
     more = (
         f"<p>And {leaflet.more} more questions; none of them reveals more.</p>"
         if leaflet.more
         else ""
     )
+    year = f"is right at most {leaflet.year_right} times in 100"
+    if leaflet.year_right >= 100:  # noqa: PLR2004 certainty
+        year = "might know the truth"
     least = min(question.right for question in leaflet.questions)
     paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in leaflet.sentences)
     return (
@@ -56,7 +66,8 @@ def leaflet_html(leaflet: Leaflet) -> str:
         f"<title>What this app asks, and what it cannot learn</title><style>{_STYLE}</style>"
         "</head>\n<body>\n<h1>What this app asks, and what it cannot learn</h1>\n"
         f'<div class="verdict"><strong>{escape(leaflet.year)}</strong>: for all your answers '
-        f"in a year. {_right(leaflet.year_right)}</div>\n{paragraphs}\n<table>\n<thead><tr>"
+        f"in a year. Whoever could link all your answers {year}.</div>\n"
+        f"{paragraphs}\n<table>\n<thead><tr>"
         "<th>What is asked</th>"
         '<th>How often</th><th>One answer is</th><th class="figure">Right at most</th>'
         f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{more}\n"
@@ -64,16 +75,3 @@ def leaflet_html(leaflet: Leaflet) -> str:
         f"true of you, and sees the answer, is right at most {least} times in 100. A guess is "
         "right 50 times, certainty 100 times.</p>\n</body></html>\n"
     )
-
-
-def _right(often: int) -> str:
-    if often >= 100:  # noqa: PLR2004 certainty
-        return "Whoever could link all your answers might know the truth."
-    return f"Whoever could link all your answers is right at most {often} times in 100."
-
-
-def _row(row: LeafletRow) -> str:
-    cells = (row.asks, row.often, row.verdict)
-    text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    rest = "".join(f"<td>{escape(cell)}</td>" for cell in (row.until, row.owner))
-    return f'<tr>{text}<td class="figure">{row.right} in 100</td>{rest}</tr>'
