@@ -16,7 +16,7 @@ from hubbub.analysis.families import Counts
 from hubbub.analysis.figures import Figure
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter
-from hubbub.simulation.truth import Truth, true_values
+from hubbub.simulation.truth import Truth, true_values, with_truth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +97,7 @@ async def figure_rows(
                 answer.kind, metric, people.counts_of(by, part), people.codes, figures
             )
             result += [
-                FigureRow(
-                    by=by,
-                    part=part,
-                    figure=row.figure,
-                    dates=row.dates,
-                    true=float(truth),
-                    estimate=row.estimate,
-                    low=row.low,
-                    high=row.high,
-                )
+                with_truth(FigureRow, row, by=by, true=float(truth))
                 for row, truth in zip(figures, truths, strict=False)
             ]
     return result
@@ -156,17 +147,8 @@ async def associations(
         table = np.zeros((mechanism.sizes[first], mechanism.sizes[other]))
         np.add.at(table, (places[:, first], places[:, other]), counts)
         answer = (await query.cross(metric.name, question, (rows, columns, ""))).association
-        result.append(
-            Associated(
-                rows=rows,
-                columns=columns,
-                true=_cramers_v(table),
-                cramers_v=answer.cramers_v,
-                low=answer.low,
-                high=answer.high,
-                p_value=answer.p_value,
-            )
-        )
+        true = _cramers_v(table)
+        result.append(with_truth(Associated, answer, rows=rows, columns=columns, true=true))
     return result
 
 
@@ -195,17 +177,6 @@ async def public_rows(
                 true = true_values(metric.randomizer, names, people.codes, own)
                 people_of_part = 1 if answer.kind in OF_NUMBERS else max(own.sum(), 1)
                 shares[row.part] = dict(zip(names, true / people_of_part, strict=True))
-            rows.append(
-                PublicRow(
-                    by=by,
-                    part=row.part,
-                    value=row.value,
-                    reports=row.reports,
-                    true=float(shares[row.part].get(row.value, 0.0)),
-                    share=row.share,
-                    low=row.low,
-                    high=row.high,
-                    stands_out=row.stands_out,
-                )
-            )
+            share = float(shares[row.part].get(row.value, 0.0))
+            rows.append(with_truth(PublicRow, row, by=by, true=share))
     return rows

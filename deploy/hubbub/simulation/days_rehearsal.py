@@ -19,7 +19,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.simulation.days_file import Days, Numbers
 from hubbub.simulation.rehearsal import DrawnStore, as_window
-from hubbub.simulation.truth import Comparison, true_values
+from hubbub.simulation.truth import Comparison, true_values, with_truth
 
 _EVERY = EpochRange(epochs="all")
 # Until all days have ended on every clock.
@@ -220,17 +220,7 @@ def _beside(days: Days, truth: Mapping[str, Floats], trend: Trended) -> Iterator
     for series in trend.series:
         true = truth[series.value]
         rows = tuple(
-            DayRow(
-                date=point.date,
-                true=float(true[places[point.epoch]]),
-                reports=point.reports,
-                share=point.share,
-                low=point.low,
-                high=point.high,
-                line=point.line,
-                line_low=point.line_low,
-                line_high=point.line_high,
-            )
+            with_truth(DayRow, point, true=float(true[places[point.epoch]]))
             for point in series.points
         )
         yield DaySeries(series.value, rows, tuple(series.shifts), tuple(series.weekdays))

@@ -1,5 +1,6 @@
 """Simulated devices: a client with its own secret per person, over the real protocol."""
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,12 +25,14 @@ _TOLD_EVERY: Final = 100
 class SimulatedDevice:
     """The SDK's client with a secret of its own, which sends only when told to.
 
-    `waiting` is the number of reports that its last flush could not send.
+    `waiting` is the number of reports that its last flush could not send; threads that share the
+    device hold `busy`.
     """
 
     def __init__(self, bundle: Bundle, transport: Transport) -> None:
         self.client = Client(bundle, MemoryState(), transport, hold_seconds=None)
         self.waiting = 0
+        self.busy = threading.Lock()
 
     def flush(self, queued: int, seconds: float) -> tuple[int, Counter[str]]:
         """Sends new and waiting reports; returns how many were acknowledged, and those dropped.

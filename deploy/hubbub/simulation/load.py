@@ -13,7 +13,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.client import Outcome, Transport, transport_to
 from hubbub.simulation.devices import SimulatedDevice
@@ -118,21 +118,13 @@ def _run(share: "tuple[Load, int, float, Event]", tell: Tell) -> None:
     _Devices(*share).run(tell)
 
 
-class _Device(SimulatedDevice):
-    """A simulated device that does one thing at a time."""
-
-    def __init__(self, bundle: Bundle, transport: Transport) -> None:
-        super().__init__(bundle, transport)
-        self.busy = threading.Lock()
-
-
 class _Devices:
     def __init__(self, load: Load, number: int, begin: float, stop: Event) -> None:
         self._load = load
         self._bundle = read_bundle(load.bundle)
         self._metrics = [self._bundle.metric(name) for name in load.metrics]
         self._shared = self._transport()
-        self._devices: dict[int, _Device] = {}
+        self._devices: dict[int, SimulatedDevice] = {}
         self._wakes: Iterator[int] = itertools.count(number, load.processes)
         self._begin, self._stop = begin, stop
         self._lock = threading.Lock()
@@ -196,16 +188,16 @@ class _Devices:
             if all_sent:
                 measurements.answers.add(answered)
 
-    def _flush(self, device: _Device, queued: int, until: float) -> None:
+    def _flush(self, device: SimulatedDevice, queued: int, until: float) -> None:
         """Sends the queued reports, and those that an earlier wake could not send."""
         acknowledged, dropped = device.flush(queued, max(0.0, until - time.monotonic()))
         with self._lock:
             self._measurements.acknowledged += acknowledged
             self._measurements.outcomes += Counter(dropped=dropped.total())
 
-    def _device(self) -> _Device:
+    def _device(self) -> SimulatedDevice:
         transport = self._transport() if self._load.dial else self._shared
-        return _Device(self._bundle, transport)
+        return SimulatedDevice(self._bundle, transport)
 
     def _transport(self) -> Transport:
         return transport_to(self._load.shuffler or self._bundle.shuffler, roots=self._bundle.roots)

@@ -41,7 +41,7 @@ from hubbub.simulation.beside import (
     figure_rows,
     public_rows,
 )
-from hubbub.simulation.truth import Truth, above_most, true_values
+from hubbub.simulation.truth import Truth, above_most, true_values, with_truth
 
 _TOP_VALUES: Final = 10  # as many as `hubbub top` shows
 _EVERY: Final = EpochRange(epochs="all")
@@ -300,14 +300,8 @@ def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileR
     below = np.cumsum(people) / people.sum()
     for row in answer.percentiles:
         part = int(np.searchsorted(below, row.percentile / 100 - 1e-12))
-        yield PercentileRow(
-            percentile=row.percentile,
-            true_low=answer.edges[part],
-            true_high=answer.edges[part + 1],
-            estimate=row.estimate,
-            low=row.low,
-            high=row.high,
-        )
+        low, high = answer.edges[part : part + 2]
+        yield with_truth(PercentileRow, row, true_low=low, true_high=high)
 
 
 def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals | None:
@@ -386,16 +380,12 @@ def _beside(
     true = true_values(metric.randomizer, names, codes, reported)
     beginnings = set(answer.beginnings)
     for value, truth in zip(answer.values, true.tolist(), strict=True):
-        yield Row(
-            value=value.value,
+        yield with_truth(
+            Row,
+            value,
             true=truth,
-            estimate=value.estimate,
-            low=value.low,
-            high=value.high,
-            detected=value.detected,
             shown=value.value in visible_names,
             beginning=value.value in beginnings,
-            consistent=value.consistent,
         )
 
 

@@ -1,5 +1,6 @@
 """Adds up the figures of many rehearsals."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from hubbub.simulation.rehearsal import Run
@@ -43,13 +44,7 @@ class Tally:
     runs: int = 0
     refused: int = 0
     withheld: int = 0
-    values: Comparison = field(default_factory=Comparison)
-    shown: Comparison = field(default_factory=Comparison)
-    associations: Comparison = field(default_factory=Comparison)
-    public: Comparison = field(default_factory=Comparison)
-    percentiles: Comparison = field(default_factory=Comparison)
-    effects: Comparison = field(default_factory=Comparison)
-    figures: Comparison = field(default_factory=Comparison)
+    compared: defaultdict[str, Comparison] = field(default_factory=lambda: defaultdict(Comparison))
     false: int = 0
     false_shares: float = 0.0
     recalled: float = 0.0
@@ -68,19 +63,19 @@ class Tally:
             self.begun += run.recall_begun
             self.recalls += 1
         for pair in run.associations:
-            self.associations.add(pair.true, pair.low, pair.high)
+            self.compared["associations"].add(pair.true, pair.low, pair.high)
         for share in run.public:
-            self.public.add(share.true, share.low, share.high)
+            self.compared["public"].add(share.true, share.low, share.high)
         for percentile in run.percentiles:
-            self.percentiles.add(float(percentile.holds), 1.0, 1.0)
+            self.compared["percentiles"].add(float(percentile.holds), 1.0, 1.0)
         for figure in run.figures:
-            self.figures.add(float(figure.holds), 1.0, 1.0)
+            self.compared["figures"].add(float(figure.holds), 1.0, 1.0)
         if run.effects:
-            self.effects.add(float(any(row.shown for row in run.effects)), 1.0, 1.0)
+            self.compared["effects"].add(float(any(row.shown for row in run.effects)), 1.0, 1.0)
         for row in run.values:
-            self.values.add(row.true, row.low, row.high, row.estimate)
+            self.compared["values"].add(row.true, row.low, row.high, row.estimate)
             if row.shown:
-                self.shown.add(row.true, row.low, row.high)
+                self.compared["shown"].add(row.true, row.low, row.high)
         flagged = [row.true for row in run.values if row.detected]
         self.false += flagged.count(0)
         self.false_shares += flagged.count(0) / max(len(flagged), 1)
@@ -88,18 +83,18 @@ class Tally:
     def summary(self) -> Summary:
         """The summary of all runs so far."""
         return Summary(
-            coverage=self.values.coverage,
-            coverage_shown=self.shown.coverage,
+            coverage=self.compared["values"].coverage,
+            coverage_shown=self.compared["shown"].coverage,
             false_flags=self.false / max(self.runs, 1),
             false_share=self.false_shares / max(self.runs, 1),
-            rms_error=self.values.rms_error or 0.0,
+            rms_error=self.compared["values"].rms_error or 0.0,
             refused=self.refused,
             recall=self.recalled / self.recalls if self.recalls else None,
             recall_begun=self.begun / self.recalls if self.recalls else None,
             withheld=self.withheld,
-            coverage_associations=self.associations.coverage,
-            coverage_public=self.public.coverage,
-            coverage_percentiles=self.percentiles.coverage,
-            effects_shown=self.effects.coverage,
-            coverage_figures=self.figures.coverage,
+            coverage_associations=self.compared["associations"].coverage,
+            coverage_public=self.compared["public"].coverage,
+            coverage_percentiles=self.compared["percentiles"].coverage,
+            effects_shown=self.compared["effects"].coverage,
+            coverage_figures=self.compared["figures"].coverage,
         )

@@ -1,9 +1,9 @@
 """People with known values, and the truth to compare answers with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.catalog import UNLISTED, Metric, told_by
+
+Compared = TypeVar("Compared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,16 @@ def true_values(
     true = np.zeros((len(names), *counts.shape[:-1]))
     np.add.at(true, of_name, np.moveaxis(counts, -1, 0)[of_code])
     return np.moveaxis(true, 0, -1)
+
+
+def with_truth(section: type[Compared], row: Any, **truth: Any) -> Compared:
+    """A row of an answer as a `section`, whose fields it has, but for those in `truth`."""
+    own = {
+        field.name: getattr(row, field.name)
+        for field in fields(section)  # type: ignore[arg-type]  # of a dataclass
+        if field.name not in truth
+    }
+    return section(**own, **truth)
 
 
 @dataclass(slots=True)
