@@ -103,9 +103,7 @@ class ExactAccountant:
         alone = keeps(crowd, promise.epsilon, promise.delta)
         if promise.epochs == 1 or not alone:  # several say no less, and take longer
             return alone
-        from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
-
-        return composed_epsilon([(crowd, promise.epochs)], promise.delta) <= promise.epsilon
+        return _together(crowd, promise) <= promise.epsilon
 
     def padded(
         self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
@@ -245,6 +243,11 @@ def kept_by(metric: Metric) -> float:
     promise, crowd = metric.central, smallest_crowd(metric)
     if promise is None or crowd is None:
         return inf
+    return _together(crowd, promise)
+
+
+def _together(crowd: ShuffledEpoch, promise: CentralPromise) -> float:
+    """Epsilon of a crowd in all epochs of a promise."""
     if promise.epochs == 1:
         return central_epsilon(crowd, promise.delta)
     from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
@@ -287,17 +290,13 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
             f"For one report: mixing {several(guarantee.reports, 'report')} of "
             f"{metric.mechanism} proves nothing beyond the guarantee of the device itself."
         )
-    whom = "those that show the same cohort or ask the same" if _groups(metric) else "all"
+    mechanism, whom = metric.randomizer, "all"
+    if isinstance(mechanism, Memoized) and mechanism.permanent_groups > 1:
+        whom = "those that show the same cohort or ask the same"
     return (
         f"For one report among {guarantee.reports:,} of {metric.mechanism} that leave together "
         f"({whom} hide it), if the shuffler is honest."
     )
-
-
-def _groups(metric: Metric) -> bool:
-    """Whether a device permanently shows something that only part of a crowd also shows."""
-    mechanism = metric.randomizer
-    return isinstance(mechanism, Memoized) and mechanism.permanent_groups > 1
 
 
 def smallest_crowd(metric: Metric) -> ShuffledEpoch | None:
@@ -320,15 +319,13 @@ def _of_judges(metric: Metric, reports: int) -> list[ShuffledEpoch]:
     """The crowd of those who evaluate a model; empty without an evaluation."""
     if not (metric.model and metric.model.held_out):
         return []
-    categories = judging(metric).categories
-    return [
-        ShuffledEpoch(
-            reports=reports,
-            categories=categories,
-            epsilon_local=metric.report_loss,
-            honest=metric.honest,
-        )
-    ]
+    crowd = ShuffledEpoch(
+        reports=reports,
+        categories=judging(metric).categories,
+        epsilon_local=metric.report_loss,
+        honest=metric.honest,
+    )
+    return [crowd]
 
 
 def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:

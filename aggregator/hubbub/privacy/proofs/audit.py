@@ -15,9 +15,9 @@ All attacks together raise a false alarm with a probability below ALARM.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd import smallest_crowd
-from hubbub.privacy.proofs.attack import Attacked, Draw, attack
+from hubbub.privacy.proofs.attack import Attacked, Draw, Reports, attack
 from hubbub.privacy.proofs.coins import prove_coins
 from hubbub.privacy.proofs.enumeration import PROOFS, ratios_are_within_the_claim
 from hubbub.privacy.proofs.replay import TooMany, distribution
@@ -120,44 +120,44 @@ def audit_metric(
     if metric.model and metric.model.held_out:
         alarm /= 2
         yield from _judges(metric, source, observations, alarm)
-    values = family_for(metric.randomizer).far_apart(metric.randomizer)
-    plan = _Plan(
-        kind="one report",
-        values=values,
+    under_attack = partial(
+        _under_attack,
+        metric,
+        values=family_for(metric.randomizer).far_apart(metric.randomizer),
         observations=observations,
         claim=metric.report_loss,
         alarm=alarm / 2,
     )
     if metric.model:  # one report for life
         codes = _few_books(metric.randomizer)
-        plan = replace(plan, kind=f"one report, by {codes.books} of its books")
-        yield from _under_attack(
-            metric, plan, lambda value: (codes.randomize(value, source),), codes
+        kind = f"one report, by {codes.books} of its books"
+        yield from under_attack(
+            kind, lambda value: (codes.randomize(value, source),), mechanism=codes
         )
         return
     once = _report(metric, source)
-    yield from _under_attack(metric, plan, lambda value: (once(devices(metric.name), value),))
+    yield from under_attack("one report", lambda value: (once(devices(metric.name), value),))
     if metric.memoized is None:
+        first, _ = family_for(metric.randomizer).far_apart(metric.randomizer)
 
-        def after_another(value: Any) -> tuple[bytes, ...]:
+        def after_another(value: Any) -> Reports:
             device = devices(metric.name)
-            return once(device, values[0]), once(device, value)
+            return once(device, first), once(device, value)
 
-        yield from _under_attack(metric, replace(plan, kind="a second report"), after_another)
+        yield from under_attack("a second report", after_another)
         return
     yield _checked(metric.name, "a device's memory", lambda: _remembers(metric.name, devices))
 
-    def again_and_again(value: Any) -> tuple[bytes, ...]:
+    def again_and_again(value: Any) -> Reports:
         device = devices(metric.name)
         return tuple(once(device, value) for _ in range(_REPEATED))
 
-    plan = replace(
-        plan,
-        kind=f"{_REPEATED} reports of one value",
+    yield from under_attack(
+        f"{_REPEATED} reports of one value",
+        again_and_again,
         observations=observations // _FEWER_PEOPLE,
         claim=metric.lifetime_loss,
     )
-    yield from _under_attack(metric, plan, again_and_again)
 
 
 class _FewBooks(VectorCodes):
@@ -187,17 +187,6 @@ def _few_books(codes: Any) -> _FewBooks:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """An attack's target, number of observations per value, and the claim to test."""
-
-    kind: str
-    values: tuple[Any, Any]
-    observations: int
-    claim: float
-    alarm: float
-
-
 def _remembers(name: str, devices: Devices) -> None:
     """Proves that a device's permanent coins never change, and differ from another device's."""
     purpose, half = b"permanent of the audit", Probability.at_most(Fraction(1, 2))
@@ -223,37 +212,44 @@ def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) 
     edges = [float(at) for at in range(mechanism.categories // 2 - 1)]
     people = {0: (-1.0, 0.0), mechanism.categories - 1: (edges[-1] + 1, 1.0)}
 
-    def draw(value: int) -> tuple[bytes, ...]:
+    def draw(value: int) -> Reports:
         sent = judged(metric, *people[value], edges, source)
         [category] = metric.randomizer.layout.cells(sent)
         return (mechanism.layout.encode(category),)
 
-    plan = _Plan(
-        kind="a judge's report",
+    yield from _under_attack(
+        metric,
+        "a judge's report",
+        draw,
         values=(0, mechanism.categories - 1),
         observations=observations,
         claim=metric.report_loss,
         alarm=alarm,
+        mechanism=mechanism,
     )
-    yield from _under_attack(metric, plan, draw, mechanism)
 
 
 def _under_attack(
-    metric: Metric, plan: _Plan, draw: Draw, mechanism: AnyMechanism | None = None
+    metric: Metric,
+    kind: str,
+    draw: Draw,
+    *,
+    values: tuple[Any, Any],
+    observations: int,
+    claim: float,
+    alarm: float,
+    mechanism: AnyMechanism | None = None,
 ) -> Iterator[Step]:
-    """Runs a plan; `mechanism` drew the payloads, if it is not the metric's own."""
+    """Attacks reports of two values; `mechanism` drew them, if it is not the metric's own."""
     for result in attack(
         mechanism or metric.randomizer,
-        plan.values,
+        values,
         draw,
-        observations=plan.observations,
-        claim=plan.claim,
-        alarm=plan.alarm,
+        observations=observations,
+        claim=claim,
+        alarm=alarm,
     ):
-        if result is None:
-            yield None
-            continue
-        yield _attack_check(metric, plan.kind, result, plan.claim)
+        yield None if result is None else _attack_check(metric, kind, result, claim)
 
 
 def _attack_check(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:

@@ -15,7 +15,7 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
-from hubbub.privacy.crowd import ExactAccountant, what_decides
+from hubbub.privacy.crowd import ExactAccountant, crowd_of_promise, what_decides
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
@@ -144,12 +144,9 @@ def _of_noise(crowd: ShuffledEpoch) -> dict[str, float]:
     """The distribution of a value's dummies, for JSON; 0 if none are needed."""
     noise = crowd.noise_dummies
     shift = noise.reach if noise else 0
-    return {
-        "scale": noise.scale if noise else 0.0,
-        "shift": shift,
-        "dummies_per_value": shift,
-        "stderr": crowd.stderr(0.0),
-    }
+    scale = noise.scale if noise else 0.0
+    stderr = crowd.stderr(0.0)
+    return {"scale": scale, "shift": shift, "dummies_per_value": shift, "stderr": stderr}
 
 
 def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
@@ -159,15 +156,7 @@ def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
         local = inf
     if local is None:
         local = ExactAccountant().largest(_promise(options), options.values, options.hashes)
-    crowd = ShuffledEpoch(
-        reports=options.reports,
-        categories=options.values,
-        epsilon_local=local,
-        honest=options.honest,
-        dummies=0 if isinstance(options.dummies, str) else options.dummies,
-        groups=options.hashes,
-        each=options.dummies_each,
-    )
+    crowd = crowd_of_promise(_promise(options), options.values, local, options.hashes)
     if options.dummies == NOISE:
         central = _USUAL_CENTRAL if options.central is None else options.central
         law = best_noise(crowd, central, options.delta, options.epochs)
@@ -221,7 +210,6 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
         f"{meaning(local)}"
     )
     if options.central is not None and options.dummies != NOISE:
-        cells = options.values, options.hashes
-        sentence = what_decides(_promise(options), local, together, *cells)
-        if sentence:
+        promise = _promise(options)
+        if sentence := what_decides(promise, local, together, options.values, options.hashes):
             explain(sentence)
