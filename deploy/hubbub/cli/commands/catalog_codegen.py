@@ -40,8 +40,8 @@ class CodegenOptions:
     text="write the metrics as a module, for type checkers",
     description="""
 Writes a Python module with an object for each metric. An app reports with
-`metrics.theme.report("dark")` and has an arm by `metrics.arm_new_menu(client)`; mypy and pyright
-find wrong names and values. With --typescript it writes a module for pages and Node:
+`metrics.theme.report("dark")` and gets its arm from `metrics.arm_new_menu(client)`; mypy and
+pyright find wrong names and values. With --typescript it writes a module for pages and Node:
 `report(client, "theme", "dark")` and `arm(client, "new_menu")`. With --check it writes
 nothing, and the exit code shows whether the file fits the catalog: use it in a test.
 """,

@@ -87,7 +87,7 @@ class NewOptions:
         "question of the metric, worded for the people who answer it", default=""
     )
     owner: str = option("who is responsible for the metric", default="")
-    expires: date | None = option("last day on which devices report (in a year)")
+    expires: date | None = option("last day on which devices report (a year from now)")
     values: str = option(
         "values that can be reported, separated by commas; true,false for a boolean",
         default="",
@@ -119,7 +119,9 @@ class NewOptions:
         default=20,
         needs="rate",
     )
-    activity: bool = option("for the active devices of a day, week and 28 days", exclusive=_VALUES)
+    activity: bool = option(
+        "count the active devices of a day, a week and 28 days", exclusive=_VALUES
+    )
     retention: int | None = option(
         "for retention: number of weeks to count after the first",
         metavar="WEEKS",
@@ -136,7 +138,7 @@ class NewOptions:
     )
     other: bool = option('a text that is not among --values counts as "other"')
     epoch: str = option(
-        "length of an epoch: how long reports add up (day; of --retention a week)",
+        "length of an epoch, whose reports are added up (day; with --retention, week)",
         default="",
         choices=WRITTEN_EPOCHS,
     )
@@ -145,7 +147,7 @@ class NewOptions:
     )
     reports: int = option("expected number of reports in an epoch (10000)", default=10_000)
     min_batch: int | None = option(
-        "fewest reports that leave the shuffler together (a tenth, 10 at least)"
+        "fewest reports that leave the shuffler together (a tenth of --reports, at least 10)"
     )
     experiment: str = option(
         "experiment that the metric measures; it is added if the catalog lacks it", default=""
@@ -156,7 +158,7 @@ class NewOptions:
         needs="experiment",
     )
     shuffler: str = option(
-        "HOST:PORT of the shuffler, for a new catalog (127.0.0.1:7070, here)", default=""
+        "HOST:PORT of the shuffler, for a new catalog (127.0.0.1:7070)", default=""
     )
 
 

@@ -56,7 +56,10 @@ examples:
 """
 # The minimum batch of a planned metric; a larger one shows effects a little sooner.
 _FEWEST: Final = 100
-_FIGURES: Final = Group("two of these three; the third is computed")
+_FIGURES: Final = Group(
+    "two of --reports, --epsilon, and a goal (--error, --detect, --within or --effect); the third "
+    "is computed"
+)
 _GOAL: Final = Exclusive()
 
 
@@ -84,16 +87,17 @@ class PlanOptions:
         parse=read_percentile,
     )
     within: float | None = option(
-        "half the width of its 95%% interval, in rank: 0.02 of p95 is from p93 to p97",
+        "half the width of the percentile's 95%% interval, in rank: with 0.02, that of p95 is from "
+        "p93 to p97",
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
         needs="percentile",
     )
     effect: float | None = option(
-        "difference of two arms of an experiment that a look shows with a chance of 80%%, "
-        "with intervals that hold at every look: a share; for a mean, as a share of the "
-        "width of its range; with --percentile, in rank. --reports are those of one arm",
+        "smallest difference between two arms of an experiment that one look at the results shows "
+        "with a chance of 80%%: a share; for a mean, as a share of the width of its range; with "
+        "--percentile, in rank. The intervals hold at every look. --reports are those of one arm",
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
@@ -105,7 +109,7 @@ class PlanOptions:
         metavar=("A", "B"),
     )
     apart: bool = option(
-        "numerator and denominator come from two epochs, as for a retention; --reports are of each",
+        "numerator and denominator are of two epochs, as for a retention, each with --reports",
         needs="ratio",
     )
     whose: Whose = option(
@@ -115,10 +119,10 @@ class PlanOptions:
         needs="error",
     )
     permanent_epsilon: float | None = option(
-        "privacy loss of a lifetime, for values that are reported repeatedly"
+        "privacy loss of all reports of one unchanged value, for values reported repeatedly"
     )
     simulate: bool = option(
-        "draw totals with the first mechanism and show true shares beside estimated shares"
+        "draw totals by the metric's or the recommended mechanism; show true and estimated shares"
     )
     seed: int = option(
         "seed of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"

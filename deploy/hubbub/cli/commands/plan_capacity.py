@@ -58,7 +58,10 @@ class CapacityOptions:
         within=Interval(1e-6, 1e4),
     )
     epoch: str = option(
-        "epoch of --per-day", default="day", choices=WRITTEN_EPOCHS, needs="per_day"
+        "length of an epoch, with --per-day (%(default)s)",
+        default="day",
+        choices=WRITTEN_EPOCHS,
+        needs="per_day",
     )
     per_visit: float = option(
         "reports per connection of a device (%(default)s); each visit is a fresh TLS connection",
@@ -77,7 +80,7 @@ class CapacityOptions:
         within=Interval(0, 168),
     )
     cluster_nodes: int = option(
-        "number of masters over which an epoch that leaves whole is spread (%(default)s)",
+        "number of Redis masters over which the reports of a crowd are spread (%(default)s)",
         default=1,
         within=Interval(1, 1000),
     )

@@ -86,7 +86,9 @@ def _central(options: CentralOptions) -> None:
     as_json = options.format == "json"
     if options.model is not None:
         others = [
-            f.name for f in fields(SubjectOptions) if getattr(options.subject, f.name) != f.default
+            f.name if f.name == "catalog" else f"--{f.name}"
+            for f in fields(SubjectOptions)
+            if getattr(options.subject, f.name) != f.default
         ]
         if others:
             raise BadParameter(f"--model goes alone: leave out {', '.join(others)}")

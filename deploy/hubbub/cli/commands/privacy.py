@@ -76,7 +76,9 @@ class ComposeOptions:
     sampling: float = option(
         "chance that a person takes part in an event (%(default)s)", default=1.0
     )
-    history: Path | None = option("JSON list of events, instead of the options or in addition")
+    history: Path | None = option(
+        'JSON list of further events, such as [{"epsilon": 0.5, "times": 12}]'
+    )
     delta: float = option("delta of all events together")
     json: bool = option("as JSON")
 

@@ -37,8 +37,8 @@ class CrowdOptions:
         within=Interval(1, MAX_CATEGORIES),
     )
     local_epsilon: float | None = option(
-        f"privacy loss of one report, nats; inf, and the default with --dummies {NOISE}: devices "
-        "report the truth",
+        "privacy loss of one report, nats; inf if devices report the truth, which is the default "
+        f"with --dummies {NOISE}",
         metavar="E",
         within=Interval(1e-09, inf),
     )
@@ -65,7 +65,8 @@ class CrowdOptions:
         within=Interval(0, MAX_EACH),
     )
     max_local: float | None = option(
-        f"with --central ({MAX_EPSILON:g})", within=Interval(1e-09, MAX_EPSILON)
+        f"with --central: largest privacy loss of one report, nats ({MAX_EPSILON:g})",
+        within=Interval(1e-09, MAX_EPSILON),
     )
     delta: float = option(
         "delta of the central guarantee (%(default)s)", default=DELTA, within=Interval(1e-15, 0.1)

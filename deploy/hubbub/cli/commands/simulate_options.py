@@ -18,13 +18,14 @@ class SimulateOptions:
     metric: str = argument("name of a metric or of a model in the catalog")
     catalog: Path = option("the catalog (%(default)s)", default=Path("metrics.toml"))
     values: Path = option(
-        "CSV, plain or .gz: one value per line, or value,count; values of a set are separated by "
-        "|; parts, public fields and coordinates have a column each, under a header; with a "
-        "column day, and person or count, days; a model has a column per feature and one for the "
-        "label",
+        "CSV, plain or .gz: one value per line, or value,count; the values of a set are separated "
+        "by |. Under a header it has a column for each part, public field or coordinate; or day, "
+        "value, and person or count; for a model, a column for each feature and the label",
         metavar="FILE",
     )
-    test: Path | None = option("for a model: people who only evaluate it", metavar="FILE")
+    test: Path | None = option(
+        "for a model: CSV of people who do not train it, but evaluate it", metavar="FILE"
+    )
     reports: int | None = option(
         "draw N people from a population like that of the file",
         metavar="N",
@@ -39,7 +40,7 @@ class SimulateOptions:
         f"number of repetitions ({RUNS}; a model 5 times)", within=Interval(1, 100_000)
     )
     seed: int | None = option(
-        "seed of the coins; without it the system's coins", within=Interval(0)
+        "seed of the random numbers; without it every call draws others", within=Interval(0)
     )
     candidates: Path | None = option("file of strings to look for, besides those of --values")
     confidence: float = option(

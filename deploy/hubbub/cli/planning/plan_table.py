@@ -121,8 +121,8 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
         say(f"95% interval: of the population's mean, as a share {unit}")
     else:
         say(
-            "detects: the smallest share that stands out from zero with a chance of 95%, at "
-            "5% corrected for the number of values"
+            "detects: the smallest share that is detected with a chance of 95%, by a test at 5% "
+            "that is corrected for the number of values"
         )
     say("for life: privacy loss of all reports of one unchanged value, where it is bounded")
     if question.kind == "strings" and (share := found_unlisted(best)) is not None:
