@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
 from hubbub.bundles import OpeningKey
-from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import entry_of, open_proof
 from hubbub.catalog import (
     SEAL_BYTES,

@@ -10,13 +10,15 @@ from hubbub.mechanisms.gradient import (
     CLIP,
     ModelKind,
     chances,
+    check_classes,
+    check_size,
     contrasts,
+    dimensions_of,
     gradient,
     longest,
     place,
     to_judge,
 )
-from hubbub.mechanisms.gradient_size import check_classes, check_size, dimensions_of
 
 
 def _loss(kind: ModelKind, about: Sequence[float], label: float, weights: Sequence[float]) -> float:

@@ -18,8 +18,7 @@ from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dumm
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.hidden_counts import count_noise
-from hubbub.catalog.crowds.noise_dummies import named_dummies
+from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies
 from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid

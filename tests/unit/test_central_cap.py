@@ -12,8 +12,15 @@ from scipy.stats import norm
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Caps, Metric
-from hubbub.catalog.central_cap import crowd_cost, room_of, spent_of
-from hubbub.catalog.crowds.gaussian import delta_of_mu, epsilon_of_mu, mu_of_pure, mu_within
+from hubbub.catalog.crowds.gaussian import (
+    crowd_cost,
+    delta_of_mu,
+    epsilon_of_mu,
+    mu_of_pure,
+    mu_within,
+    room_of,
+    spent_of,
+)
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge

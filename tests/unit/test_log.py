@@ -15,9 +15,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle, open_bundle, read_bundle
-from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.merkle import leaf_hash, proven_root, refuse_inconsistent
-from hubbub.bundles.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
+from hubbub.bundles.log.notes import Checkpoint, NoteKey, note_text, refuse_unsigned, sign_note
 from hubbub.bundles.log.proof import entry_of
 from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main

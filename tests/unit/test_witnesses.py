@@ -12,10 +12,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub.bundles import read_bundle
-from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.notes import (
     COSIGNATURE,
     ED25519,
+    Checkpoint,
     NoteKey,
     merge_notes,
     note_text,
@@ -25,15 +25,17 @@ from hubbub.bundles.log.notes import (
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
-from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
 from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.signing.log.tiles import CHECKPOINT
 from hubbub.signing.log.witnesses import (
     WITNESS_KEY,
+    cosign,
     cosign_newest,
+    cosigned_at,
     cosigned_file,
     make_witness,
     refuse_unwitnessed,
+    witness_key,
 )
 from tests.unit.test_log import Operator
 

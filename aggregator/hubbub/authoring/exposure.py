@@ -10,7 +10,7 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.catalog.central_cap import crowd_cost, room_of, spent_of
+from hubbub.catalog.crowds.gaussian import crowd_cost, room_of, spent_of
 from hubbub.catalog.epochs import epochs_within, spans_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.judging import judging

@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.analysis.binomials import pmf
 from hubbub.catalog import Metric
-from hubbub.catalog.crowds.hidden_counts import count_noise
+from hubbub.catalog.crowds.noise_dummies import count_noise
 from hubbub.sealing import CountNoise
 
 _MONTH: Final = 30

@@ -5,8 +5,7 @@ import json
 from hubbub.authoring.crowds.dummy_counts import gathered, minimum
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.catalog.crowds.hidden_counts import count_noise
-from hubbub.catalog.crowds.noise_dummies import value_noise
+from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.metric import Metric
 from hubbub.sealing import X25519, X_WING

@@ -18,7 +18,7 @@ from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
-from hubbub.fields.rules import NAME, as_whole
+from hubbub.fields.rules import NAME, as_tuple, as_whole
 
 LARGEST_NOTICE_BYTES: Final = 16 << 10
 """Every answer carries one."""
@@ -137,19 +137,13 @@ def _load(body: Any, signer: bytes, signed: bytes) -> Notice:
         number=as_whole(body["number"]),
         until=as_whole(body["until"]),
         steps={
-            name: tuple((as_whole(since), chance) for since, chance in _listed(steps))
+            name: tuple((as_whole(since), chance) for since, chance in as_tuple(steps))
             for name, steps in body["sampling"].items()
         },
         operator=signer,
-        handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
+        handovers=tuple(map(Handover.load, as_tuple(body.get("handovers", [])))),
         signed=signed,
     )
-
-
-def _listed(thing: Any) -> list[Any]:
-    if not isinstance(thing, list):
-        raise TypeError("a list is something else")
-    return thing
 
 
 def _check_steps(name: str, steps: tuple[Step, ...]) -> None:

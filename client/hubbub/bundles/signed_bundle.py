@@ -23,7 +23,7 @@ from hubbub.catalog.policy import Budget, Caps
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.fields.field import loaded
-from hubbub.fields.rules import as_whole
+from hubbub.fields.rules import as_table, as_tuple, as_whole
 from hubbub.fields.tables import table_of
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def _load(body: Any, signer: bytes) -> Bundle:
     caps: Caps = table_of(Caps).load(body.get("caps", {}))
     return Bundle(
         metrics={name: _load_metric(name, entry, caps) for name, entry in body["metrics"].items()},
-        keys=tuple(map(_opening_key, _listed(body["keys"]))),
+        keys=tuple(map(_opening_key, as_tuple(body["keys"]))),
         shuffler=body["shuffler"],
         roots=body["roots"],
-        history=_table(body["history"]),
+        history=as_table(body["history"]),
         operator=signer,
         budget=table_of(Budget).load(body["budget"]) if "budget" in body else None,
         caps=caps,
@@ -134,8 +134,8 @@ def _load(body: Any, signer: bytes) -> Bundle:
         gateway=from_text(body.get("gateway", "")),
         cover=flags["cover"],
         tokens=_tokens(body["tokens"]) if "tokens" in body else None,
-        handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
-        promised={n: Promise.load(p) for n, p in _table(body.get("promised", {})).items()},
+        handovers=tuple(map(Handover.load, as_tuple(body.get("handovers", [])))),
+        promised={n: Promise.load(p) for n, p in as_table(body.get("promised", {})).items()},
     )
 
 
@@ -177,15 +177,3 @@ def _tokens(table: Mapping[str, Any]) -> "TokenIssuer":
     from hubbub.bundles.tokens import TokenIssuer  # noqa: PLC0415 as above
 
     return TokenIssuer.load(table)
-
-
-def _listed(thing: Any) -> list[Any]:
-    if not isinstance(thing, list):
-        raise TypeError("a list is something else")
-    return thing
-
-
-def _table(thing: Any) -> dict[str, Any]:
-    if not isinstance(thing, dict):
-        raise TypeError("a table is something else")
-    return thing

@@ -20,7 +20,6 @@ _ISSUER: Final = re.compile(
 )
 _ON_THIS_MACHINE: Final = re.compile(r"http://(127\.0\.0\.1|localhost):[0-9]{1,5}")
 _PUBLIC_BYTES: Final = 32
-_WORDS: Final = "https://HOST, as devices dial the issuer"
 _MAX_TOKENS: Final = 4_000  # of a question: 34 bytes each, and an issuer reads 1 MiB
 _WEIGHS: Final = (
     "cannot be combined with tokens: a faker would skip no epoch, so each account would "
@@ -44,13 +43,10 @@ class Tokens:
     """The `tokens` field of a catalog. Raises BadParameter out of range."""
 
     issuer: str = setting(
-        kinds.Kind(
-            words=lambda: _WORDS,
-            problem=lambda value: "" if _is_issuer(value) else f"must be {_WORDS}",
-            schema=lambda: {
-                "type": "string",
-                "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$",
-            },
+        kinds.simple(
+            "https://HOST, as devices dial the issuer",
+            _is_issuer,
+            {"type": "string", "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$"},
         ),
         "Address of the issuer of tokens; unencrypted only on this machine.",
         '"https://issuer.example.org:7090"',

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hubbub.fields.field import entry
 from hubbub.fields.kinds import Kind, Schema
-from hubbub.fields.rules import is_text
+from hubbub.fields.rules import as_tuple, is_text
 
 Rules = Mapping[str, Mapping[str, tuple[str, ...]]]
 """For each public field its values, each with the patterns of what devices say that count as it."""
@@ -100,18 +100,12 @@ def _values(own: Any) -> dict[str, tuple[str, ...]]:
 
 def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
     rules = {
-        field: {name: tuple(_strict(patterns)) for name, patterns in map(_strict, _strict(values))}
-        for field, values in map(_strict, _strict(thing))
+        field: {name: as_tuple(patterns) for name, patterns in map(as_tuple, as_tuple(values))}
+        for field, values in map(as_tuple, as_tuple(thing))
     }
     if not rules or [len(own) for own in rules.values()] != [len(values) for _, values in thing]:
         raise ValueError("a breakdown has no field, or a repeated value")
     return rules
-
-
-def _strict(thing: Any) -> list[Any]:
-    if not isinstance(thing, list):
-        raise TypeError("a list is something else")
-    return thing
 
 
 def _schema() -> Schema:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors import ValueOutOfDomain
 from hubbub.fields.field import entry
-from hubbub.fields.kinds import Kind, flag
+from hubbub.fields.kinds import flag, simple
 from hubbub.fields.rules import is_text
 from hubbub.mechanisms import is_number
 
@@ -40,10 +40,10 @@ _NO_PAST: Final = (
 )
 
 DEFAULT: Final = entry(
-    Kind(
-        words=lambda: _WORDS,
-        problem=lambda value: "" if is_text(value) or is_number(value) else f"must be {_WORDS}",
-        schema=lambda: {"type": ["string", "number"]},
+    simple(
+        _WORDS,
+        lambda value: is_text(value) or is_number(value),
+        {"type": ["string", "number"]},
     ),
     "Value that a device reports after an epoch in which it ran and the app reported nothing; "
     "all reports then wait until the epoch is over. `none` adds a value.",

@@ -31,10 +31,8 @@ def _is_period(value: Any) -> bool:
     )
 
 
-PERIOD_KIND: Final = kinds.Kind(
-    words=lambda: _WORDS,
-    problem=lambda value: "" if _is_period(value) else f"must be {_WORDS}",
-    schema=lambda: {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
+PERIOD_KIND: Final = kinds.simple(
+    _WORDS, _is_period, {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"}
 )
 """The kind of every span of days that something is said of."""
 PERIOD: Final = entry(

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, days_at_most, days_of_period
-from hubbub.catalog.central_cap import crowd_cost, room_of
+from hubbub.catalog.crowds.gaussian import crowd_cost, room_of
 from hubbub.client.outcome import Outcome
 from hubbub.epochs import begins
 

@@ -19,7 +19,7 @@ from hubbub.catalog import (
     metric_name_of,
     told_by,
 )
-from hubbub.catalog.central_cap import spent_of
+from hubbub.catalog.crowds.gaussian import spent_of
 from hubbub.catalog.posterior import meanings_of
 from hubbub.client.cover import FILLER
 from hubbub.client.ledger import crowds_since, reported_of

@@ -3,40 +3,25 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hubbub.errors import (
-    AccessRefused,
-    BadParameter,
-    BatchTooSmall,
-    BudgetExhausted,
-    HubbubError,
-    MissingDependency,
-    ServiceUnavailable,
-    StoreFull,
-    StoreUnavailable,
-    TooFewEpochs,
-    TotalsUnreadable,
-    UnknownList,
-    UnknownMark,
-    UnknownMetric,
-    ValueOutOfDomain,
-)
+from hubbub import errors
+from hubbub.errors import HubbubError
 
 _FAULT: Final = 500
 _STATUS: Final[Mapping[type[HubbubError], int]] = {
-    BadParameter: 400,
-    ValueOutOfDomain: 400,
-    UnknownMetric: 404,
-    UnknownList: 404,
-    UnknownMark: 404,
-    BatchTooSmall: 409,
-    TooFewEpochs: 409,
-    BudgetExhausted: 409,
-    AccessRefused: 403,
-    MissingDependency: 501,
-    ServiceUnavailable: 503,
-    StoreUnavailable: 503,
-    StoreFull: 503,
-    TotalsUnreadable: 503,
+    errors.BadParameter: 400,
+    errors.ValueOutOfDomain: 400,
+    errors.UnknownMetric: 404,
+    errors.UnknownList: 404,
+    errors.UnknownMark: 404,
+    errors.BatchTooSmall: 409,
+    errors.TooFewEpochs: 409,
+    errors.BudgetExhausted: 409,
+    errors.AccessRefused: 403,
+    errors.MissingDependency: 501,
+    errors.ServiceUnavailable: 503,
+    errors.StoreUnavailable: 503,
+    errors.StoreFull: 503,
+    errors.TotalsUnreadable: 503,
 }
 
 

@@ -15,6 +15,8 @@ from hubbub.fields.rules import (
     LOG_NAME,
     MAX_TEXT,
     Interval,
+    as_table,
+    as_tuple,
     as_whole,
     is_address,
     is_log_name,
@@ -64,7 +66,8 @@ class Kind:
     flat: bool = False
 
 
-def _kind(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any) -> Kind:
+def simple(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any) -> Kind:
+    """A kind whose values are those for which `holds` is true; `ways` as in Kind."""
     return Kind(
         words=lambda: words,
         problem=lambda value: "" if holds(value) else f"must be {words}",
@@ -88,12 +91,12 @@ def deferred(kind: Callable[[], Kind]) -> Kind:
 def text(which: str) -> Kind:
     """A non-empty text."""
     schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_TEXT}
-    return _kind(f"a text that {which}", is_text, schema, read=str.strip)
+    return simple(f"a text that {which}", is_text, schema, read=str.strip)
 
 
 def day(which: str) -> Kind:
     """A date, except the last one, which has no following day."""
-    return _kind(
+    return simple(
         f"a date, {which}",
         # A datetime is a date too, but not a day.
         lambda value: type(value) is date and value < date.max,
@@ -106,13 +109,13 @@ def day(which: str) -> Kind:
 def address() -> Kind:
     """HOST:PORT, or https://HOST:PORT for HTTP."""
     schema = {"type": "string", "pattern": f"^{ADDRESS.pattern}$"}
-    return _kind('"HOST:PORT" or "https://HOST:PORT", as the clients dial it', is_address, schema)
+    return simple('"HOST:PORT" or "https://HOST:PORT", as the clients dial it', is_address, schema)
 
 
 def log_name() -> Kind:
     """A log's name: host and path under which its files are served."""
     schema = {"type": "string", "pattern": f"^{LOG_NAME.pattern}$"}
-    return _kind(
+    return simple(
         '"HOST/PATH", as the log is served, without https://',
         is_log_name,
         schema,
@@ -121,7 +124,7 @@ def log_name() -> Kind:
 
 def path(which: str) -> Kind:
     """The path of a file."""
-    return _kind(
+    return simple(
         f"the path of {which}",
         lambda value: isinstance(value, str) and bool(value),
         {"type": "string", "minLength": 1},
@@ -147,7 +150,7 @@ def one_of(names: Callable[[], Iterable[str]]) -> Kind:
 
 def days() -> Kind:
     """A number of days or weeks, as text."""
-    return _kind(
+    return simple(
         'a number of days or weeks, as "400d"',
         lambda value: isinstance(value, str) and _DAYS.fullmatch(value) is not None,
         {"type": "string", "pattern": f"^{_DAYS.pattern}$"},
@@ -156,13 +159,13 @@ def days() -> Kind:
 
 def flag() -> Kind:
     """True or false."""
-    return _kind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"})
+    return simple("true or false", lambda value: isinstance(value, bool), {"type": "boolean"})
 
 
 def number(what: str = "a number", low: float = -inf, high: float = inf, ends: str = "[]") -> Kind:
     """A number in an interval."""
     interval = Interval(low, high, ends)
-    return _kind(
+    return simple(
         f"{what}{interval}",
         lambda value: is_number(value) and value in interval,
         {"type": "number", **_bounds(interval)},
@@ -173,7 +176,7 @@ def number(what: str = "a number", low: float = -inf, high: float = inf, ends: s
 def whole(low: int, high: int) -> Kind:
     """A whole number in [low, high]."""
     interval = Interval(low, high)
-    return _kind(
+    return simple(
         f"a whole number{interval}",
         lambda value: is_whole(value) and value in interval,
         {"type": "integer", **_bounds(interval)},
@@ -184,7 +187,7 @@ def whole(low: int, high: int) -> Kind:
 def in_interval(interval: Interval, *, is_integer: bool) -> Kind:
     """A number in an interval, kept as it was written."""
     what, is_right = ("a whole number", is_whole) if is_integer else ("a number", is_number)
-    return _kind(
+    return simple(
         f"{what}{interval}",
         lambda value: is_right(value) and value in interval,
         {"type": "integer" if is_integer else "number", **_bounds(interval)},
@@ -207,7 +210,7 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
         schema=lambda: {"type": "array", "items": item.schema(), "uniqueItems": True},
         read=lambda values: tuple(item.read(value) for value in values),
         dump=list,
-        load=_tuple,
+        load=as_tuple,
     )
 
 
@@ -241,7 +244,7 @@ def edges() -> Kind:
         schema=lambda: {"anyOf": [numbers, table]},
         read=edges_of,
         dump=list,
-        load=_tuple,
+        load=as_tuple,
     )
 
 
@@ -285,7 +288,7 @@ def values() -> Kind:
         },
         read=lambda texts: tuple(map(_as_text, texts)),
         dump=lambda texts: None if texts is None else list(texts),
-        load=lambda texts: None if texts is None else _tuple(texts),
+        load=lambda texts: None if texts is None else as_tuple(texts),
     )
 
 
@@ -308,7 +311,7 @@ def names(least: int, most: int) -> Kind:
         schema=lambda: {**array, "items": texts},
         read=tuple,
         dump=list,
-        load=_tuple,
+        load=as_tuple,
     )
 
 
@@ -335,7 +338,7 @@ def strings() -> Kind:
         },
         read=tuple,
         dump=list,
-        load=_tuple,
+        load=as_tuple,
     )
 
 
@@ -363,7 +366,7 @@ def _as_text(value: Any) -> str:
 
 def numbers_by_name() -> Kind:
     """Numbers by name."""
-    return _kind(
+    return simple(
         "numbers by name",
         lambda table: (
             isinstance(table, Mapping)
@@ -371,7 +374,7 @@ def numbers_by_name() -> Kind:
         ),
         {"type": "object", "additionalProperties": {"type": "number"}},
         dump=lambda table: dict(sorted(table.items())),
-        load=_table,
+        load=as_table,
     )
 
 
@@ -403,7 +406,7 @@ def shares(of: str) -> Kind:
         problem=lambda table: "" if holds(table) else f"must {rule}",
         schema=lambda: {"type": "object", "minProperties": 1, "additionalProperties": share},
         read=lambda table: {name: float(share) for name, share in table.items()},
-        load=_table,
+        load=as_table,
     )
 
 
@@ -422,15 +425,3 @@ def _bounds(interval: Interval) -> Schema:
     if not isinf(interval.high):
         schema["maximum" if interval.ends[1] == "]" else "exclusiveMaximum"] = interval.high
     return schema
-
-
-def _tuple(thing: Any) -> tuple[Any, ...]:
-    if not isinstance(thing, list):
-        raise TypeError("a list is something else")
-    return tuple(thing)
-
-
-def _table(thing: Any) -> dict[str, Any]:
-    if not isinstance(thing, dict):
-        raise TypeError("a table is something else")
-    return thing

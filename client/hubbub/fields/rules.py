@@ -23,6 +23,20 @@ def as_whole(number: Any) -> Any:
     return int(number) if small else number
 
 
+def as_tuple(thing: Any) -> tuple[Any, ...]:
+    """The entries of a list of JSON. Raises TypeError for anything else."""
+    if not isinstance(thing, list):
+        raise TypeError("a list is something else")
+    return tuple(thing)
+
+
+def as_table(thing: Any) -> dict[str, Any]:
+    """A table of JSON. Raises TypeError for anything else."""
+    if not isinstance(thing, dict):
+        raise TypeError("a table is something else")
+    return thing
+
+
 def is_writable(text: str) -> bool:
     """Whether a text can be encoded: a lone surrogate cannot."""
     try:

@@ -14,14 +14,31 @@ Source: L-GRR of Arcolezi, Couchot, Al Bouna, Xiao (2022); the exact second step
 """
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
 
+from hubbub.errors import BadParameter
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
-from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import Memo
-from hubbub.mechanisms.probability import Probability, log_at_least
+from hubbub.mechanisms.parameter import number
+from hubbub.mechanisms.probability import (
+    MAX_EPSILON,
+    MIN_EPSILON,
+    Probability,
+    exp_at_most,
+    log_at_least,
+)
+
+PERMANENT_EPSILON: Final = number(
+    "Largest privacy loss of all reports of one unchanged value together, in nats, above "
+    "`epsilon`.",
+    MIN_EPSILON,
+    MAX_EPSILON,
+    example=3.0,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +106,15 @@ class LongitudinalGrr(pure.PermanentListed):
             return value
         other = source.below(self.categories - 1)  # skip over the value itself
         return other + (other >= value)
+
+
+def odds(epsilon: float, permanent_epsilon: float) -> tuple[Fraction, Fraction]:
+    """Just below exp(epsilon) for one report, and for all reports of one value.
+
+    Raises:
+        BadParameter: one is out of range, or `epsilon` is not below `permanent_epsilon`.
+    """
+    report, forever = exp_at_most(epsilon), exp_at_most(permanent_epsilon)
+    if not epsilon < permanent_epsilon:
+        raise BadParameter(f"epsilon {epsilon} is not below permanent_epsilon {permanent_epsilon}")
+    return report, forever

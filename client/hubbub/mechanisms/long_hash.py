@@ -30,8 +30,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.geometry import HashPool, primes
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.long_grr import LongitudinalGrr
-from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON
+from hubbub.mechanisms.long_grr import PERMANENT_EPSILON, LongitudinalGrr
 from hubbub.mechanisms.mechanism import Memo, Memoized
 from hubbub.mechanisms.parameter import check_whole, whole
 

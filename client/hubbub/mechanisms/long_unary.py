@@ -19,7 +19,7 @@ from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
+from hubbub.mechanisms.long_grr import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.probability import Probability, log_at_least
 

@@ -1,7 +1,8 @@
 """The registry of mechanisms by wire name. A new one is its file and a line here."""
 
 import inspect
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Mapping, MutableMapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,37 +66,18 @@ _HOMES: Final = {
 """The module and class of every mechanism, by its wire name."""
 
 
-class _Registry(MutableMapping[str, type[AnyMechanism]]):
+class _Registry(UserDict[str, Any]):
     """Loads a mechanism when it is looked up, so that a device loads only those of its bundle."""
 
-    def __init__(self) -> None:
-        self._classes: dict[str, type[AnyMechanism] | None] = dict.fromkeys(_HOMES)
-
     def __getitem__(self, name: str) -> type[AnyMechanism]:
-        loaded = self._classes[name]
-        if loaded is None:
+        if self.data[name] is None:
             module, class_name = _HOMES[name]
-            loaded = getattr(import_module(f"hubbub.mechanisms.{module}"), class_name)
-            self._classes[name] = loaded
+            self.data[name] = getattr(import_module(f"hubbub.mechanisms.{module}"), class_name)
+        loaded: type[AnyMechanism] = self.data[name]
         return loaded
 
-    def __setitem__(self, name: str, mechanism: type[AnyMechanism]) -> None:
-        self._classes[name] = mechanism
 
-    def __delitem__(self, name: str) -> None:
-        del self._classes[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._classes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._classes)
-
-    def __len__(self) -> int:
-        return len(self._classes)
-
-
-REGISTRY: Final[MutableMapping[str, type[AnyMechanism]]] = _Registry()
+REGISTRY: Final[MutableMapping[str, type[AnyMechanism]]] = _Registry(dict.fromkeys(_HOMES))
 """Every mechanism by its wire name."""
 
 

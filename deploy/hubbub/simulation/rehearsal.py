@@ -22,8 +22,7 @@ from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
-from hubbub.catalog.crowds.hidden_counts import count_noise
-from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
+from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies, value_noise
 from hubbub.catalog.discovery import counting
 from hubbub.catalog.values.past_kinds import Activity, Retention
 from hubbub.conservation import Window

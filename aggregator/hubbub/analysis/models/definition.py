@@ -7,8 +7,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.gradient import KINDS, ModelKind
-from hubbub.mechanisms.gradient_size import check_classes, check_size, dimensions_of
+from hubbub.mechanisms.gradient import KINDS, ModelKind, check_classes, check_size, dimensions_of
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 Kind = ModelKind

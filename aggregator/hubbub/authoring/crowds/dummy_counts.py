@@ -3,8 +3,7 @@
 from math import ceil, floor, log, sqrt
 from typing import Any, Final
 
-from hubbub.catalog.crowds.hidden_counts import count_noise
-from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
+from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies, value_noise
 
 _NEVER: Final = 1e-17
 """The chance with which fewer devices are in a crowd than are reckoned with; none has a delta."""

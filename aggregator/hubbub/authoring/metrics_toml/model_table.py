@@ -21,7 +21,7 @@ from hubbub.catalog.models.of_metric import limits_of
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
 from hubbub.fields.field import fields_of
-from hubbub.mechanisms.gradient_size import problem_with_classes
+from hubbub.mechanisms.gradient import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
 AS_METRICS: Final = (

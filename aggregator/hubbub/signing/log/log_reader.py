@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import KINDS
 from hubbub.errors import BadParameter, LogBroken
 from hubbub.signing.log.tiles import (

@@ -7,13 +7,11 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import LogProof, entry_of
 from hubbub.errors import KeysUnusable, LogBroken
-from hubbub.keys.files import write_secret
-from hubbub.keys.signing_keys import read_signing_key, signing_pem
+from hubbub.keys.files import read_signing_key, signing_pem, write_secret
 from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries

@@ -12,8 +12,7 @@ from typing import Final
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.log.checkpoint import Checkpoint
-from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import entry_of
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
 from hubbub.programs.unwritable import refuse_unwritable, replace_file

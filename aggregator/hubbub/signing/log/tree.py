@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.merkle import node_hash
+from hubbub.bundles.log.notes import Checkpoint
 from hubbub.bundles.log.proof import LogProof
 
 

@@ -1,4 +1,7 @@
-"""Signed notes: a text with a line for each signature (C2SP signed-note, Ed25519)."""
+"""Signed notes and checkpoints of a log (C2SP signed-note and tlog-checkpoint, Ed25519).
+
+A note is a text with a line for each signature; a checkpoint is the note of a log's size and root.
+"""
 
 import base64
 import binascii
@@ -11,6 +14,7 @@ from typing import Final, Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from hubbub.bundles.log.merkle import HASH_BYTES
 from hubbub.bundles.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 
@@ -20,6 +24,9 @@ _ID_BYTES: Final = 4
 _LINE: Final = re.compile(r"— (?P<name>[^\s+]+) (?P<signature>[A-Za-z0-9+/=]+)")
 _NAME: Final = re.compile(r"[^\s+]{1,200}")
 _MAX_SIGNATURES: Final = 100
+SIZE: Final = re.compile("0|[1-9][0-9]{0,15}")
+"""A size, as a checkpoint and a proof write it."""
+_LINES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,45 @@ def refuse_unfit(signature: bytes, message: str, key: NoteKey) -> None:
         Ed25519PublicKey.from_public_bytes(key.public).verify(signature, message.encode())
     except InvalidSignature:
         raise BadParameter(f"the signature of {key.name} does not match the note") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A log's signed statement: its name, size in entries, root (32 bytes), and the note."""
+
+    origin: str
+    size: int
+    root: bytes
+    note: str
+
+    @classmethod
+    def sign(cls, origin: str, size: int, root: bytes, key: Ed25519PrivateKey) -> Self:
+        """Signs a checkpoint with the log's key."""
+        text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
+        return cls(origin, size, root, sign_note(text, origin, key))
+
+    @classmethod
+    def open(cls, note: str, key: NoteKey) -> Self:
+        """Reads a checkpoint from a note, and checks this log's signature.
+
+        Raises:
+            BadParameter: malformed, another log's, or altered.
+        """
+        refuse_unsigned(note, key)
+        return cls._read(note, key)
+
+    @classmethod
+    def _read(cls, note: str, key: NoteKey) -> Self:
+        origin, *lines = note_text(note).split("\n")
+        if len(lines) < _LINES or origin != key.name or not SIZE.fullmatch(lines[0]):
+            raise BadParameter(f"not a checkpoint of {key.name}")
+        try:
+            root = base64.b64decode(lines[1], validate=True)
+        except binascii.Error:
+            root = b""
+        if len(root) != HASH_BYTES:
+            raise BadParameter(f"not a checkpoint of {key.name}")
+        return cls(origin, int(lines[0]), root, note)
 
 
 def _note(text: str, lines: Sequence[tuple[str, bytes]]) -> str:

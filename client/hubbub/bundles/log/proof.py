@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
-from hubbub.bundles.log.checkpoint import SIZE, Checkpoint
 from hubbub.bundles.log.merkle import HASH_BYTES, leaf_hash, proven_root, refuse_inconsistent
-from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.notes import SIZE, Checkpoint, NoteKey
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.fields.rules import as_whole
 

@@ -4,8 +4,7 @@ from math import sqrt
 from typing import Any, Final
 
 from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS
-from hubbub.catalog.crowds.hidden_counts import count_conflicts
-from hubbub.catalog.crowds.noise_dummies import noise_conflicts
+from hubbub.catalog.crowds.noise_dummies import count_conflicts, noise_conflicts
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms import build

@@ -4,17 +4,26 @@ A crowd is said to be mu-Gaussian here if at every epsilon its delta is at most 
 Gaussians mu apart, and LEFT_OUT. Then what one person says in many is sqrt(sum of mu squared), and
 LEFT_OUT for each, in whatever order and whatever each depends on. Rounded to the safe side.
 
+The yearly cap on what all crowds together reveal about one person to observers of whole epochs is
+checked by the rule that devices apply: the sum of every crowd's mu squared, which needs only the
+standard library. It exceeds the exact figure (on the card) by about a quarter; for two values by
+more.
+
 Source: Dong, Roth, Su, "Gaussian Differential Privacy" (JRSS B 2022), corollaries 1 and 2; that
 what dominates composes: Zhu, Dong, Wang (AISTATS 2022), theorem 10.
 """
 
 from functools import lru_cache
 from math import erfc, exp, log, sqrt
-from typing import Final
+from typing import Any, Final
+
+from hubbub.catalog.policy import Caps
 
 LEFT_OUT: Final = 1e-13
 """The chance with which a crowd may tell more than its Gaussian."""
 
+# Share of a cap's delta for the Gaussian part; the rest covers each crowd's own delta.
+_OF_GAUSSIANS: Final = 0.9
 _ROUNDING: Final = 1e-12
 _CLOSE: Final = 1e-9
 _MOST: Final = 1e6
@@ -55,6 +64,31 @@ def mu_of_pure(epsilon: float) -> float:
 
     lie = 1 / (1 + exp(min(epsilon, 700.0)))
     return -2 * NormalDist().inv_cdf(lie) * (1 + _ROUNDING)
+
+
+def room_of(caps: Caps) -> float | None:
+    """The sum of mu squared allowed for one person's crowds in any 366 days; None without a cap."""
+    if caps.central_epsilon_per_year is None:
+        return None
+    delta = _OF_GAUSSIANS * caps.central_delta_per_year
+    return mu_within(caps.central_epsilon_per_year, delta) ** 2
+
+
+def crowd_cost(metric: Any) -> float:
+    """The part of that sum that one report costs; 0 for a metric without a crowd.
+
+    It is at least so large that the sum of left-out deltas stays within delta.
+    """
+    mu: float | None = metric.caps.central_mu.get(metric.base_name)
+    if mu is None or (room := room_of(metric.caps)) is None:
+        return 0.0
+    left_out: float = (1 - _OF_GAUSSIANS) * metric.caps.central_delta_per_year
+    return max(mu * mu, room * LEFT_OUT / left_out)
+
+
+def spent_of(caps: Caps, cost: float) -> float:
+    """The epsilon of a part of that sum, in nats at the cap's delta."""
+    return epsilon_of_mu(sqrt(cost), _OF_GAUSSIANS * caps.central_delta_per_year) if cost else 0.0
 
 
 def _tail(x: float) -> float:

@@ -1,7 +1,12 @@
-"""Noise dummies: the shuffler adds a secret random number of dummies to every value of a crowd.
+"""Noise dummies: the shuffler adds a secret random number of dummies to a crowd.
 
-It draws the numbers once per epoch, from one distribution, so that a count is as exact as that of a
-trusted curator who adds the same noise. Source: Murakami, Sei, Eriguchi (IEEE S&P 2025).
+To every value, from one distribution, so that a count is as exact as that of a trusted curator who
+adds the same noise. Source: Murakami, Sei, Eriguchi (IEEE S&P 2025).
+
+Or to hide the number of reports of an epoch: so the number of reports that leave, or that none
+leave, is about equally likely with one person more or less.
+
+It draws the numbers once per epoch, before it checks whether the crowd is complete.
 """
 
 from functools import lru_cache
@@ -18,6 +23,9 @@ MIN_SCALE: Final = 1 / 16
 """Of a law whose largest ratio is that of the largest epsilon."""
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
+
+_MAX_CROWD: Final = 1_000_000
+"""Of a minimum, as the shuffler takes it."""
 
 
 def value_noise(metric: Any) -> CountNoise | None:
@@ -118,3 +126,47 @@ def _named_values(metric: Any) -> int:
     if metric.mechanism == CROWD_PARTS:
         return int(build(CROWD_PARTS, **metric.arguments).layout.size)
     return len(metric.values) if metric.values else int(metric.parameters.get("steps", 1)) + 1
+
+
+def count_noise(metric: Any) -> CountNoise | None:
+    """The distribution of the dummies that hide a metric's number of reports; None without.
+
+    None also in development, whose settings protect nobody.
+    """
+    if metric.count_epsilon is None or not metric.central:
+        return None
+    return _count_noise(metric.count_epsilon, metric.delta)
+
+
+@lru_cache(maxsize=256)
+def _count_noise(epsilon: float, delta: float) -> CountNoise:
+    return CountNoise.least(exp_at_most(epsilon), delta)
+
+
+def count_conflicts(metric: Any) -> dict[str, str]:
+    """What conflicts with a hidden number of reports in a metric with a crowd."""
+    if metric.count_epsilon is None:
+        return {}
+    # PRIVACY: for other mechanisms a uniform payload is distinguishable from a report.
+    if metric.mechanism != CROWD_LISTED:
+        message = "is only for listed values: each dummy names one; leave it out"
+    elif metric.rolling:
+        message = (
+            "cannot be combined with rolling: a crowd that leaves when it is full reveals, "
+            "by its time, the arrival of the last report; leave one of them out"
+        )
+    elif metric.dummies_each:
+        message = (
+            "cannot be combined with dummies of devices: one more person adds several "
+            "reports, but the noise hides only one; leave one of them out"
+        )
+    elif metric.breakdown:
+        message = (
+            "cannot be combined with breakdown, whose cells have separate numbers; leave "
+            "one of them out"
+        )
+    elif metric.crowd + _count_noise(metric.count_epsilon, metric.delta).most > _MAX_CROWD:
+        message = f"has the crowd wait for more than {_MAX_CROWD:,}; write a smaller crowd"
+    else:
+        return {}
+    return {"count_epsilon": message}

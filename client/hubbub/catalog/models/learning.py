@@ -13,10 +13,11 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import check, setting, settings
 from hubbub.mechanisms import BitSource, is_number
-from hubbub.mechanisms.gradient import KINDS, ModelKind
-from hubbub.mechanisms.gradient_size import (
+from hubbub.mechanisms.gradient import (
+    KINDS,
     MAX_CLASSES,
     MIN_CLASSES,
+    ModelKind,
     check_classes,
     check_size,
     dimensions_of,
@@ -88,8 +89,6 @@ def _classes() -> kinds.Kind:
 
 
 def _begins() -> kinds.Kind:
-    words = "a date, or a moment with its offset, as 2026-12-01T08:00:00Z"
-
     def holds(value: Any) -> bool:
         return isinstance(value, date) and (
             not isinstance(value, datetime) or value.tzinfo is not None
@@ -101,29 +100,26 @@ def _begins() -> kinds.Kind:
             raise ValueError("a moment is written as 2099-12-31T08:00:00+00:00")
         return moment
 
-    return kinds.Kind(
-        words=lambda: words,
-        problem=lambda value: "" if holds(value) else f"must be {words}",
-        schema=lambda: {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
+    return kinds.simple(
+        "a date, or a moment with its offset, as 2026-12-01T08:00:00Z",
+        holds,
+        {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
         dump=lambda value: value.isoformat(),
         load=load,
     )
 
 
 def _pair() -> kinds.Kind:
-    words = "two numbers, the smaller first"
-    return kinds.Kind(
-        words=lambda: words,
-        problem=lambda value: (
-            ""
-            if isinstance(value, list | tuple)
+    return kinds.simple(
+        "two numbers, the smaller first",
+        lambda value: (
+            isinstance(value, list | tuple)
             and len(value) == 2  # noqa: PLR2004 a pair
             and all(map(is_number, value))
             and value[0] < value[1]
             and is_number(value[1] - value[0])
-            else f"must be {words}"
         ),
-        schema=lambda: {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+        {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
         read=lambda pair: (float(pair[0]), float(pair[1])),
         dump=list,
         load=lambda pair: (float(pair[0]), float(pair[1])),

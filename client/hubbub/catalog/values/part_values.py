@@ -88,19 +88,14 @@ RANGE: Final = replace(
 """A part as metrics.toml has it: { edges = [0, 18, 65, 120] }."""
 
 
-def _problem(value: Any) -> str:
-    if isinstance(value, Mapping) and all(
-        isinstance(part_range, PartRange) for part_range in value.values()
-    ):
-        return ""
-    return "must be ranges by part"
-
-
 RANGES: Final = entry(
-    Kind(
-        words=lambda: "ranges by part",
-        problem=_problem,
-        schema=lambda: {"type": "object", "additionalProperties": RANGE.schema()},
+    kinds.simple(
+        "ranges by part",
+        lambda value: (
+            isinstance(value, Mapping)
+            and all(isinstance(part_range, PartRange) for part_range in value.values())
+        ),
+        {"type": "object"},
         dump=lambda ranges: {part: RANGE.dump(own) for part, own in sorted(ranges.items())},
         load=lambda table: {part: RANGE.load(own) for part, own in table.items()},
     ),

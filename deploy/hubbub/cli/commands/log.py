@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from hubbub.bundles import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
-from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.merkle import refuse_inconsistent
-from hubbub.bundles.log.notes import COSIGNATURE, ED25519, NoteKey, signers
+from hubbub.bundles.log.notes import COSIGNATURE, ED25519, Checkpoint, NoteKey, signers
 from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say

@@ -10,7 +10,7 @@ from hubbub.catalog import CentralPromise
 from hubbub.cli.terminal.long_work import announced_if_long
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.gradient_size import check_size, dimensions_of
+from hubbub.mechanisms.gradient import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.crowd import ExactAccountant
 

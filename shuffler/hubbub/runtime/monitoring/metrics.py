@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from hubbub.conservation.window import Window
+from hubbub.conservation import Window
 from hubbub.errors import HubbubError
 from hubbub.runtime.http.app import Answer, Headers, Refused, respond
 from hubbub.runtime.http.connections import OpenConnections
