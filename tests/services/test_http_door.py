@@ -574,7 +574,7 @@ def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_
 def test_who_says_nothing_before_the_handshake_is_ended(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.http.listener._SILENT_SECONDS", 0.2)
+    monkeypatch.setattr("hubbub.runtime.http.server._SILENT_SECONDS", 0.2)
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
 
     async def body() -> None:

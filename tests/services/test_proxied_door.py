@@ -12,7 +12,7 @@ import uvloop
 
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime.http import listener
+from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from tests.conftest import CatalogFiles
@@ -114,7 +114,7 @@ def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(listener, "_HEADER_SECONDS", 0.05)
+    monkeypatch.setattr(proxy_header, "_HEADER_SECONDS", 0.05)
 
     async def body() -> None:
         async with open_door(catalog_files, redis_url, header_proxies=(PROXY,)) as door:

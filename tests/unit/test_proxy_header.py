@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from hubbub.runtime.http.listener import BadProxyHeader, Caller, read_caller
+from hubbub.runtime.http.proxy_header import BadProxyHeader, Caller, read_caller
 
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 IPV4 = bytes([192, 0, 2, 1, 10, 0, 0, 1]) + (4321).to_bytes(2, "big") + (443).to_bytes(2, "big")

@@ -1,9 +1,16 @@
-"""An HTTP server, started, renewed and stopped like the gRPC servers."""
+"""An HTTP server, started, renewed and stopped like the gRPC servers.
+
+asyncio allocates a connection's TLS (60 to 140 KB) at once, and reports it only after the
+handshake. Here TLS begins with the client's first byte; until then the connection costs only a
+file, is counted among the open ones, and may be closed like them.
+"""
 
 import asyncio
+import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, MutableMapping
+from ipaddress import ip_network
 from typing import Any, Final
 
 from uvicorn.config import Config
@@ -11,8 +18,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.server import ServerState
 
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.http.listener import Listener
+from hubbub.runtime.http.connections import OpenConnections, among, network_of
+from hubbub.runtime.http.proxy_header import BadProxyHeader, Caller, caller_named_by
 from hubbub.runtime.http.timed_connection import OF_DEVICES, TimedConnection, TimeLimits
 from hubbub.runtime.tls import TlsFolder, check_plain
 
@@ -22,8 +29,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Limit from the first byte, before which there is an equal limit.
+_log: Final = logging.getLogger("hubbub.runtime")
+
+# A handshake begins with the client's message, which a live client sends at once.
+_SILENT_SECONDS: Final = 5.0
 _HANDSHAKE_SECONDS: Final = 5.0
+# Pause if no file is left for another connection, as in asyncio.
+_PAUSE_SECONDS: Final = 1.0
 _IDLE_SECONDS: Final = 60
 _BACKLOG: Final = 2048
 # Receive buffer of a connection. It is read at once, and TLS keeps it twice: with Linux's default
@@ -32,6 +44,30 @@ _UNREAD_BYTES: Final = 16 << 10
 # A longer body is given to the connection in pieces, of which each waits until the last is read:
 # TLS takes any length at once, keeps it, and tells nobody.
 _PIECE_BYTES: Final = 64 << 10
+
+
+class _Arriving:
+    """A connection before its first byte, or before the end of its handshake."""
+
+    def __init__(self, client: tuple[str, int], connections: OpenConnections) -> None:
+        self.client: tuple[str, int] | None = client
+        self.address = network_of(client)
+        self._connections = connections
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def transport(self) -> "_Arriving":
+        """This object itself: there is no transport yet to abort."""
+        return self
+
+    def abort(self) -> None:
+        """Closes the connection."""
+        if self.task:
+            self.task.cancel()
+
+    def arrived(self) -> None:
+        """Stops counting it as arriving."""
+        self._connections.remove(self, self.address)
 
 
 class HttpDoor:
@@ -73,7 +109,7 @@ class HttpDoor:
         self._remedy = f"choose another {option}".strip()
         self._connections = connections
         self._limits = limits
-        self._header_proxies = header_proxies
+        self._header_proxies = [ip_network(proxy) for proxy in header_proxies]
         self._shared = shared
         proxies = list(map(str, connections.proxies))
         believing: Any = ProxyHeadersMiddleware(app, proxies) if proxies else app  # type: ignore[arg-type]  # its own names for these types
@@ -92,35 +128,38 @@ class HttpDoor:
         )
         self._config.load()
         self._state = ServerState()
-        self._server: Listener | None = None
+        self._listening: socket.socket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._accepting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begins to listen. Raises ServiceUnavailable if the address is taken or not ours."""
         try:
             listening = _listening(self._address, shared=self._shared)
-            server = Listener(
-                listening,
-                self._header_proxies,
-                self._connections,
-                self._serve,
-                speaks_first=self._context is not None,
-            )
-            server.start(_BACKLOG)
-            self._server = server
+            listening.listen(_BACKLOG)
         except (OSError, OverflowError, ValueError) as error:
             raise ServiceUnavailable(
                 f"cannot listen on {self._address}: it is in use or not ours; {self._remedy}"
             ) from error
+        self._listening = listening
+        self._accepting = self._begin(self._accept(listening), listening)
 
     async def serve(self) -> None:
         """Runs until it is stopped; raises the error that ends it before."""
-        if self._server:
-            await self._server.serve()
+        if self._accepting:
+            await self._accepting
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stops listening; requests under way have `grace_seconds` to finish."""
-        if self._server:
-            self._server.close()
+        """Stops listening; requests under way have `grace_seconds` to finish.
+
+        Connections whose header or handshake is unfinished are closed.
+        """
+        if self._listening:
+            # At once: others on this address then get the connections that would wait here.
+            asyncio.get_running_loop().remove_reader(self._listening)
+            self._listening.close()
+        for task in self._tasks:
+            task.cancel()
         connections: set[Any] = self._state.connections
         for connection in list(connections):
             connection.shutdown()
@@ -140,24 +179,95 @@ class HttpDoor:
         """Changes the limit of connections of one address; 0 for none."""
         self._connections.of_address = of_address
 
-    def _connection(
-        self, asked_for: tuple[str, int] | None, arrived: Callable[[], None]
-    ) -> TimedConnection:
+    def _connection(self, asked_for: Caller | None, arrived: Callable[[], None]) -> TimedConnection:
         options = {"config": self._config, "server_state": self._state, "app_state": {}}
         return TimedConnection(self._connections, self._limits, asked_for, arrived, **options)
 
+    def _begin(self, work: Coroutine[Any, Any, None], used: socket.socket) -> "asyncio.Task[None]":
+        """Starts a task; if it is cancelled, the socket `used` is closed too."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if task.cancelled():  # maybe before its first step
+                used.close()
+
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(ended)
+        return task
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, peer = await loop.sock_accept(listening)
+            except ConnectionAbortedError:
+                continue
+            except OSError:
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            connection.setblocking(False)  # noqa: FBT003 as the standard library has it
+            if among(peer, self._header_proxies):
+                self._begin(self._let_in_for_proxy(connection), connection)
+            else:
+                arriving = _Arriving(peer, self._connections)
+                arriving.task = self._begin(self._let_in(connection, arriving), connection)
+                arriving.task.add_done_callback(lambda _, arrival=arriving: arrival.arrived())  # type: ignore[misc]  # mypy finds no type for it
+                self._connections.add(arriving, arriving.address)
+
+    async def _let_in(self, connection: socket.socket, arriving: _Arriving) -> None:
+        if self._context:
+            try:
+                async with asyncio.timeout(_SILENT_SECONDS):
+                    await _said_something(connection)
+            except TimeoutError:
+                self._connections.refusals["too_slow"] += 1
+                connection.close()
+                return
+        await self._serve(connection, None, arriving.arrived)
+
+    async def _let_in_for_proxy(self, connection: socket.socket) -> None:
+        try:
+            caller = await caller_named_by(connection)
+        except (BadProxyHeader, TimeoutError):
+            connection.close()
+            self._refuse()
+        except OSError:  # it has gone
+            connection.close()
+        else:
+            await self._serve(connection, caller, lambda: None)
+
     async def _serve(
-        self,
-        connection: socket.socket,
-        asked_for: tuple[str, int] | None,
-        arrived: Callable[[], None],
+        self, connection: socket.socket, caller: Caller | None, arrived: Callable[[], None]
     ) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: self._connection(asked_for, arrived),
-            connection,
-            ssl=self._context,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,
-        )
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._connection(caller, arrived),
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,
+            )
+        except OSError:  # no TLS, or none in time: not our fault
+            connection.close()
+
+    def _refuse(self) -> None:
+        if not self._connections.refusals["no_proxy_header"]:
+            _log.error(
+                "a proxy of --http-proxy does not begin with a PROXY header: have it send one "
+                "(send-proxy-v2 in HAProxy), or drop --http-proxy-protocol; its connections are "
+                "refused until it does"
+            )
+        self._connections.refusals["no_proxy_header"] += 1
+
+
+async def _said_something(connection: socket.socket) -> None:
+    """Waits until the first byte has come or the peer has gone, without reading."""
+    loop, here = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(connection, here.set)
+    try:
+        await here.wait()
+    finally:
+        loop.remove_reader(connection)
 
 
 def public_door(
