@@ -14,8 +14,9 @@ from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.authoring import read_catalog
-from hubbub.bundles import Bundle, hand_over, open_bundle
+from hubbub.bundles import Bundle, open_bundle
 from hubbub.bundles.encoding import to_text
+from hubbub.bundles.handover import hand_over
 from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge

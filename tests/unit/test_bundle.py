@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import Catalog
-from hubbub.bundles import MAX_HANDOVERS, Bundle, key_at, read_bundle
+from hubbub.bundles import Bundle, key_at, read_bundle
+from hubbub.bundles.handover import MAX_HANDOVERS
 from hubbub.bundles.opening_keys import OpeningKey
-from hubbub.catalog import Limits, epoch_at, epoch_start, open_sealed, seal, seal_info
+from hubbub.catalog import epoch_at, epoch_start, open_sealed, seal, seal_info
+from hubbub.catalog.limits import Limits
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric

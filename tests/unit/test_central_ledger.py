@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.bundles import Bundle, Promise
-from hubbub.catalog import Limits, Metric
+from hubbub.catalog import Metric
+from hubbub.catalog.limits import Limits
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, charge, merge

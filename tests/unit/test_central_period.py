@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import crowds_within
-from hubbub.catalog import Metric, epochs_within
+from hubbub.catalog import Metric
+from hubbub.catalog.epochs import epochs_within
 from hubbub.cli.main import main
 from hubbub.client.ledger import Account, charge
 from hubbub.client.outcome import Outcome

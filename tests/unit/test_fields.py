@@ -17,8 +17,10 @@ from hubbub.authoring import Catalog, read_catalog
 from hubbub.authoring.auto import own_fields
 from hubbub.authoring.metrics_toml import metric_table
 from hubbub.bundles import signed_bundle
-from hubbub.catalog import Budget, Caps, Limits, Metric, Release
+from hubbub.catalog import Budget, Metric, Release
+from hubbub.catalog.limits import Limits
 from hubbub.catalog.mechanism_choice import AUTO
+from hubbub.catalog.policy import Caps
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler

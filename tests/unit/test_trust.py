@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.bundles import MAX_HANDOVERS, Bundle, Handover, hand_over, read_bundle
-from hubbub.catalog import Limits
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
+from hubbub.catalog.limits import Limits
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name

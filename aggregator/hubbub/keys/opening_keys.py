@@ -78,23 +78,28 @@ def new_periods(
 
 
 def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
-    """Writes private keys to a file atomically: a reader sees the old ones or the new."""
+    """Writes private keys to a file atomically: a reader sees the old ones or the new.
+
+    Raises KeysUnusable if it cannot be written.
+    """
     entries = [
         {"id": key.id, "private": to_text(key.private)}
         | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
         for key in keys
     ]
-    replace_file(path, json.dumps(entries, indent=1).encode(), mode=0o600)
+    with refuse_unwritable(path, KeysUnusable):
+        replace_file(path, json.dumps(entries, indent=1).encode(), mode=0o600)
 
 
 def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
-    """Writes public keys to a folder atomically."""
+    """Writes public keys to a folder atomically. Raises KeysUnusable if it cannot be written."""
     entries = [
         {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
         | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
         for key in keys
     ]
-    replace_file(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
+    with refuse_unwritable(folder, KeysUnusable):
+        replace_file(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
 
 
 def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
+from hubbub.bundles.opening_keys import OpeningKeyPublic
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.opening_keys import (
@@ -21,7 +21,6 @@ from hubbub.keys.opening_keys import (
     write_opening_keys,
     write_public_keys,
 )
-from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.sealing import x_wing_public_bytes
 
 
@@ -71,8 +70,8 @@ def rotate_keys(
         more, added = new_periods(next_id, start, period_seconds, periods)
         ids = {key.id for key in needed}
         # The private ones first: nobody is to seal to a key that nobody holds.
-        _write(folder / OPENING, [*(key for key in private if key.id in ids), *more])
-        _publish(folder, [*needed, *added])
+        write_opening_keys(folder / OPENING, [*(key for key in private if key.id in ids), *more])
+        write_public_keys(folder, [*needed, *added])
         return added, deleted
 
 
@@ -92,8 +91,8 @@ def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
         ]
         halves = {key.id: x_wing_public_bytes(key.x_wing) for key in private if key.id in lacking}
         whole = [replace(key, x_wing=halves.get(key.id, key.x_wing)) for key in public]
-        _write(folder / OPENING, private)
-        _publish(folder, whole)
+        write_opening_keys(folder / OPENING, private)
+        write_public_keys(folder, whole)
         return [key for key in whole if key.id in halves]
 
 
@@ -107,17 +106,7 @@ def forget_keys(path: Path, ids: Collection[int]) -> None:
         private = read_opening_keys(path)
         live_keys = [key for key in private if key.id not in ids]
         if len(live_keys) < len(private):
-            _write(path, live_keys)
-
-
-def _write(path: Path, keys: list[OpeningKey]) -> None:
-    with refuse_unwritable(path, KeysUnusable):
-        write_opening_keys(path, keys)
-
-
-def _publish(folder: Path, keys: list[OpeningKeyPublic]) -> None:
-    with refuse_unwritable(folder, KeysUnusable):
-        write_public_keys(folder, keys)
+            write_opening_keys(path, live_keys)
 
 
 @contextmanager

@@ -41,31 +41,23 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
     changes = [*_of_tables("", _caps(old), _caps(new)), *_of_whole(old, new)]
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)
-        if before is None and after is not None:
-            changes.append(
-                Difference(
-                    metric=name, field="asked", before="no", after=_limits_text(after), gives=MORE
-                )
-            )
-            promise, now = old.promises().get(name), Promise.of(after)
-            if promise and (broken := promise.broken_by(now)):
-                changes.append(
-                    Difference(
-                        metric=name,
-                        field="promised under this name",
-                        before="less",
-                        after=broken,
-                        gives=MORE,
-                    )
-                )
-        elif after is None and before is not None:
-            changes.append(
-                Difference(
-                    metric=name, field="asked", before=_limits_text(before), after="no", gives=LESS
-                )
-            )
-        elif before and after:
+        if before and after:
             changes += _of_tables(name, _fields(before), _fields(after))
+            continue
+        was, now = (_limits_text(metric) if metric else "no" for metric in (before, after))
+        gives = MORE if after else LESS
+        changes.append(Difference(metric=name, field="asked", before=was, after=now, gives=gives))
+        promise = old.promises().get(name)
+        if after and promise and (broken := promise.broken_by(Promise.of(after))):
+            changes.append(
+                Difference(
+                    metric=name,
+                    field="promised under this name",
+                    before="less",
+                    after=broken,
+                    gives=MORE,
+                )
+            )
     return changes
 
 

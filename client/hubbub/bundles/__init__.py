@@ -5,21 +5,17 @@ models accompany it, and a transparency log proves that every device gets the sa
 """
 
 from hubbub.bundles.bundle import Bundle
-from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.bundles.notice import Notice, open_notice
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic, key_at
 from hubbub.bundles.promise import Promise
 from hubbub.bundles.signed_bundle import open_bundle, read_bundle
 
 __all__ = [
-    "MAX_HANDOVERS",
     "Bundle",
-    "Handover",
     "Notice",
     "OpeningKey",
     "OpeningKeyPublic",
     "Promise",
-    "hand_over",
     "key_at",
     "open_bundle",
     "open_notice",

@@ -11,13 +11,11 @@ from hubbub.catalog.epochs import (
     closing_time,
     epoch_at,
     epoch_start,
-    epochs_within,
     grace_seconds,
 )
-from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric, versions_of
 from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
-from hubbub.catalog.policy import SPANS, Budget, Caps, Release
+from hubbub.catalog.policy import SPANS, Budget, Release
 from hubbub.catalog.supersedes import superseded_by
 from hubbub.fields.rules import metric_name_of
 from hubbub.sealing import (
@@ -27,7 +25,6 @@ from hubbub.sealing import (
     X_WING,
     Kem,
     PrivateKey,
-    PublicKey,
     filler_info,
     open_sealed,
     seal,
@@ -44,13 +41,10 @@ __all__ = [
     "X25519",
     "X_WING",
     "Budget",
-    "Caps",
     "CentralPromise",
     "Kem",
-    "Limits",
     "Metric",
     "PrivateKey",
-    "PublicKey",
     "Release",
     "cell_of",
     "closing_time",
@@ -58,7 +52,6 @@ __all__ = [
     "days_of_period",
     "epoch_at",
     "epoch_start",
-    "epochs_within",
     "filler_info",
     "grace_seconds",
     "metric_name_of",

@@ -19,26 +19,6 @@ NONE: Final = "none"
 
 _WORDS: Final = 'one of the metric\'s values, or "none" where they are listed'
 
-_NO_DEFAULT: Final = (
-    "is needed with cover: without it the time of a report would show that the app "
-    "reported something, and the aggregator could distinguish the report from a filler; "
-    'write default = "none", or leave cover out'
-)
-_NO_CROWD: Final = (
-    "cannot be combined with cover: fillers would count towards the crowd that hides a "
-    "report, but hide nobody; leave one of them out"
-)
-
-_NO_MODEL: Final = (
-    "of a model cannot be combined with cover: a device reports to it once, in its round, "
-    "and that would be visible; leave one of them out"
-)
-
-_NO_PAST: Final = (
-    "cannot be combined with cover: an unused device reports nothing, and that would be "
-    "visible; leave one of them out"
-)
-
 DEFAULT: Final = entry(
     simple(
         _WORDS,
@@ -84,13 +64,30 @@ def uncovered(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yields what conflicts with `cover`: metric, field, and what is wrong with it."""
     for name, metric in metrics.items():
         if metric.model:
-            yield name, "kind", _NO_MODEL
+            problem = (
+                "of a model cannot be combined with cover: a device reports to it once, in its "
+                "round, and that would be visible; leave one of them out"
+            )
+            yield name, "kind", problem
         elif isinstance(metric.value_kind, PastKind):
-            yield name, "kind", _NO_PAST
+            problem = (
+                "cannot be combined with cover: an unused device reports nothing, and that would "
+                "be visible; leave one of them out"
+            )
+            yield name, "kind", problem
         elif metric.default is None:
-            yield name, "default", _NO_DEFAULT
+            problem = (
+                "is needed with cover: without it the time of a report would show that the app "
+                "reported something, and the aggregator could distinguish the report from a "
+                'filler; write default = "none", or leave cover out'
+            )
+            yield name, "default", problem
         elif metric.mix != "pool":
-            yield name, "central_epsilon", _NO_CROWD
+            problem = (
+                "cannot be combined with cover: fillers would count towards the crowd that hides "
+                "a report, but hide nobody; leave one of them out"
+            )
+            yield name, "central_epsilon", problem
 
 
 def refusal_of_default(metric: Any) -> str:

@@ -19,8 +19,7 @@ from hubbub.mechanisms.layout import (
     Totals,
     tally,
 )
-from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
-from hubbub.mechanisms.parameter import Parameter
+from hubbub.mechanisms.mechanism import AnyMechanism, Memo, Memoized
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.registry import (
     REGISTRY,
@@ -39,11 +38,9 @@ __all__ = [
     "Estimates",
     "KeyedBits",
     "Layout",
-    "Mechanism",
     "Memo",
     "Memoized",
     "OneHot",
-    "Parameter",
     "Probability",
     "Samples",
     "Subset",

@@ -13,7 +13,6 @@ from hubbub.bundles import open_bundle, open_notice
 from hubbub.catalog import (
     SEAL_BYTES,
     PrivateKey,
-    PublicKey,
     epoch_at,
     epoch_start,
     open_sealed,
@@ -24,7 +23,7 @@ from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.client.trust.bundles import Trust
 from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
-from hubbub.sealing import x_wing_private, x_wing_public, x_wing_public_bytes
+from hubbub.sealing import PublicKey, x_wing_private, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 from tests.proofs.vectors.wire import make
 
