@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
-from hubbub.analysis import answer_tiers
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.families import draw
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.listed import LISTS

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.analysis import answer, likely
+from hubbub.analysis.answering import answer, likely
 from hubbub.analysis.families import draw
 from hubbub.mechanisms.tree import PrefixTree
 

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from hubbub.analysis.estimators.words_of_books import words_of
 from hubbub.analysis.families.vector import scale_of
-from hubbub.analysis.models import told_by_cells
+from hubbub.analysis.models.round_decoding import told_by_cells
 from hubbub.mechanisms import SystemBits
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 

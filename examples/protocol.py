@@ -8,7 +8,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.aggregator.ingest.fold import fold, well_formed
-from hubbub.analysis import Answer, answer
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.answering import answer
 from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.mechanisms import SystemBits, Totals, build
 

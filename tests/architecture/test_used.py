@@ -11,6 +11,7 @@ from tests.support.source_trees import nodes
 # What is called from outside the product, and by whom. A package's `__all__` says the rest.
 PUBLIC = {
     "Hook": "the wheel's build",
+    "base_cut": "whoever turns estimates into histograms (docs/mechanisms.md)",
     "delta_at": "whoever has a central epsilon and asks for its delta",
     "delta_of": "the same of a whole epoch",
     "disable": "apps",

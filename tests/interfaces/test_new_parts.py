@@ -15,7 +15,8 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.analysis import maximal_gain, plausibility
+from hubbub.analysis.fake_reports.plausible import plausibility
+from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw
 from hubbub.authoring import read_catalog
 from hubbub.catalog.values.value_kinds import KINDS
@@ -25,7 +26,7 @@ from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY, build
-from hubbub.query_results import COLUMNS, Column
+from hubbub.query_results.columns import COLUMNS, Column
 from hubbub.signing.testing import make_bundle
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

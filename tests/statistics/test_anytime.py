@@ -10,8 +10,8 @@ import pytest
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import anytime_confidence
 from hubbub.analysis.families import draw
+from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.simulation.rehearsal import DrawnStore

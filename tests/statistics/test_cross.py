@@ -8,9 +8,10 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer, answer_tiers, crossed
+from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.covariance import Summed, _supported_together, table_covariance
+from hubbub.analysis.comparisons.cross import crossed
 from hubbub.analysis.estimators.tables import tables
 from hubbub.analysis.families import draw, family_for
 from hubbub.errors import BadParameter

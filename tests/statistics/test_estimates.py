@@ -6,8 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer, estimate
+from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.distribution import smooth, unbiased
+from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families.sketch import Sketch, buckets, count
 from hubbub.analysis.strings.candidate_positions import sketch_buckets
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis import conversions, rate_of
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.joint import Joint, coin_variances
+from hubbub.analysis.figures import conversions, rate_of
 from hubbub.analysis.uncertainty.ratios import fieller
 from hubbub.mechanisms import BitVector, Subset, Totals, build
 from hubbub.privacy.metric_draft import MetricDraft

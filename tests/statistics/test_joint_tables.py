@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.analysis import answer, crossed
+from hubbub.analysis.answering import answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.covariance import Summed, table_covariance
+from hubbub.analysis.comparisons.cross import crossed
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring.crowds.crowd_geometry import cell_variance
 from hubbub.catalog import CentralPromise

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models import edges_of, evaluate, judge
+from hubbub.analysis.models.evaluation import evaluate
+from hubbub.analysis.models.judgement import edges_of, judge
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 
 pytestmark = pytest.mark.thorough

@@ -8,26 +8,21 @@ import pytest
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.vector import unit_of
-from hubbub.analysis.models import (
-    DirectionMoments,
-    Feature,
+from hubbub.analysis.models.coefficients import coefficients, in_own_units
+from hubbub.analysis.models.definition import Feature, Model
+from hubbub.analysis.models.descent import (
     Learned,
-    Model,
-    coefficients,
     deal,
-    draw_moments,
-    evaluate,
-    foretold,
     gradients,
-    in_own_units,
     learn,
     linear,
     rounds_for,
     scores,
-    settled,
-    without_privacy,
 )
-from hubbub.analysis.models.prediction import into_classes
+from hubbub.analysis.models.evaluation import evaluate
+from hubbub.analysis.models.prediction import foretold, into_classes, settled
+from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
+from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, gamma, poisson
 
-from hubbub.analysis import answer, likely
+from hubbub.analysis.answering import answer, likely
 from hubbub.analysis.families import draw
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover

@@ -7,16 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis import (
-    Answer,
-    Followed,
-    ValueAnswer,
-    answer,
-    answer_tiers,
-    changes,
-    joined_shares,
-    top,
-)
+from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.analysis.answering import answer, answer_tiers
+from hubbub.analysis.comparisons.change import changes
+from hubbub.analysis.comparisons.order import top
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.numbers import mean_of
 from hubbub.errors import BadParameter

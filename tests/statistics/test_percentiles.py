@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.analysis import percentiles_of, ranks_of
 from hubbub.analysis.estimators.distribution import chances
-from hubbub.analysis.ranks import WaveRanks
+from hubbub.analysis.percentiles import percentiles_of
+from hubbub.analysis.ranks import WaveRanks, ranks_of
 from hubbub.mechanisms import Totals, build
 from tests.statistics.calibration.percentiles import SHAPES, drawn
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hubbub.analysis import answer_tiers
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import unbiased
 from hubbub.analysis.estimators.vectorized_estimate import estimate

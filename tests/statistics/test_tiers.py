@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.analysis import answer, answer_tiers
+from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.families.tiers import chosen_by
 from hubbub.bundles import read_bundle
 from hubbub.errors import BatchTooSmall, UnknownMetric

@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import binom, norm, poisson
 
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis import Answer, answer, answer_tiers
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.families import draw
 from hubbub.analysis.strings.tree_search import Places, RareHits, discover, found_from, told_as
 from hubbub.analysis.uncertainty.discoveries import selection_bias

@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer, interval, p_values
+from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
-from hubbub.analysis.uncertainty.discoveries import discoveries
-from hubbub.analysis.uncertainty.intervals import ranked
+from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
+from hubbub.analysis.uncertainty.intervals import interval, ranked
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals, build, tally
 from hubbub.mechanisms.rappor import Rappor

@@ -38,7 +38,8 @@ from hubbub.privacy.card import metric_card
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import rests_on, shuffled_of
 from hubbub.privacy.metric_facts import facts
-from hubbub.query_results import QueryName, whole_rows
+from hubbub.query_results.columns import QueryName
+from hubbub.query_results.rows import whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason

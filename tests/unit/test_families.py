@@ -9,7 +9,10 @@ import pytest
 
 from hubbub.aggregator.query.estimating import one_look
 from hubbub.aggregator.query.overview import notes
-from hubbub.analysis import Followed, answer, joined_shares, maximal_gain, plausibility
+from hubbub.analysis.answering import answer
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
+from hubbub.analysis.fake_reports.plausible import plausibility
+from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed

@@ -16,7 +16,7 @@ from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.reload import _check_follows
-from hubbub.analysis import answer, answer_lists
+from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.signed_lines import _signed

@@ -4,8 +4,9 @@ from math import inf, nan
 
 import pytest
 
-from hubbub.query_results import cell, measured
+from hubbub.query_results.cell_text import cell
 from hubbub.query_results.columns import COLUMNS
+from hubbub.query_results.measured import measured
 
 
 @pytest.mark.parametrize(

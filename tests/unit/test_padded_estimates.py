@@ -16,8 +16,9 @@ from scipy.stats import binom, norm
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.store.contract import Commit, WindowTotals
-from hubbub.analysis import answer, plausibility
+from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.bundles import Bundle

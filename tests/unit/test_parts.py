@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer
+from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.tables import consistent_tables, tables
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring import read_catalog

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis import answer
+from hubbub.analysis.answering import answer
 from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter, BadPayload

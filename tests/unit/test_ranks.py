@@ -5,7 +5,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from hubbub.analysis import PERCENTILES, percentiles_of, ranks
+from hubbub.analysis import ranks
+from hubbub.analysis.percentiles import PERCENTILES, percentiles_of
 from hubbub.mechanisms import build
 from tests.statistics.calibration.percentiles import drawn
 

@@ -8,7 +8,9 @@ import pytest
 from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.conservation import TERMS
 from hubbub.notebook import Answer
-from hubbub.query_results import COLUMNS, QueryName, cell, columns_of, rows, title, whole_rows
+from hubbub.query_results.cell_text import cell, columns_of, title
+from hubbub.query_results.columns import COLUMNS, QueryName
+from hubbub.query_results.rows import rows, whole_rows
 
 VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
 ALL: dict[Any, dict[str, Any]] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer
+from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric

@@ -13,7 +13,8 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Point, Trended
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.analysis import Followed, answer, joined_shares
+from hubbub.analysis.answering import answer
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle

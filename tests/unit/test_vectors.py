@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis import (
-    Followed,
-    answer,
-    answer_tiers,
-    changes,
-    joined_shares,
-    maximal_gain,
-    plausibility,
-)
+from hubbub.analysis.answering import answer, answer_tiers
+from hubbub.analysis.comparisons.change import changes
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
+from hubbub.analysis.fake_reports.plausible import plausibility
+from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.vector import scale_of
 from hubbub.authoring import read_catalog

@@ -9,19 +9,15 @@ from hubbub.errors import MissingDependency
 from hubbub.errors.grammar import several
 from hubbub.errors.installing import install_with
 from hubbub.notebook.pictures import bars, by_size, heat_map, height_inches, lines
-from hubbub.query_results import (
-    QueryName,
-    Row,
+from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
+from hubbub.query_results.columns import QueryName
+from hubbub.query_results.rows import Row, rows
+from hubbub.query_results.sentences import (
     association_sentence,
-    cell,
-    columns_of,
     final_sentence,
-    is_of_means,
     judged_sentences,
     percentile_sentences,
-    rows,
     slice_sentences,
-    title,
     trend_sentences,
 )
 

@@ -8,7 +8,9 @@ from textwrap import fill
 from typing import Any, Final
 
 from hubbub.errors.printable import visible
-from hubbub.query_results import Document, QueryName, Row, is_of_means
+from hubbub.query_results.cell_text import is_of_means
+from hubbub.query_results.columns import QueryName
+from hubbub.query_results.rows import Document, Row
 
 # A label is whole, in lines of so many letters; what fills pages is cut as tables cut it.
 _LINE: Final = 36

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.models import Feature as Column
-from hubbub.analysis.models import Model
+from hubbub.analysis.models.definition import Feature as Column
+from hubbub.analysis.models.definition import Model
 from hubbub.authoring.crowds.crowd_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,

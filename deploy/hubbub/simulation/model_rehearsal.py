@@ -7,24 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analysis.families.vector import unit_of
-from hubbub.analysis.models import (
-    DirectionMoments,
-    Evaluation,
-    Judgement,
+from hubbub.analysis.models.definition import Model
+from hubbub.analysis.models.descent import (
     Learned,
-    Model,
     deal,
-    draw_moments,
-    edges_of,
-    evaluate,
     gradients,
-    judge,
     learn,
     linear,
     rounds_of,
     scores,
-    settled,
 )
+from hubbub.analysis.models.evaluation import Evaluation, evaluate
+from hubbub.analysis.models.judgement import Judgement, edges_of, judge
+from hubbub.analysis.models.prediction import settled
+from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
 from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for

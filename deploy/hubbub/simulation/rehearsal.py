@@ -16,7 +16,7 @@ from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.query.experiments import EffectRow, experimented
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
-from hubbub.analysis import OF_NUMBERS
+from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum

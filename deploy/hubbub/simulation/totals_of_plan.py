@@ -5,9 +5,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.analysis import Ranks, answer, ranks_of
+from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.percentiles import check_percentiles, share_end
+from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build

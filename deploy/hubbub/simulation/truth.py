@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis import OF_NUMBERS
+from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.catalog import UNLISTED, Metric, told_by

@@ -10,7 +10,8 @@ import numpy as np
 from hubbub.aggregator.query.breakdowns import broken_down, parts_by
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted as Held
-from hubbub.analysis import Answer, answer_tiers
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import Counts, draw
 from hubbub.bundles import Bundle

@@ -5,7 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis import Answer, Followed, answer_tiers, changes, joined_shares
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.comparisons.change import changes
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.listed import ENDS

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.analysis import (
+from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.comparisons.effect import (
     ArmEstimate,
     Effect,
-    answer_tiers,
     effect_confidence,
     effects,
-    ranks_of,
     ratio_p_value,
 )
 from hubbub.analysis.families import draw
+from hubbub.analysis.ranks import ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 

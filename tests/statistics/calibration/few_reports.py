@@ -12,8 +12,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from hubbub.analysis import Answer, answer_tiers, changes
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.comparisons.change import changes
 from hubbub.mechanisms import AnyMechanism, Probability, Totals, tally
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P, SUREST
 from tests.statistics.calibration.listed import judged

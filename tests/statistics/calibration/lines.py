@@ -5,9 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis import Followed, joined_shares, known_variances, line_through
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw
+from hubbub.analysis.trends.trend import known_variances, line_through
 from hubbub.mechanisms import build
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 

@@ -6,7 +6,10 @@ from math import prod
 
 import numpy as np
 
-from hubbub.analysis import Answer, ValueAnswer, answer_tiers, plausibility, top
+from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.comparisons.order import top
+from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.mechanisms.pairs import PairedParts

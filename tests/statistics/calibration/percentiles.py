@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis import Ranks, percentile_shifts, percentiles_of, ranks_of, shares_below
 from hubbub.analysis.families import draw
+from hubbub.analysis.percentiles import percentile_shifts, percentiles_of, shares_below
+from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 

@@ -6,10 +6,11 @@ from itertools import count, product
 
 import numpy as np
 
-from hubbub.analysis import answer_tiers, stand_out
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.families import draw
 from hubbub.analysis.strings.decode import decode, decode_counts
 from hubbub.analysis.strings.tree_search import found_from, told_as
+from hubbub.analysis.uncertainty.discoveries import stand_out
 from hubbub.mechanisms import AnyMechanism, build, tally
 from hubbub.mechanisms.tree import PrefixTree
 from tests.statistics.calibration.few_reports import Coins

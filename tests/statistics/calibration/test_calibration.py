@@ -27,21 +27,15 @@ from hubbub.aggregator.query.answers import (
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
 from hubbub.aggregator.query.experiments import EffectRow, Experimented
 from hubbub.aggregator.query.figures import Figured
-from hubbub.analysis import (
-    Association,
-    Cell,
-    Change,
-    Figure,
-    LikelyString,
-    Mean,
-    Percentile,
-    PercentileShift,
-    ShareBelow,
-    Slice,
-    TopValue,
-    Twins,
-    ValueAnswer,
-)
+from hubbub.analysis.answer import Twins, ValueAnswer
+from hubbub.analysis.comparisons.association import Association
+from hubbub.analysis.comparisons.change import Change
+from hubbub.analysis.comparisons.cross import Cell, Slice
+from hubbub.analysis.comparisons.order import TopValue
+from hubbub.analysis.figures import Figure
+from hubbub.analysis.numbers import Mean
+from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
+from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.privacy.releases import Released
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake

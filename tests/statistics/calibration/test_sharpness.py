@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer_tiers
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.analysis.strings.decode import decode_counts
 from hubbub.mechanisms import Totals, build

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.analysis import Followed, answer_tiers, changes, joined_shares
+from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.comparisons.change import changes
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build

@@ -10,7 +10,9 @@ import numpy as np
 
 from hubbub.aggregator.learning.rounds import FinishedRound, Rounds, as_text
 from hubbub.aggregator.store.contract import Integers, TotalsReader
-from hubbub.analysis.models import Round, centre_of, rate_of, stepped, told_by_cells
+from hubbub.analysis.models.descent import centre_of, rate_of, stepped
+from hubbub.analysis.models.round_decoding import told_by_cells
+from hubbub.analysis.models.weight_variances import Round
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import judging

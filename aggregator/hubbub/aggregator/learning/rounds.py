@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models import Round
+from hubbub.analysis.models.weight_variances import Round
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime.redis.server import Hashes
 

@@ -25,7 +25,7 @@ from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusabl
 from hubbub.errors.addresses import server_parts
 from hubbub.programs.http_calls import HttpCalls, NoHttp
 from hubbub.programs.unwritable import replace_file
-from hubbub.query_results import whole_rows
+from hubbub.query_results.rows import whole_rows
 from hubbub.runtime.redis.server import RedisServer
 
 _log: Final = logging.getLogger("hubbub.aggregator")

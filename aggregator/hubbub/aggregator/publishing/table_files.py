@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.object_storage import arrow
 from hubbub.errors.printable import UNSEEN
-from hubbub.query_results import Row
+from hubbub.query_results.rows import Row
 
 _CONTROLS: Final = frozenset(map(chr, range(0x20)))
 

@@ -12,10 +12,11 @@ from hubbub.aggregator.query.answers import Compared, Point, Trended
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
-from hubbub.analysis import OF_NUMBERS, Change
+from hubbub.analysis.answer import OF_NUMBERS
+from hubbub.analysis.comparisons.change import Change
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert, Rule
-from hubbub.query_results import measured
+from hubbub.query_results.measured import measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

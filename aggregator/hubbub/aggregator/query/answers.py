@@ -12,25 +12,16 @@ None means unknown or not applicable.
 
 from dataclasses import dataclass, field
 
-from hubbub.analysis import (
-    FALSE_ALARM,
-    POPULATION,
-    REPORTERS,
-    Association,
-    Cell,
-    Change,
-    LikelyString,
-    Mean,
-    Percentile,
-    PercentileShift,
-    ShareBelow,
-    Slice,
-    TopValue,
-    Twins,
-    ValueAnswer,
-    Whose,
-)
-from hubbub.analysis.percentiles import Reaches
+from hubbub.analysis.answer import Twins, ValueAnswer
+from hubbub.analysis.comparisons.association import Association
+from hubbub.analysis.comparisons.change import Change
+from hubbub.analysis.comparisons.cross import Cell, Slice
+from hubbub.analysis.comparisons.order import TopValue
+from hubbub.analysis.numbers import Mean
+from hubbub.analysis.percentiles import Percentile, PercentileShift, Reaches, ShareBelow
+from hubbub.analysis.strings.likely_strings import LikelyString
+from hubbub.analysis.trends.trend import FALSE_ALARM
+from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
 from hubbub.privacy.metric_facts import Fact
 
 

@@ -9,18 +9,11 @@ import numpy as np
 from hubbub.aggregator.query.answers import Envelope
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.analysis import (
-    OF_NUMBERS,
-    PERCENTILES,
-    Answer,
-    Change,
-    Percentile,
-    Ranks,
-    ValueAnswer,
-    changes,
-    percentiles_of,
-    stand_out,
-)
+from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
+from hubbub.analysis.comparisons.change import Change, changes
+from hubbub.analysis.percentiles import PERCENTILES, Percentile, percentiles_of
+from hubbub.analysis.ranks import Ranks
+from hubbub.analysis.uncertainty.discoveries import stand_out
 from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, told_by
 from hubbub.errors import BadParameter

@@ -70,15 +70,11 @@ from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status,
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trends import by_list, percentile_series, series, together
 from hubbub.aggregator.store.contract import TotalsReader
-from hubbub.analysis import (
-    Cross,
-    Figure,
-    Top,
-    changes,
-    crossed,
-    only_of_all,
-    top,
-)
+from hubbub.analysis.answering import only_of_all
+from hubbub.analysis.comparisons.change import changes
+from hubbub.analysis.comparisons.cross import Cross, crossed
+from hubbub.analysis.comparisons.order import Top, top
+from hubbub.analysis.figures import Figure
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
 from hubbub.catalog.posterior import meanings_of

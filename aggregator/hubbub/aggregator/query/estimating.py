@@ -6,21 +6,13 @@ from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import (
-    CONFIDENCE,
-    Answer,
-    Plausibility,
-    Ranks,
-    answer_lists,
-    answer_tiers,
-    anytime_confidence,
-    check_percentiles,
-    combine,
-    likely,
-    plausibility,
-    ranks_of,
-)
+from hubbub.analysis.answer import CONFIDENCE, Answer
+from hubbub.analysis.answering import answer_lists, answer_tiers, likely
+from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.families import family_for
+from hubbub.analysis.percentiles import check_percentiles
+from hubbub.analysis.ranks import Ranks, ranks_of
+from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one, versions_of

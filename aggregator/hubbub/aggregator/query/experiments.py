@@ -14,8 +14,8 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
 from hubbub.aggregator.query.figures import has_figures
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
-from hubbub.analysis import (
-    CONFIDENCE,
+from hubbub.analysis.answer import CONFIDENCE
+from hubbub.analysis.comparisons.effect import (
     ArmEstimate,
     Effect,
     effect_confidence,

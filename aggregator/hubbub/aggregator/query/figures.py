@@ -10,7 +10,6 @@ from hubbub.aggregator.query.answers import Envelope
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import POPULATION, REPORTERS, Whose
 from hubbub.analysis.families.joint import Joint
 from hubbub.analysis.figures import (
     UNFINISHED,
@@ -20,6 +19,7 @@ from hubbub.analysis.figures import (
     count_of,
     rate_of,
 )
+from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, reports_of_one
 from hubbub.catalog.values.past_kinds import Activity, Funnel, Retention
 from hubbub.catalog.values.rates import Rate

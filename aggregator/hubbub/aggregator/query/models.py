@@ -9,16 +9,10 @@ from hubbub.aggregator.learning.learner import due_at
 from hubbub.aggregator.learning.rounds import FinishedRound
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.overview import iso_time
-from hubbub.analysis.models import (
-    Coefficient,
-    Feature,
-    Model,
-    averaged,
-    averaged_weights,
-    coefficients,
-    edges_of,
-    judge,
-)
+from hubbub.analysis.models.coefficients import Coefficient, coefficients
+from hubbub.analysis.models.definition import Feature, Model
+from hubbub.analysis.models.descent import averaged, averaged_weights
+from hubbub.analysis.models.judgement import edges_of, judge
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.catalog.models.learning import Learning

@@ -12,17 +12,16 @@ from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one
 from hubbub.aggregator.query.figures import has_figures
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.analysis import (
-    OF_NUMBERS,
+from hubbub.analysis.answer import OF_NUMBERS, Answer
+from hubbub.analysis.families import family_for
+from hubbub.analysis.figures import Figure
+from hubbub.analysis.percentiles import (
     PERCENTILES,
-    Answer,
     PercentileShift,
     percentile_shifts,
     percentiles_of,
     shares_below,
 )
-from hubbub.analysis.families import family_for
-from hubbub.analysis.figures import Figure
 from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start, metric_name_of
 from hubbub.catalog.epochs import grace_seconds

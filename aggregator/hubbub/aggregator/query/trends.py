@@ -10,25 +10,19 @@ from hubbub.aggregator.query.answers import Point, Series, Shift
 from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import (
-    MIN_POINTS,
-    OF_NUMBERS,
-    Answer,
-    Followed,
-    Mean,
-    joined_shares,
-    known_variances,
-    line_through,
-    percentiles_of,
-    ranks_of,
-)
+from hubbub.analysis.answer import OF_NUMBERS, Answer
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
+from hubbub.analysis.numbers import Mean
+from hubbub.analysis.percentiles import percentiles_of
+from hubbub.analysis.ranks import ranks_of
+from hubbub.analysis.trends.trend import MIN_POINTS, known_variances, line_through
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one, versions_of
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter
-from hubbub.query_results import percentile_name
+from hubbub.query_results.rows import percentile_name
 
 MAX_SERIES: Final = 50
 MEAN: Final = "mean"

@@ -18,7 +18,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
-from hubbub.query_results import COLUMNS
+from hubbub.query_results.columns import COLUMNS
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
 
 _MAX_VALUES: Final = 50

@@ -12,9 +12,9 @@ from hubbub.aggregator.access.rights import Caller, Role
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.analysis import CONFIDENCE
+from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.percentiles import MAX_PERCENTILES
-from hubbub.query_results import COLUMNS
+from hubbub.query_results.columns import COLUMNS
 from hubbub.query_results.confidence import MAX_CONFIDENCE, MIN_CONFIDENCE
 
 _LONGEST_RANGE = 400

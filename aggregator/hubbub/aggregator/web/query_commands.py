@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.analysis import CONFIDENCE
+from hubbub.analysis.answer import CONFIDENCE
 
 # More strings do not fit a shell's line; they belong in a saved list.
 _MAX_STRINGS: Final = 200

@@ -51,8 +51,9 @@ from hubbub.aggregator.web.parameters import (
 )
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, Reached, commands
-from hubbub.analysis import CONFIDENCE
-from hubbub.query_results import COLUMNS, Column, QueryName, whole_rows
+from hubbub.analysis.answer import CONFIDENCE
+from hubbub.query_results.columns import COLUMNS, Column, QueryName
+from hubbub.query_results.rows import whole_rows
 
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 _MAX_TOP: Final = 1000

@@ -10,7 +10,9 @@ from hubbub.errors.grammar import several
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.query_results import columns_of, percentile_sentences, rows
+from hubbub.query_results.cell_text import columns_of
+from hubbub.query_results.rows import rows
+from hubbub.query_results.sentences import percentile_sentences
 
 Answer = Mapping[str, Any]
 

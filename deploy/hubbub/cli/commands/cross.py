@@ -11,13 +11,9 @@ from hubbub.errors.printable import visible
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options
-from hubbub.query_results import (
-    Row,
-    association_sentence,
-    columns_of,
-    rows,
-    slice_sentences,
-)
+from hubbub.query_results.cell_text import columns_of
+from hubbub.query_results.rows import Row, rows
+from hubbub.query_results.sentences import association_sentence, slice_sentences
 
 Answer = Mapping[str, Any]
 

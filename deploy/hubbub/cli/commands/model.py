@@ -20,7 +20,7 @@ from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.query_results import judged_sentences
+from hubbub.query_results.sentences import judged_sentences
 
 _PUBLISH: Final = "publish"
 

@@ -6,8 +6,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.analysis import EFFECT_PERCENTILES, POPULATION, REPORTERS, Whose, detectable_effect
-from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
+from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
 from hubbub.catalog import Metric
 from hubbub.catalog.values.past_kinds import Retention
 from hubbub.cli.planning.plan_table import (
@@ -38,7 +38,7 @@ from hubbub.privacy.planner import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, Group, option, options
-from hubbub.query_results import percentile_name
+from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, simulate
 
 _EPILOG: Final = """

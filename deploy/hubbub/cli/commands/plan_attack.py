@@ -6,8 +6,9 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any, Final, Literal
 
-from hubbub.analysis import Attack, answer, maximal_gain
+from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric

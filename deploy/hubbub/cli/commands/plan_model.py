@@ -3,7 +3,7 @@
 from math import ceil
 from typing import Any, Final, Literal
 
-from hubbub.analysis.models import IN_ROUNDS, noise_of
+from hubbub.analysis.models.descent import IN_ROUNDS, noise_of
 from hubbub.cli.planning.model_crowds import dimensions_of_plan
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.fields.rules import Interval

@@ -30,7 +30,8 @@ from hubbub.errors import BadParameter
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import Exclusive, argument, option, options
-from hubbub.query_results import columns_of, rows
+from hubbub.query_results.cell_text import columns_of
+from hubbub.query_results.rows import rows
 
 _AFTER: Final = Exclusive()
 _MAX_SERIES: Final = 50

@@ -20,7 +20,7 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 from hubbub.errors.grammar import did_you_mean, several
 from hubbub.programs.command_line import command
-from hubbub.query_results import percentile_name
+from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth

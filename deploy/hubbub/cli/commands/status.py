@@ -21,7 +21,8 @@ from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.query_results import Row, cell, columns_of, rows
+from hubbub.query_results.cell_text import cell, columns_of
+from hubbub.query_results.rows import Row, rows
 
 Found = Mapping[str, Any]
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import floor, sqrt
 from typing import Any, Final
 
-from hubbub.analysis.models import noise_of
+from hubbub.analysis.models.descent import noise_of
 from hubbub.authoring.crowds.crowd_codes import codes_epsilon
 from hubbub.catalog import CentralPromise
 from hubbub.cli.terminal.long_work import announced_if_long

@@ -11,21 +11,11 @@ from typing import Any, Final
 from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
-from hubbub.query_results import (
-    Column,
-    QueryName,
-    Row,
-    at_least,
-    cell,
-    columns_of,
-    final_sentence,
-    is_of_means,
-    measured,
-    percentile_sentences,
-    rows,
-    title,
-    trend_sentences,
-)
+from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
+from hubbub.query_results.columns import Column, QueryName
+from hubbub.query_results.measured import measured
+from hubbub.query_results.rows import Row, rows
+from hubbub.query_results.sentences import final_sentence, percentile_sentences, trend_sentences
 
 Answer = Mapping[str, Any]
 Intervals = Sequence[tuple[float, float, float]]

@@ -18,8 +18,8 @@ from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.unwritable import refuse_unwritable
-from hubbub.query_results import whole_rows
 from hubbub.query_results.confidence import check_confidence
+from hubbub.query_results.rows import whole_rows
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
