@@ -312,6 +312,37 @@ def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.Mon
     assert not any(asyncio.run(ended(near, "2001:db8:1::/48"))), "a proxy's"
 
 
+def test_a_slow_reader_does_not_give_way_to_addresses_that_read_nothing() -> None:
+    """Eight addresses that ask again and again, for as much as the slow reader reads."""
+
+    class Line:
+        def __init__(self, host: str) -> None:
+            self.address, self.is_ended = host, False
+            self.client: tuple[str, int] | None = (host, 1)
+
+        @property
+        def transport(self) -> "Line":
+            return self
+
+        def abort(self) -> None:
+            self.is_ended = True
+
+    def is_ended_after(hostile: list[str], *proxies: str) -> bool:
+        lines = OpenConnections(proxies, answers_bytes=20)
+        slow = Line("10.0.0.1")
+        for line in (slow, *map(Line, hostile)):
+            lines.add(line, line.address)
+            lines.keep_unread(line, 1)
+        return slow.is_ended
+
+    eight = [f"192.0.2.{number}" for number in range(8)]
+    assert not is_ended_after(10 * eight)
+    assert is_ended_after([f"192.0.2.{number}" for number in range(80)]), "as all others"
+    some = [*9 * ["10.0.0.1"], *3 * eight]
+    assert is_ended_after(some), "its address has most"
+    assert not is_ended_after(some, "10.0.0.1"), "a proxy of ten people"
+
+
 async def _nothing(_scope: object, _receive: object, _send: object) -> None: ...
 
 

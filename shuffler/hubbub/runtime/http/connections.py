@@ -120,10 +120,27 @@ class OpenConnections:
         self._received.pop(connection, None)
 
     def keep_unread(self, connection: Connection, size: int) -> None:
-        """Counts the unread rest of an answer; past the limit of all, closes the largest."""
+        """Counts the unread rest of an answer; past the limit of all, closes the largest.
+
+        It is one of the address with most of them, so that few addresses displace only their own.
+        """
         self._unread[connection] = size
         while self._unread.total() > self._answers_bytes:
-            self._end(max(self._unread, key=self._unread.__getitem__))
+            of_caller: Counter[object] = Counter()
+            for each, unread in self._unread.items():
+                of_caller[self._caller(each)] += unread
+            self._end(
+                max(
+                    self._unread,
+                    key=lambda each: (of_caller[self._caller(each)], self._unread[each]),
+                )
+            )
+
+    def _caller(self, connection: Connection) -> object:
+        """Whose a connection is: each of a proxy or relay is somebody else's."""
+        if among(connection.client, self._of_many):
+            return connection
+        return connection.address
 
     def release_unread(self, connection: Connection) -> None:
         """Forgets the size of an answer that is being read again."""
