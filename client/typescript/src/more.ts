@@ -28,7 +28,7 @@ export { mergedWithWitness } from "./client/witness_merge.js";
 export { Local } from "./client/local.js";
 export { memoOf } from "./client/memo.js";
 export { note } from "./client/past.js";
-export { purseOf } from "./client/token_store.js";
+export { tokenStoreOf } from "./client/token_store.js";
 export { view } from "./client/ledger_view.js";
 export { relayAndIssuer } from "./transport/relay_and_issuer.js";
 export { MECHANISMS, mechanismNamed } from "./mechanisms/registry.js";

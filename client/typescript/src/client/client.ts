@@ -18,7 +18,7 @@ import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
 import type { Hinted } from "./value_hints.js";
 import type { Outcome } from "./outcome.js";
-import type { PurseOf } from "./token_store.js";
+import type { TokenStoreOf } from "./token_store.js";
 import { Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
 import { DISABLED, isClaimed, State } from "./state.js";
@@ -93,7 +93,7 @@ export class Client {
     transport: Transport,
     options: Options,
     hinted: Hinted,
-    purse?: PurseOf,
+    tokenStore?: TokenStoreOf,
   ) {
     this.#hinted = hinted;
     const {
@@ -109,7 +109,7 @@ export class Client {
     const allowed = [maxEpsilon, publicValues, this.#diagnostics] as const;
     this.#reporter = new Reporter(bundle, device, coins, state.now, ...allowed);
     const parts = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
-    this.#sender = new Sender(...parts, purse?.(this.#diagnostics) ?? null);
+    this.#sender = new Sender(...parts, tokenStore?.(this.#diagnostics) ?? null);
     const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);
     this.#background = new Background(this.#sender, waits, this.#diagnostics, () => {
       this.#reporter.cannotKeep();
@@ -153,9 +153,9 @@ export class Client {
       const { ask } = options;
       const isLocal = options.local ?? false;
       const moreParts = isLocal || (tokens && ask) ? await load("more") : null;
-      const purse = isLocal
+      const tokenStore = isLocal
         ? null
-        : tokens && ask && moreParts?.purseOf(bundle, tokens, state, ask);
+        : tokens && ask && moreParts?.tokenStoreOf(bundle, tokens, state, ask);
       const client = new Client(
         bundle,
         state,
@@ -163,7 +163,7 @@ export class Client {
         transport,
         options,
         hinted,
-        purse ?? undefined,
+        tokenStore ?? undefined,
       );
       if (isLocal && moreParts) client.#reporter.local = new moreParts.Local(client.#reporter);
       await client.#reporter.ready(device);
@@ -424,7 +424,7 @@ export class Client {
       if (outcome === "empty" && !(performance.now() >= until)) {
         // Complete reports are sent first, so that an unreachable issuer delays only reports that
         // need tokens.
-        if (sender.purse && !hasFetched) {
+        if (sender.tokenStore && !hasFetched) {
           hasFetched = true;
           await sender.fetchTokens(until);
           continue;

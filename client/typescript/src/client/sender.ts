@@ -16,7 +16,7 @@ import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
 import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";
 import type { Diagnostics } from "./diagnostics.js";
-import type { Purse } from "./token_store.js";
+import type { TokenStore } from "./token_store.js";
 import type { Payload, Reporter } from "./reporter.js";
 import { isFree, SENT, shuffled, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
 import type { StoredReport } from "./storage.js";
@@ -60,7 +60,7 @@ export class Sender {
     readonly bundle: Bundle,
     readonly transport: Transport,
     readonly diagnostics: Diagnostics,
-    readonly purse: Purse | null,
+    readonly tokenStore: TokenStore | null,
   ) {}
 
   /**
@@ -99,7 +99,7 @@ export class Sender {
       this.diagnostics.drop(lost);
       for (const { report, beside: dummies, generation } of sealedPayloads)
         for (const stored of [report, ...dummies]) {
-          this.purse?.needs(stored);
+          this.tokenStore?.needs(stored);
           if (!dropped.length) this.#unheard.set(keyOf(stored), [stored, generation]);
         }
       this.#tell();
@@ -119,7 +119,7 @@ export class Sender {
         this.failures ? PROBE : BATCH,
         BATCH_BYTES,
         (report) => this.reporter.isHeld(report),
-        this.purse?.give.bind(this.purse),
+        this.tokenStore?.give.bind(this.tokenStore),
       );
       if (!reports.length) return "empty";
       const stopped = reports.filter((report) => this.reporter.isStopped(report));
@@ -145,7 +145,7 @@ export class Sender {
   /** Sends what it can while the page goes away; the next page sends the same bytes again. */
   last(): void {
     // A report without a token cannot be sent.
-    if (this.#stopped || this.purse || !this.transport.last) return;
+    if (this.#stopped || this.tokenStore || !this.transport.last) return;
     const framed: Bytes[] = [];
     let size = 0;
     // PRIVACY: a refusal in another tab has deleted what this page stored before it.
@@ -181,21 +181,21 @@ export class Sender {
    * be stored.
    */
   async fetchTokens(until = Infinity): Promise<boolean> {
-    if (!this.purse || this.#isOver(until) || !this.reporter.isOn) return false;
-    const hasNew = await this.purse.fetch(this.reporter.device.secret, until);
-    this.reason ||= this.purse.reason;
+    if (!this.tokenStore || this.#isOver(until) || !this.reporter.isOn) return false;
+    const hasNew = await this.tokenStore.fetch(this.reporter.device.secret, until);
+    this.reason ||= this.tokenStore.reason;
     return hasNew;
   }
 
   /** The seconds until tokens are due; Infinity if reports need none. */
   secondsToTokens(): number {
-    return this.purse?.secondsToNext(this.reporter.device.secret) ?? Infinity;
+    return this.tokenStore?.secondsToNext(this.reporter.device.secret) ?? Infinity;
   }
 
   /** Reads what an earlier page left. @throws StateUnusable it cannot be read. */
   async ready(): Promise<void> {
-    const { waiting } = this.purse ? await this.state.all() : { waiting: [] };
-    for (const report of waiting) this.purse?.needs(report);
+    const { waiting } = this.tokenStore ? await this.state.all() : { waiting: [] };
+    for (const report of waiting) this.tokenStore?.needs(report);
   }
 
   /** Stops submitting, and aborts the current submission. */
@@ -268,9 +268,9 @@ export class Sender {
     for (let part = parts.pop(); part; part = parts.pop()) {
       if (this.#stopped) return { fates, failure: new TryAgain("stopped") };
       try {
-        const { purse } = this;
+        const { tokenStore } = this;
         const answer = await this.#post(
-          requestOf(purse ? part.map((report) => purse.marked(report)) : part),
+          requestOf(tokenStore ? part.map((report) => tokenStore.marked(report)) : part),
           until,
         );
         await this.#hear(noticeIn(answer));

@@ -14,7 +14,7 @@ import { withCounts, loadDevice, newDevice, witnessed, type Device } from "./dev
 import type { Diagnostics } from "./diagnostics.js";
 import { opened } from "./account.js";
 import { charged } from "./ledger.js";
-import type { Purse } from "./token_store.js";
+import type { TokenStore } from "./token_store.js";
 import { isTrusted } from "./trust.js";
 import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
 
@@ -150,7 +150,7 @@ export class State {
     maxReports: number,
     maxBytes: number,
     isHeld: (report: StoredReport) => boolean,
-    give?: Purse["give"],
+    give?: TokenStore["give"],
   ): Promise<StoredReport[]> {
     const { result } = await this.step(async (rows, device) => {
       const now = this.now();

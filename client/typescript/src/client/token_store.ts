@@ -41,7 +41,7 @@ const TEXT = new TextEncoder();
 type Due = readonly [length: string, epoch: number];
 
 /** The tokens of one page or process. */
-export class Purse {
+export class TokenStore {
   /** Why the last request to the issuer failed; "" if it succeeded. */
   reason = "";
   readonly #answered = new Set<string>();
@@ -336,11 +336,13 @@ export class Purse {
 }
 
 /** A token store with the client's diagnostics. */
-export type PurseOf = (diagnostics: Diagnostics) => Purse;
+export type TokenStoreOf = (diagnostics: Diagnostics) => TokenStore;
 
-/** See PurseOf. */
-export function purseOf(...own: readonly [Bundle, TokenIssuer, State, AskIssuer]): PurseOf {
-  return (diagnostics) => new Purse(...own, diagnostics);
+/** See TokenStoreOf. */
+export function tokenStoreOf(
+  ...parts: readonly [Bundle, TokenIssuer, State, AskIssuer]
+): TokenStoreOf {
+  return (diagnostics) => new TokenStore(...parts, diagnostics);
 }
 
 /** All streams of a metric: every tier and every cell, whichever this device uses. */
