@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.bundles import Promise, open_bundle
+from hubbub.client.files import refuse_other_than_file
 from hubbub.client.ledger import FOREIGN
-from hubbub.client.paths import refuse_other_than_file
 from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.database import AS_TEXT, FILE_NAME
 from hubbub.client.trust.bundles import Vouched

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hubbub.client.paths import settled
+from hubbub.client.files import settled
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import is_text
@@ -135,11 +135,7 @@ def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
 
 
 def _check(names: Sequence[str], name: str, value: Any) -> None:
-    """Checks that an argument is a setting and of the right kind.
-
-    Raises:
-        BadParameter: it is not.
-    """
+    """Raises BadParameter unless an argument is a setting and of the right kind."""
     if name not in names:
         raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
     if value is None:

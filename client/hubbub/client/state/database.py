@@ -7,18 +7,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Final
 
+from hubbub.client.files import locked_file, refuse_other_than_file
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.no_reentry import NoReentryLock
-from hubbub.client.paths import refuse_other_than_file
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.witness import LOCK_NAME
 from hubbub.errors import StateBusy, StateUnusable
-
-if sys.platform != "win32":
-    import fcntl
 
 FILE_NAME: Final = "hubbub.sqlite3"
 
@@ -120,7 +118,7 @@ class Database:
         Raises:
             StateBusy: this thread is inside a transaction, or another process holds the file.
         """
-        with self._lock.within(), self._errors(), self._folder(), self._apart():
+        with self._lock.within(), self._errors(), self._apart():
             connection = self._open()
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             try:
@@ -307,29 +305,18 @@ class Database:
                 path = self._path.with_name(self._path.name + suffix)
                 path.replace(path.with_name(f"damaged.{self._path.name}{suffix}"))
 
-    @contextlib.contextmanager
-    def _folder(self) -> Iterator[None]:
-        """Creates the folder: a cleaning program may delete it under a running app."""
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        yield
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> AbstractContextManager[None]:
         """Excludes other processes, which might rename this process's new file."""
-        file = os.open(self._path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            if sys.platform != "win32":
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-        finally:
-            if sys.platform != "win32":
-                fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied what is closed here
-            os.close(file)
+        return locked_file(self._path.with_name(LOCK_NAME), inf)
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turns every error of the file into StateUnusable."""
+        """Turns every error of the file into StateUnusable.
+
+        Makes the folder: a cleaning program may delete it under a running app.
+        """
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             yield
         except Damaged:
             self._start_over()
@@ -364,9 +351,9 @@ def _descriptors_of(path: Path) -> dict[int, FileId]:
     paths = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
     return {
         number: file
-        for own in filter(None, map(_file_id, paths))
+        for database_file in filter(None, map(_file_id, paths))
         for number, file in open_files.items()
-        if file == own
+        if file == database_file
     }
 
 

@@ -15,21 +15,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from hubbub.client.files import (
+    elsewhere,
+    is_own,
+    locked_file,
+    read_file,
+    replace_file,
+    settled,
+)
 from hubbub.client.ledger import FOREIGN
-from hubbub.client.paths import elsewhere, is_own, settled
 from hubbub.client.state.state_moment import StateMoment
 from hubbub.errors import StateBusy, StateUnusable
-
-if sys.platform != "win32":
-    import fcntl
 
 LOCK_NAME: Final = "lock"
 """A file of the state folder; not empty once a state was there."""
 
-_OWNER_ONLY: Final = 0o600
 _MAX_BYTES: Final = 16 << 20
 _BUSY_SECONDS: Final = 5.0
-_LOOK_SECONDS: Final = 0.002
 
 
 class Witness:
@@ -79,19 +81,9 @@ class Witness:
 
     def write(self, moment: StateMoment) -> None:
         """Replaces the file atomically. Raises StateUnusable if that fails."""
-        draft = self.path.with_name(f"{self.path.name}.{os.getpid()}.draft")
         with self._errors():
-            if not self.usable():
-                raise PermissionError(0, "its folder is missing, or other users may write to it")
-            with os.fdopen(
-                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb"
-            ) as file:
-                file.write(moment.document())
-                file.flush()
-                os.fsync(file.fileno())
-            if self.is_damaged:
-                self.path.replace(self.path.with_name(f"damaged.{self.path.name}"))
-            draft.replace(self.path)
+            aside = self._damaged_path() if self.is_damaged else None
+            replace_file(self.path, moment.document(), aside=aside)
 
     def remove(self) -> None:
         """Deletes the file and its damaged copies. Raises OSError."""
@@ -100,7 +92,7 @@ class Witness:
 
     def forget_damaged(self) -> None:
         """Deletes damaged copies. Raises OSError."""
-        self.path.with_name(f"damaged.{self.path.name}").unlink(missing_ok=True)
+        self._damaged_path().unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def alone(self, *, always: bool = True) -> Iterator[None]:
@@ -119,23 +111,19 @@ class Witness:
             return
         deadline = time.monotonic() + _BUSY_SECONDS
         with contextlib.ExitStack() as stack:
-            with self._errors():
-                if not self.usable():
-                    raise PermissionError(
-                        0, "its folder is missing, or other users may write to it"
-                    )
-                # A queue: otherwise the process that releases the lock would often retake it.
-                with _locked_file(self.path.with_suffix(".turn"), deadline):
-                    stack.enter_context(_locked_file(path, deadline))
+            # A queue: otherwise the process that releases the lock would often retake it.
+            with self._errors(), locked_file(self.path.with_suffix(".turn"), deadline):
+                stack.enter_context(locked_file(path, deadline))
             yield
 
     def _load(self) -> StateMoment | None:
         try:
-            file = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            with os.fdopen(file, "rb") as opened:
-                return StateMoment.load(opened.read(_MAX_BYTES))
+            return StateMoment.load(read_file(self.path, _MAX_BYTES))
         except (OSError, *FOREIGN):
             return None
+
+    def _damaged_path(self) -> Path:
+        return self.path.with_name(f"damaged.{self.path.name}")
 
     def _is_writable(self) -> bool:
         # Only the permissions: a trial write could undo the write of another process.
@@ -152,7 +140,10 @@ class Witness:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
+        """Lets a block write, and turns its errors into StateUnusable."""
         try:
+            if not self.usable():
+                raise PermissionError(0, "its folder is missing, or other users may write to it")
             yield
         except BlockingIOError as error:
             raise StateBusy(
@@ -214,43 +205,3 @@ class Witnesses:
             return False
         except OSError:
             return True
-
-
-@contextlib.contextmanager
-def _locked_file(path: Path, deadline: float) -> Iterator[None]:
-    """Opens and locks a file, waiting while another process has it. Raises OSError.
-
-    An exception from a signal handler meanwhile leaves it unlocked.
-    """
-    is_held = False
-    while not is_held:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
-        try:
-            _lock(file, deadline)
-            is_held = _is_at(path, file)
-            if is_held:
-                yield
-        finally:
-            if sys.platform != "win32":
-                fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied the descriptor
-            os.close(file)
-
-
-def _is_at(path: Path, file: int) -> bool:
-    """Returns whether the path still names this file, which may have been deleted as temporary."""
-    try:
-        return path.stat().st_ino == os.fstat(file).st_ino
-    except FileNotFoundError:
-        return False
-
-
-def _lock(file: int, deadline: float) -> None:
-    """Locks a file, waiting while another process has it. Raises OSError."""
-    while sys.platform != "win32":
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError as error:
-            if not isinstance(error, BlockingIOError) or time.monotonic() > deadline:
-                raise
-            time.sleep(_LOOK_SECONDS)

@@ -1,32 +1,23 @@
 """Stores trust: one file beside the states, replaced atomically, under a lock."""
 
 import contextlib
-import errno
 import hashlib
 import json
 import logging
 import os
-import stat
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from hubbub.bundles.encoding import MALFORMED
-from hubbub.client.paths import elsewhere, is_own
+from hubbub.client.files import elsewhere, is_own, locked_file, read_file, replace_file
 from hubbub.client.trust.bundles import Trust, is_newer
 from hubbub.errors import StateUnusable
 
-if sys.platform != "win32":
-    import fcntl
-
 _log: Final = logging.getLogger("hubbub.client")
 _NAME: Final = "trust.json"
-_OWNER_ONLY: Final = 0o600
-# Another start of the app holds the lock briefly; a suspended one must not block this one.
-_LOCK_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 0.01
+_LOCK_SECONDS: Final = 10.0  # a suspended start must not block this one
 
 
 def beside(home: Path, state_dir: Path | None) -> list[Path]:
@@ -52,13 +43,10 @@ def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
 
     others: earlier places of the file, used while its own place was not writable.
     """
-    own = _elsewhere(path)
-    place, lock = _first_lock(path, own)
-    try:
-        yield TrustFile(path, [*others, *([own] if is_own(own.parent) else [])], place)
-    finally:
-        if lock is not None:
-            _unlock(lock)
+    temporary = _elsewhere(path)
+    with contextlib.ExitStack() as stack:
+        place = _locked_place(path, temporary, stack)
+        yield TrustFile(path, [*others, *([temporary] if is_own(temporary.parent) else [])], place)
 
 
 class TrustFile:
@@ -84,24 +72,18 @@ class TrustFile:
             StateUnusable: a file exists that cannot be read.
         """
         trust = self._read(self._path)
-        own = trust.data()
+        data = trust.data()
         for other in self._others:
             trust.absorb(self._read(other))
-        self.is_behind = self._place == self._path and trust.data() != own
+        self.is_behind = self._place == self._path and trust.data() != data
         return trust
 
     def write(self, trust: Trust) -> None:
         """Replaces the file atomically. Raises StateUnusable if that fails."""
         if self._place is None:
             raise StateUnusable(f"{self._path}: cannot be written; give a writable state_dir")
-        draft = self._place.with_name(f"{self._place.name}.{os.getpid()}.draft")
         try:
-            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
-            with os.fdopen(file, "wb") as stream:
-                stream.write(json.dumps(trust.data()).encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(self._place)
+            replace_file(self._place, json.dumps(trust.data()).encode())
         except OSError as error:
             raise StateUnusable(
                 f"{self._place}: {error.strerror}; free space there, or give a new state_dir"
@@ -112,7 +94,7 @@ class TrustFile:
 
     def _read(self, path: Path) -> Trust:
         try:
-            raw = _content(path)
+            raw = read_file(path)
         except (FileNotFoundError, NotADirectoryError):
             return Trust()
         except OSError as error:
@@ -140,60 +122,26 @@ def look(places: Iterable[Path]) -> Trust:
     trust = Trust()
     for path in places:
         with contextlib.suppress(OSError, *MALFORMED):
-            trust.absorb(Trust.load(json.loads(_content(path))))
+            trust.absorb(Trust.load(json.loads(read_file(path))))
     return trust
 
 
-def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:
-    """Returns the file that this start may write, and its lock; None for both without any.
+def _locked_place(path: Path, temporary: Path, stack: contextlib.ExitStack) -> Path | None:
+    """Returns the file that this start may write, locked: its own place or the temporary one.
 
-    own: the one among temporary files.
+    None if neither can be written. Another start of the app holds a lock only briefly.
     """
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.access(path.parent, os.W_OK | os.X_OK):
-            return path, _lock(path)
-    with contextlib.suppress(OSError):
-        own.parent.mkdir(mode=0o700, exist_ok=True)
-        if is_own(own.parent):
-            return own, _lock(own)
-    return None, None
-
-
-def _lock(path: Path) -> int:
-    """Returns a locked file beside `path`. Raises OSError if another start has it."""
-    lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
-    try:
-        deadline = time.monotonic() + _LOCK_SECONDS
-        while sys.platform != "win32":
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_LOOK_SECONDS)
-    except BaseException:
-        os.close(lock)
-        raise
-    return lock
-
-
-def _unlock(lock: int) -> None:
-    if sys.platform != "win32":
-        fcntl.flock(lock, fcntl.LOCK_UN)  # a fork may have copied the descriptor
-    os.close(lock)
+    deadline = time.monotonic() + _LOCK_SECONDS
+    for place in (path, temporary):
+        with contextlib.suppress(OSError):
+            place.parent.mkdir(parents=place is path, exist_ok=True, mode=0o700)
+            folder = place.parent
+            if os.access(folder, os.W_OK | os.X_OK) if place is path else is_own(folder):
+                stack.enter_context(locked_file(place.with_name(f"{place.name}.lock"), deadline))
+                return place
+    return None
 
 
 def _elsewhere(path: Path) -> Path:
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
     return elsewhere() / f"{name}.trust"
-
-
-def _content(path: Path) -> bytes:
-    """Returns a file's bytes. Raises OSError for anything else, which could block the read."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "is no file")
-        return opened.read()
