@@ -138,7 +138,7 @@ class Room:
             device.close(0)
             # A second start, so that the witness knows all that the first one spent.
             device = self.start()
-            on, most = device.ledger().on, client_state(device).device_state().preference
+            on, most = device.ledger().on, client_state(device).device_state().consent.preference
             accounts = client_state(device).device_state().accounts
             device.close(0)
         sealed |= self._shrink()

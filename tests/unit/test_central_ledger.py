@@ -224,18 +224,24 @@ def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
     for file in folder.iterdir():
         file.unlink()
     state = FolderState(folder)
-    assert (state.device_state().preference, state.device_state().max_local) == (1.0, 7.0)
+    assert (state.device_state().consent.preference, state.device_state().consent.local) == (
+        1.0,
+        7.0,
+    )
     state.close()
     with sqlite3.connect(path) as rows:  # as a file of a version that knew no second word
         rows.execute("DELETE FROM meta WHERE name = 'max_local'")
     rows.close()
     state = FolderState(folder)
-    assert (state.device_state().preference, state.device_state().max_local) == (1.0, 1.0)
+    assert (state.device_state().consent.preference, state.device_state().consent.local) == (
+        1.0,
+        1.0,
+    )
     state.close()
     both, alone = Consent(0, 1.0, 0.0, 7.0), Consent(0, 2.0)
     assert agreed(both, alone, ordered=False) == Consent(0, 1.0, 0.0, 2.0)
     assert agreed(both, alone, ordered=True) == alone
     moment = StateMoment(state="state", commits=1, head="head", accounts={}, consent=both)
     assert StateMoment.load(moment.document()).consent == both
-    former = json.loads(replace(moment, consent=alone).document())
+    former = json.loads(moment._replace(consent=alone).document())
     assert "max_local" not in former

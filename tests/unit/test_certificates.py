@@ -182,7 +182,7 @@ def test_the_log_names_why_a_certificate_is_refused(
         client = Client(signed.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
         with caplog.at_level(logging.WARNING, "hubbub.client"):
-            assert not client._flush(HANG_SECONDS, patient=False)
+            assert not client._sender.flush(HANG_SECONDS, patient=False)
         transport.close()
     assert "tls_failed" in caplog.text
     assert "unable to get local issuer certificate" in caplog.text

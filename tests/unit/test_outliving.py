@@ -472,7 +472,7 @@ def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, 
     outcome = Outcome.ALREADY_REPORTED if on else Outcome.DISABLED
     assert client.report("theme", "dark") is outcome
     assert client.ledger().counts.keys() <= {"disabled"}
-    assert client_state(client).device_state().preference == 1.5
+    assert client_state(client).device_state().consent.preference == 1.5
     client.close(0)
     _overwrite(device)
     assert device.start().report("theme", "dark") is outcome, "the new witness knows"

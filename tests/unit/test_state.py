@@ -185,9 +185,9 @@ def test_off_purges_and_what_was_drawn_before_is_never_sent(
     state.consent(on=False, forget=False, now=NOW)
     state.consent(on=False, forget=False, now=NOW)
     assert state.waiting() == 0
-    assert state.device_state().generation == 1
+    assert state.device_state().consent.generation == 1
     state.consent(on=True, forget=False, now=NOW)
-    assert state.device_state().generation == 2
+    assert state.device_state().consent.generation == 2
     assert _enter(state, entry_of(epoch=2)) == [Dropped("crashed", "disabled")]
     assert _enter(state, entry_of(epoch=2, generation=2)) == []
     assert state.device_state().counts == {"disabled": 2}
@@ -225,10 +225,10 @@ def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
 
 def test_the_preference_and_the_secret_stay(make: Make) -> None:
     state = make()
-    assert state.device_state().preference == math.inf
+    assert state.device_state().consent.preference == math.inf
     state.prefer(0.5, 0.5)
     again = make()
-    assert again.device_state().preference == 0.5
+    assert again.device_state().consent.preference == 0.5
     assert again.device_state().secret == state.device_state().secret
     assert len(again.device_state().secret) == 32
 

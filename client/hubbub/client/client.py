@@ -19,6 +19,7 @@ from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.forks import follow, notice
+from hubbub.client.mistakes import Mistakes
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
@@ -27,17 +28,13 @@ from hubbub.client.startup import log_to_stderr, state_of, transport_of
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
-from hubbub.client.value_hints import value_hint
 from hubbub.errors import (
     BadParameter,
     BundleRefused,
-    HubbubError,
     StateBusy,
     StateUnusable,
     UnknownMetric,
-    ValueOutOfDomain,
 )
-from hubbub.errors.grammar import did_you_mean
 from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
@@ -96,11 +93,10 @@ class Client:
         self._unopened: Callable[[], State] | None = None
         self._closed = self._is_complete = False
         self._waiting_at_close = 0
-        self._strict = strict
         self._diagnostics = Diagnostics(on_drop)
+        self._mistakes = Mistakes(bundle, self._diagnostics, strict=strict)
         public_values = PublicValues(public)
-        if missing := public_values.missing(bundle):
-            self._say_missing(missing)
+        self._mistakes.refuse_missing(public_values.missing(bundle))
         self._persons = persons
         self._reporter = Reporter(
             bundle,
@@ -117,10 +113,10 @@ class Client:
             from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 few need it
 
             self._tokens = TokenStore(bundle, state, ask_issuer, **self._timing)
-        if persons is not None and not hasattr(persons, "is_withdrawn"):
-            raise BadParameter("persons is not of Persons; give Persons(store, key)")
-        consents: Any = {"is_withdrawn": persons.is_withdrawn} if persons else {}
-        parts: Any = {"tokens": self._tokens, **consents, **self._timing}
+        parts: Any = {"tokens": self._tokens, **self._timing}
+        if persons is not None:
+            _check_persons(persons)
+            parts["is_withdrawn"] = persons.is_withdrawn
         self._sender = Sender(self._reporter, state, bundle, transport, **parts)
         self._background: Background | None = None
         if disabled:
@@ -214,7 +210,7 @@ class Client:
         try:
             return self._outcome_of(lambda: self._reporter.report(metric, value), metric, value)
         except RecursionError:
-            if self._strict:
+            if self._mistakes.strict:
                 raise
             return _FAILED
 
@@ -230,7 +226,7 @@ class Client:
             BadParameter: the client has no `persons`, or the bundle has tokens; or strict, and the
                 name is no text, or `public` no mapping of texts.
         """
-        from hubbub.client.persons import Office, Person  # noqa: PLC0415 of servers alone
+        from hubbub.client.persons import Host, Person  # noqa: PLC0415 of servers alone
 
         notice()
         if self._persons is None:
@@ -245,8 +241,8 @@ class Client:
             if public is not None:
                 public_values = PublicValues(public)
         except BadParameter as error:
-            self._mistake(error, Outcome.NO_STATE)
-        office = Office(
+            self._mistakes.outcome_of(error, Outcome.NO_STATE)
+        host = Host(
             bundle=self._bundle,
             persons=self._persons,
             clock=self._clock,
@@ -255,9 +251,9 @@ class Client:
             sender=self._sender,
             adopt=self._adopt,
             outcome_of=self._outcome_of,
-            mistake=self._mistake,
+            mistakes=self._mistakes,
         )
-        return Person(office, person, public_values)
+        return Person(host, person, public_values)
 
     def _adopt(self, entries: "Sequence[OutboxEntry]") -> None:
         """Let persons' reports wait in this app's outbox. Raises StateUnusable."""
@@ -278,7 +274,7 @@ class Client:
         try:
             return self._reporter.arm(experiment)
         except UnknownMetric as error:
-            self._mistake(error, Outcome.UNKNOWN_METRIC)
+            self._mistakes.outcome_of(error, Outcome.UNKNOWN_METRIC)
             return ""
 
     def learn(self, model: str, features: Any, label: Any) -> Outcome:
@@ -300,7 +296,7 @@ class Client:
         try:
             return self._outcome_of(lambda: learn(model, features, label, diagnostics), model, None)
         except RecursionError:
-            if self._strict:
+            if self._mistakes.strict:
                 raise
             return _FAILED
 
@@ -309,7 +305,8 @@ class Client:
 
         An example that waits for the state of its model stays.
         """
-        return self._flush(timeout, patient=True)
+        notice()
+        return self._sender.flush(timeout, patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start or discarded.
@@ -442,56 +439,14 @@ class Client:
             try:
                 outcome = report()
             except Exception as error:  # noqa: BLE001 a strict client raises it again
-                outcome = self._failed(error, metric, value)
+                outcome = self._mistakes.outcome_of_failure(error, metric, value)
             self._diagnostics.outcomes[outcome] += 1
             if self._background and outcome in _WAKING:
                 self._background.wake()
         except RecursionError:
-            if self._strict:
+            if self._mistakes.strict:
                 raise
         return outcome
-
-    def _failed(self, error: Exception, metric: str, value: Any) -> Outcome:
-        """The outcome of a report that raised. A strict client raises the error again."""
-        if isinstance(error, UnknownMetric):
-            # PRIVACY: as below, since a text that is no metric's name may be a value.
-            names = [*self._bundle.metrics, *self._bundle.models] if self._strict else []
-            hinted_error = UnknownMetric(f"{error}{did_you_mean(metric, names)}")
-            return self._mistake(hinted_error, Outcome.UNKNOWN_METRIC)
-        if isinstance(error, ValueOutOfDomain):
-            definition = self._bundle.metric(metric)
-            hinted = not (definition.other or definition.value_kind.VALUELESS)
-            if self._strict and hinted and (values := definition.values):
-                self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
-                # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
-                raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
-            return self._mistake(error, Outcome.NOT_A_VALUE, definition.name)
-        if self._strict:
-            raise error
-        # The text of the error may contain the value: only its type is logged.
-        self._diagnostics.warn_once("failed", "report() failed: %s", type(error).__name__)
-        return Outcome.FAILED
-
-    def _say_missing(self, fields: list[str]) -> None:
-        """Raise BadParameter, or warn once if not strict: breakdowns need these public fields."""
-        message = f"metrics are split by {', '.join(fields)}, which the app does not pass; "
-        message += f'give Client public = {{"{fields[0]}": ...}}'
-        if self._strict:
-            raise BadParameter(message)
-        self._diagnostics.warn_once("public", "%s", message)
-
-    def _mistake(self, error: HubbubError, outcome: Outcome, metric: str = "") -> Outcome:
-        """Raise a mistake of the app if strict; else log it once per metric, without the value."""
-        if self._strict:
-            self._diagnostics.outcomes[outcome] += 1  # report() counts what it returns
-            raise error
-        subject = f"{outcome.value} {metric}"
-        self._diagnostics.warn_once(subject, "report() is used wrongly: %s", error)
-        return outcome
-
-    def _flush(self, seconds: float, *, patient: bool) -> bool:
-        notice()
-        return flush(self._sender, seconds, patient=patient, **self._timing)
 
     def _say_no(self, *, forget: bool) -> list[Dropped]:
         """Store the opt-out, retrying while other processes write; return what it discards."""
@@ -519,12 +474,13 @@ class Client:
             self._close(_EXIT_SECONDS, patient=False)
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
+        notice()
         if self._closed or self._sender.is_busy_here():
             return self._is_complete
         self._closed = True
         atexit.unregister(self._end)
         if not self._disabled:
-            self._flush(timeout, patient=patient)
+            self._sender.flush(timeout, patient=patient)
         self._sender.stop(_STOP_SECONDS)
         if self._background:
             self._background.end(_STOP_SECONDS)
@@ -538,32 +494,8 @@ class Client:
         return self._is_complete
 
 
-def flush(
-    sender: Sender,
-    seconds: float,
-    *,
-    patient: bool,
-    clock: Clock,
-    diagnostics: Diagnostics,
-) -> bool:
-    """Send for at most `seconds`, with retries if `patient`; returns whether nothing is left.
+def _check_persons(persons: object) -> None:
+    from hubbub.client.persons import Persons  # noqa: PLC0415 of servers alone
 
-    It never raises, to protect the app.
-    """
-    deadline = clock.monotonic() + seconds
-    try:
-        sender.fetch_models(seconds)
-        sender.enter()
-        while True:
-            sender.fetch_tokens(deadline - clock.monotonic())
-            wait = sender.attempt(deadline - clock.monotonic())
-            if wait is None:
-                return sender.is_done and not sender.awaits_models
-            if clock.monotonic() + wait >= deadline or (wait and not patient):
-                return False
-            clock.sleep(wait)
-    except StateUnusable as error:
-        diagnostics.warn_once("state", "reports wait in memory: %s", error)
-    except Exception as error:  # noqa: BLE001 a fault of hubbub must not disturb the app
-        diagnostics.warn_once("fault", "sending failed: %s", type(error).__name__)
-    return False
+    if not isinstance(persons, Persons):
+        raise BadParameter("persons is not of Persons; give Persons(store, key)")

@@ -35,18 +35,14 @@ class SystemClock:
 
     def __init__(self, tells: Callable[[], float] = time.time) -> None:
         self.now = tells
-        """As the Clock protocol defines."""
 
     def monotonic(self) -> float:
-        """As the Clock protocol defines."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """As the Clock protocol defines."""
         time.sleep(seconds)
 
     def wait(self, event: threading.Event, seconds: float | None) -> bool:
-        """As the Clock protocol defines."""
         return event.wait(seconds)
 
 

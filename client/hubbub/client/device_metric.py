@@ -1,10 +1,15 @@
-"""A metric as one device reports it: at this person's tier, in the device's epochs."""
+"""The metrics as one device reports them: at this person's tiers, in the device's epochs."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
 
-from hubbub.bundles import Notice
-from hubbub.catalog import Metric, days_of_period, grace_seconds
+from hubbub.bundles import Bundle, Notice
+from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, grace_seconds
+from hubbub.catalog.discovery import finder_in
+from hubbub.catalog.values.past_kind import PastKind
+from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
+from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.epochs import begins, holding
 from hubbub.mechanisms import Probability
@@ -18,7 +23,7 @@ class AskedMetric:
         catalog_metric: the metric of the bundle, with all its tiers.
         metric: the stream at this person's tier; None if the person allows less than any tier.
         memo: the device's secret coins for the stream.
-        own: the same for the metric at any tier, since a person may change it within a period.
+        base_memo: the same for the metric at any tier: a person may change it within a period.
         payload_bytes: length of one report's payload.
         stream_suffix: tier and list of values in the stream's name.
         notice: the operator's notice, if any.
@@ -28,7 +33,7 @@ class AskedMetric:
     catalog_metric: Metric
     metric: Metric | None
     memo: DeviceMemo
-    own: DeviceMemo
+    base_memo: DeviceMemo
     payload_bytes: int
     stream_suffix: str
     epoch_seconds: int
@@ -40,9 +45,9 @@ class AskedMetric:
     takes_part: bool = True
     finds: bool = False
     stopped: bool = False
-    days: range = range(0)  # the period that `own_day` was drawn for
-    own_day: int = -1
-    own_rounds: frozenset[int] = frozenset()  # of a model, once drawn
+    days: range = range(0)  # the period that `day` was drawn for
+    day: int = -1
+    rounds: frozenset[int] = frozenset()  # of a model, once drawn
     round: int = -1  # of a model, that it was last asked in
     epoch: int = -1  # the running epoch, from `begins` to `ends`
     begins: float = 0.0
@@ -86,22 +91,89 @@ class AskedMetric:
         """Returns whether this device helps to find unlisted strings in an epoch, or its period."""
         first = days_of_period(metric.period, epoch).start if metric.report_on else epoch
         # PRIVACY: follows from the secret and the calendar alone.
-        coins = self.own.coins(b"discover" + first.to_bytes(8, "big"))
+        coins = self.base_memo.coins(b"discover" + first.to_bytes(8, "big"))
         return coins.chance(Probability.at_most(metric.discover))
 
     def is_asked_on(self, metric: Metric, epoch: int) -> bool:
         """Returns whether this is the device's own day of the period, or its round of a model."""
         if metric.model:
-            if not self.own_rounds:  # PRIVACY: follows from the secret alone.
-                self.own_rounds = metric.model.turns(self.own.coins(b"round"))
+            if not self.rounds:  # PRIVACY: follows from the secret alone.
+                self.rounds = metric.model.turns(self.base_memo.coins(b"round"))
             number = metric.model.round_in(epoch, metric.epoch)
-            if number not in self.own_rounds:
+            if number not in self.rounds:
                 return False
             self.round = number
             return True
         if metric.report_on and epoch not in self.days:
             # PRIVACY: follows from the secret and the calendar alone.
             self.days = days_of_period(metric.period, epoch)
-            coins = self.own.coins(b"period" + self.days.start.to_bytes(8, "big"))
-            self.own_day = self.days[coins.below(len(self.days))]
-        return not metric.report_on or epoch == self.own_day
+            coins = self.base_memo.coins(b"period" + self.days.start.to_bytes(8, "big"))
+            self.day = self.days[coins.below(len(self.days))]
+        return not metric.report_on or epoch == self.day
+
+
+class Questions:
+    """The bundle's metrics as this device is asked them, by its secret, choices and notice.
+
+    Attributes:
+        now: metrics that report() reports, by name.
+        past: metrics that are reported from events.
+        notice: the operator's notice, if any.
+        arms: this device's arm of each experiment.
+    """
+
+    def __init__(self, bundle: Bundle, max_epsilon: float) -> None:
+        self._bundle, self._max_epsilon = bundle, max_epsilon
+        self._memos: dict[str, DeviceMemo] = {}
+        self._grounds: tuple[object, ...] | None = None
+        self.now: dict[str, AskedMetric] = {}
+        self.past: dict[str, AskedMetric] = {}
+        self.notice: Notice | None = None
+        self.arms: dict[str, str] = {}
+
+    def follow(self, standing: DeviceState) -> None:
+        """Asks everything anew if the state has another secret, choice or notice."""
+        consent = standing.consent
+        grounds = (standing.secret, consent.preference, consent.local, standing.notice)
+        if grounds == self._grounds:
+            return
+        if self._grounds is None or standing.secret != self._grounds[0]:
+            self._memos = {}
+            self.arms = {
+                # PRIVACY: an arm depends on the secret alone; reports use other coins.
+                name: experiment.drawn(
+                    DeviceMemo(standing.secret, f"experiment/{name}").coins(experiment.purpose)
+                )
+                for name, experiment in self._bundle.experiments.items()
+            }
+        self.notice = kept_notice(standing.notice, self._bundle.operator)
+        now: dict[str, AskedMetric] = {}
+        past: dict[str, AskedMetric] = {}
+        for name, metric in self._bundle.metrics.items():
+            group = past if isinstance(metric.value_kind, PastKind) else now
+            group[name] = self._question(metric, standing)
+        self.now, self.past, self._grounds = now, past, grounds
+
+    def _question(self, metric: Metric, standing: DeviceState) -> AskedMetric:
+        stream = metric.stream_within(
+            min(self._max_epsilon, standing.consent.preference),
+            min(self._max_epsilon, standing.consent.local),
+        )
+        chosen = self._bundle.streams[stream] if stream else None
+        over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
+        memo, base_memo = (
+            self._memos.setdefault(name, DeviceMemo(standing.secret, name))
+            for name in (chosen.name if chosen else metric.name, metric.base_name)
+        )
+        return AskedMetric(
+            catalog_metric=metric,
+            metric=chosen,
+            memo=memo,
+            base_memo=base_memo,
+            payload_bytes=chosen.randomizer.layout.payload_bytes if chosen else 0,
+            stream_suffix=chosen.name.removeprefix(chosen.base_name) if chosen else "",
+            epoch_seconds=EPOCH_SECONDS[metric.epoch],
+            expires=over.timestamp(),
+            notice=self.notice,
+            finder=finder_in(self._bundle.streams, metric),
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.catalog import metric_name_of
 from hubbub.client.state.contract import Dropped
+from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:
     from hubbub.client.outcome import Outcome
@@ -49,6 +50,13 @@ class Diagnostics:
         if subject not in self._warned:
             self._warned.add(subject)
             _log.warning(message, *arguments)
+
+    def warn_of_fault(self, error: Exception) -> None:
+        """Logs why nothing was sent; of an error that is no fault of the state only the type."""
+        if isinstance(error, StateUnusable):
+            self.warn_once("state", "reports wait in memory: %s", error)
+        else:
+            self.warn_once("fault", "sending failed: %s", type(error).__name__)
 
     def after_fork_in_child(self) -> None:
         """Resets the counters of dropped payloads, which the parent counts."""

@@ -59,7 +59,9 @@ def examine(checks: Sequence[tuple[str, Check]]) -> list[Finding]:
         except HubbubError as error:
             findings.append(Finding(subject, "fault", str(error)))
         except Exception as error:  # noqa: BLE001 a broken device must not end its examination
-            findings.append(Finding(subject, "fault", f"cannot be examined: {_cause(error)}"))
+            # PRIVACY: the text of another error may contain a reported value.
+            cause = error.strerror or "" if isinstance(error, OSError) else type(error).__name__
+            findings.append(Finding(subject, "fault", f"cannot be examined: {cause}"))
     return findings
 
 
@@ -194,11 +196,6 @@ def _version(name: str) -> str:
 
 def _day(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _cause(error: Exception) -> str:
-    """Returns the type of an error, without its text, which may contain a reported value."""
-    return error.strerror or "" if isinstance(error, OSError) else type(error).__name__
 
 
 def main() -> int:

@@ -10,25 +10,9 @@ connection to SQLite or gRPC must not be used on both sides, and the thread is n
 import os
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, runtime_checkable
+from functools import partial
+from typing import Any, Final
 from weakref import WeakKeyDictionary
-
-
-@runtime_checkable
-class _StartsAnew(Protocol):
-    """A part that is reset in a child."""
-
-    def after_fork_in_child(self) -> None: ...
-
-
-@runtime_checkable
-class _StandsStill(_StartsAnew, Protocol):
-    """A part that pauses during a fork."""
-
-    def before_fork(self) -> None: ...
-
-    def after_fork_in_parent(self) -> None: ...
-
 
 _process: Final = [os.getpid()]
 _noticing: Final = threading.RLock()
@@ -38,7 +22,8 @@ _following: Final[WeakKeyDictionary[object, Sequence[Any]]] = WeakKeyDictionary(
 def follow(owner: object, parts: Sequence[Any]) -> None:
     """Makes the parts of an object follow every fork for as long as it lives.
 
-    They pause in this order and continue in reverse. A part may lack methods that it does not need.
+    `before_fork` is called in this order, `after_fork_in_parent` and `after_fork_in_child` in
+    reverse. A part may lack methods that it does not need.
     """
     _following[owner] = parts
 
@@ -54,28 +39,21 @@ def notice() -> None:
                 _in_child()
 
 
-def _parts() -> list[Any]:
-    return [part for parts in list(_following.values()) for part in parts]
-
-
-def _before() -> None:
-    for part in _parts():
-        if isinstance(part, _StandsStill):
-            part.before_fork()
-
-
-def _in_parent() -> None:
-    for part in reversed(_parts()):
-        if isinstance(part, _StandsStill):
-            part.after_fork_in_parent()
+def _call(method: str, *, newest_first: bool) -> None:
+    parts = [part for parts in list(_following.values()) for part in parts]
+    for part in reversed(parts) if newest_first else parts:
+        if hasattr(part, method):
+            getattr(part, method)()
 
 
 def _in_child() -> None:
-    for part in reversed(_parts()):
-        if isinstance(part, _StartsAnew):
-            part.after_fork_in_child()
+    _call("after_fork_in_child", newest_first=True)
     _process[0] = os.getpid()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(
+        before=partial(_call, "before_fork", newest_first=False),
+        after_in_parent=partial(_call, "after_fork_in_parent", newest_first=True),
+        after_in_child=_in_child,
+    )

@@ -53,13 +53,17 @@ class Learner:
             size = codes_of_round(metric, number).dimensions
             return _of_vector(metric, number, vector + [0.0] * (size - len(vector)))
         state = self._states.get(metric.name)
-        if state is None or not _fits(state, model, number, metric.epsilon):
+        # PRIVACY: only of its own round. Another round's state depends on other people's reports.
+        if state is None or state.number != number - 1:
+            return None
+        judges = number > model.rounds
+        if judges and len(state.edges) != bins_for(metric.epsilon) - 1:
             return None
         arguments = (model.kind, example.columns, example.label, state.centre, state.weights)
-        if number <= model.rounds:
+        if not judges:
             return _of_vector(metric, number, gradient(*arguments))
-        edges, (own, label) = state.edges, to_judge(*arguments)
-        return lambda coins: judged(metric, own, label, edges, coins)
+        edges, (score, label) = state.edges, to_judge(*arguments)
+        return lambda coins: judged(metric, score, label, edges, coins)
 
     def settle(self, name: str, example: "Example", outcome: Outcome) -> list[Dropped]:
         """Keeps an example until its state arrives; returns discarded examples.
@@ -110,12 +114,3 @@ class Learner:
 def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
     """Returns the function that reports a vector of length at most 1 by the codes of a round."""
     return lambda coins: codes_of_round(metric, number).randomize(vector, coins)
-
-
-def _fits(state: "ModelState", model: "Learning", number: int, epsilon: float) -> bool:
-    """Returns whether a state is the one that a device of this round needs."""
-    judges = number > model.rounds
-    return (
-        # PRIVACY: only of its own round. Another round's state depends on other people's reports.
-        state.number == number - 1 and (not judges or len(state.edges) == bins_for(epsilon) - 1)
-    )

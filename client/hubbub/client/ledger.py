@@ -378,7 +378,9 @@ def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> 
         seconds, days = EPOCH_SECONDS[metric.epoch], days_at_most(metric.central_period)
         span = _last_day(epoch, seconds) // days
         before = sum(
-            loss for own, loss in account.losses.items() if _last_day(own, seconds) // days == span
+            loss
+            for past, loss in account.losses.items()
+            if _last_day(past, seconds) // days == span
         )
     return min(most, before + cost) - min(most, before)
 

@@ -199,7 +199,7 @@ def _metric(
     bundle: Bundle, metric: Metric, standing: DeviceState, now: float, notice: Notice | None
 ) -> MetricView:
     account = standing.account(metric)
-    stream = metric.stream_within(standing.preference, standing.max_local)
+    stream = metric.stream_within(standing.consent.preference, standing.consent.local)
     epoch = epoch_at(now, metric.epoch)
     reported = reported_of(account, metric, epoch)
     days = days_of_period(metric.period, epoch) if metric.report_on else (epoch,)

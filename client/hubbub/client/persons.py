@@ -24,6 +24,7 @@ from hubbub.client.delivery.sender import Sender
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.ledger_view import LedgerView, view
+from hubbub.client.mistakes import Mistakes
 from hubbub.client.outcome import Outcome
 from hubbub.client.person_stores import PersonStore
 from hubbub.client.public_values import PublicValues
@@ -33,7 +34,7 @@ from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import OutboxEntry, OutboxReport
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.memory import MemoryState
-from hubbub.errors import BadParameter, HubbubError, StateBusy, StateUnusable, UnknownMetric
+from hubbub.errors import BadParameter, StateBusy, StateUnusable, UnknownMetric
 
 Answer = TypeVar("Answer")
 _KEY_BYTES: Final = 32
@@ -85,7 +86,7 @@ class Persons:
                 "a person's record is damaged, so none of their reports are sent; deleting it "
                 "forgets their limits and their opt-out"
             ) from error
-        secret = self._digest(b"secret", person + repr(state.since).encode())
+        secret = self._digest(b"secret", person + repr(state.consent.since).encode())
         return record, replace(state, secret=secret)
 
     def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
@@ -99,7 +100,7 @@ class Persons:
             StateUnusable: as `read`.
         """
         record, state = self.read(report.person)
-        return record is None or state.generation != report.generation
+        return record is None or state.consent.generation != report.generation
 
     def _digest(self, use: bytes, content: bytes) -> bytes:
         return hmac.digest(self._key, b"hubbub/1 person|" + use + b"|" + content, "sha256")
@@ -113,14 +114,13 @@ class Persons:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Office:
+class Host:
     """What a client lends each person.
 
     Args:
         reporter, sender: of the app's own device.
         adopt: puts sealed reports into the app's outbox.
         outcome_of: counts an outcome, and turns errors into outcomes unless strict.
-        mistake: raises a mistake of the app if strict, else logs it once.
     """
 
     bundle: Bundle
@@ -131,7 +131,7 @@ class Office:
     sender: Sender
     adopt: Callable[[Sequence[OutboxEntry]], None]
     outcome_of: Callable[[Callable[[], Outcome], str, Any], Outcome]
-    mistake: Callable[[HubbubError, Outcome], Outcome]
+    mistakes: Mistakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Person:
     hides both from all others.
     """
 
-    office: Office
+    host: Host
     person: bytes | None = field(repr=False)
     public: PublicValues | None = field(repr=False)
 
@@ -151,14 +151,14 @@ class Person:
 
         As `Client.report`; NO_STATE if the store fails.
         """
-        return self.office.outcome_of(lambda: self._report(metric, value), metric, value)
+        return self.host.outcome_of(lambda: self._report(metric, value), metric, value)
 
     def arm(self, experiment: str) -> str:
         """This person's arm of an experiment, as `Client.arm`. Raises StateUnusable."""
         try:
             return self._change(lambda reporter, _: reporter.arm(experiment))
         except UnknownMetric as error:
-            self.office.mistake(error, Outcome.UNKNOWN_METRIC)
+            self.host.mistakes.outcome_of(error, Outcome.UNKNOWN_METRIC)
             return ""
 
     def disable(self, *, forget: bool = False) -> None:
@@ -170,12 +170,12 @@ class Person:
         Raises:
             StateUnusable: it could not be stored.
         """
-        now = self.office.clock.now()
+        now = self.host.clock.now()
         self._change(lambda _, state: state.consent(on=False, forget=forget, now=now))
 
     def enable(self) -> None:
         """This person's yes. Raises StateUnusable."""
-        now = self.office.clock.now()
+        now = self.host.clock.now()
         self._change(lambda _, state: state.consent(on=True, forget=False, now=now))
 
     def prefer(self, max_epsilon: float | None, *, max_local: float | None = None) -> None:
@@ -186,14 +186,14 @@ class Person:
 
     def ledger(self) -> LedgerView:
         """What is left of this person's budgets; without payloads. Raises StateUnusable."""
-        bundle, now = self.office.bundle, self.office.clock.now()
+        bundle, now = self.host.bundle, self.host.clock.now()
         return self._change(lambda _, state: view(bundle, state.device_state(), [], now))
 
     def _report(self, metric: str, value: Any) -> Outcome:
-        own = self.office.reporter
-        if own.is_local:
-            return own.report(metric, value)
-        if not own.is_on:
+        reporter = self.host.reporter
+        if reporter.is_local:
+            return reporter.report(metric, value)
+        if not reporter.is_on:
             return Outcome.DISABLED
         try:
             return self._change(lambda reporter, _: reporter.report(metric, value))
@@ -201,26 +201,26 @@ class Person:
             return Outcome.OVERFLOWED
         except StateUnusable as error:
             advice = "persons' reports are lost: %s; check that the store answers and has its table"
-            self.office.diagnostics.warn_once("persons", advice, error)
+            self.host.diagnostics.warn_once("persons", advice, error)
             return Outcome.NO_STATE
 
     def _change(self, work: Callable[[Reporter, MemoryState], Answer]) -> Answer:
         """Do something as this person's device; what follows is stored before it is returned."""
-        office = self.office
+        host = self.host
         if self.person is None:
             raise StateUnusable("a person without a name has no record")
         for _ in range(_TRIES):
-            record, standing = office.persons.read(self.person)
-            state = MemoryState(standing=replace(standing, notice=office.reporter.notice))
-            reporter = office.reporter.of_person(state, self.public)
-            sender = office.sender.of_person(reporter, state)
+            record, standing = host.persons.read(self.person)
+            state = MemoryState(standing=replace(standing, notice=host.reporter.notice))
+            reporter = host.reporter.of_person(state, self.public)
+            sender = host.sender.of_person(reporter, state)
             answer = work(reporter, state)
             reporter.refresh()
             sender.enter()
-            after = _dumped(state.device_state(), office.bundle, office.clock.now())
-            is_same = after == (record or _dumped(DeviceState(secret=b""), office.bundle, 0))
-            if is_same or office.persons.replace(self.person, record, after):
-                office.adopt([replace(e, person=self.person) for e in state.entries()])
+            after = _dumped(state.device_state(), host.bundle, host.clock.now())
+            is_same = after == (record or _dumped(DeviceState(secret=b""), host.bundle, 0))
+            if is_same or host.persons.replace(self.person, record, after):
+                host.adopt([replace(e, person=self.person) for e in state.entries()])
                 return answer
         raise StateBusy("other processes change this person's record all the time; try again")
 
@@ -235,13 +235,9 @@ def _loaded(record: bytes) -> DeviceState:
     document = json.loads(zlib.decompressobj(-15, _COMMON).decompress(record[1:]))
     generation, preference, since, local = document["consent"]
     allowed = [math.inf if epsilon is None else epsilon for epsilon in (preference, local)]
-    consent = Consent(generation, allowed[0], since, allowed[1])
     return DeviceState(
         secret=b"",
-        generation=consent.generation,
-        preference=consent.preference,
-        since=consent.since,
-        max_local=consent.local,
+        consent=Consent(generation, allowed[0], since, allowed[1]),
         accounts=load_accounts(document["accounts"]),
         events=Counter(
             {(str(m), int(e), str(what)): int(n) for m, e, what, n in document["events"]}
@@ -256,12 +252,13 @@ def _dumped(state: DeviceState, bundle: Bundle, now: float) -> bytes:
         for name, account in sorted(_needed(state.accounts, bundle, now).items())
         if account.spent or account.epochs or account.filled
     }
-    allowed = [
-        None if epsilon == math.inf else epsilon for epsilon in (state.preference, state.max_local)
-    ]
-    consent = [state.generation, allowed[0], state.since, allowed[1]]
+    consent = state.consent
+    preference, local = (
+        None if epsilon == math.inf else epsilon for epsilon in (consent.preference, consent.local)
+    )
+    decisions = [consent.generation, preference, consent.since, local]
     events = [[*event, number] for event, number in sorted(state.events.items())]
-    document = {"consent": consent, "events": events, "accounts": accounts}
+    document = {"consent": decisions, "events": events, "accounts": accounts}
     packer = zlib.compressobj(9, wbits=-15, zdict=_COMMON)
     content = json.dumps(document, separators=(",", ":")).encode()
     return _VERSION + packer.compress(content) + packer.flush()

@@ -3,39 +3,34 @@
 I/O: the journal only. Cryptography: hashing only. It waits only for other reporters.
 """
 
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final
 
-from hubbub.bundles import Bundle, Notice, key_at
-from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
-from hubbub.catalog.discovery import finder_in, spoken
+from hubbub.bundles import Bundle, key_at
+from hubbub.catalog import Metric, epoch_start
+from hubbub.catalog.discovery import spoken
 from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.posterior import label_of
-from hubbub.catalog.values.past_kind import PastKind
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
-from hubbub.client.device_metric import AskedMetric
+from hubbub.client.device_metric import AskedMetric, Questions
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
+from hubbub.client.mistakes import named_metric, named_model, unreadable
 from hubbub.client.no_reentry import NoReentryLock
-from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.past import due, settled
 from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState, Event, own_count
-from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
+from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.epochs import begins, holding
-from hubbub.errors import StateUnusable, UnknownMetric, ValueOutOfDomain
+from hubbub.errors import StateUnusable, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
 
-if TYPE_CHECKING:
-    from hubbub.catalog.models.learning import Learning
-
-Read = TypeVar("Read")
 _LOCK_SECONDS: Final = 0.2  # no other thread holds the lock for long
 
 
@@ -60,7 +55,7 @@ class Reporter:
         local: bool = False,
     ) -> None:
         self.is_local = local
-        self._own: Counter[str] = Counter()
+        self._local_counts: Counter[str] = Counter()
         self._bundle = bundle
         self._public = public or PublicValues()
         self._state = state
@@ -70,12 +65,8 @@ class Reporter:
         self.lock = NoReentryLock()
         self._drawn: list[tuple[int, PendingPayload]] = []
         self._standing = DeviceState(secret=b"")
-        self._notice: Notice | None = None
-        self._questions: dict[str, AskedMetric] = {}
-        self._past_questions: dict[str, AskedMetric] = {}
+        self._questions = Questions(bundle, max_epsilon)
         self._events: Counter[Event] = Counter()
-        self._memos: dict[str, DeviceMemo] = {}
-        self._arms: dict[str, str] = {}
         self._learner = Learner(bundle.operator, bundle.models)
         self._off = self._held = self._consents = False
         try:
@@ -118,12 +109,12 @@ class Reporter:
             ValueOutOfDomain: the metric has no such value; the message does not show it.
         """
         try:
-            question = self._questions.get(name)
+            question = self._questions.now.get(name)
         except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
             question = None
         if question is None:
             name = named_metric(self._bundle, name).name
-            if name in self._past_questions:
+            if name in self._questions.past:
                 return self._note_event(name, value)
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
         metric = question.catalog_metric
@@ -143,7 +134,7 @@ class Reporter:
             if not is_entered:
                 return Outcome.OVERFLOWED
             # The person's choices may have changed while another thread held the lock.
-            return self._report(self._questions[name], code, cell, text=text)
+            return self._report(self._questions.now[name], code, cell, text=text)
 
     def arm(self, name: str) -> str:
         """This device's arm of an experiment; if the device does not report, the first live arm.
@@ -155,8 +146,8 @@ class Reporter:
         live = experiment.live_arms(self._stopped())
         if not (self.is_on and self._standing.may_send):
             return live[0]
-        own = self._arms[name]
-        return own if own in live else live[0]
+        arm = self._questions.arms[name]
+        return arm if arm in live else live[0]
 
     def _cell(self, metric: Metric) -> str:
         """The breakdown cell (stream name without tier and list) for this device's reports."""
@@ -167,7 +158,8 @@ class Reporter:
 
     def _stopped(self) -> Collection[str]:
         """Names of everything that the operator's notice stops now."""
-        return self._notice.stopped(self._clock()) if self._notice else ()
+        notice = self._questions.notice
+        return notice.stopped(self._clock()) if notice else ()
 
     def learn(self, name: str, features: Any, label: Any, diagnostics: Diagnostics) -> Outcome:
         """Add one person's example to a model, in this device's round.
@@ -187,14 +179,15 @@ class Reporter:
             raise unreadable(f'model "{name}": features and label', error) from None
         if self.is_local:
             return self._count(name, "examples")
-        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
-            return Outcome.OVERFLOWED
-        with self.lock.within(_LOCK_SECONDS) as is_entered:
-            if not is_entered:
-                return Outcome.OVERFLOWED
-            outcome = self._report(self._questions[name], example, name)
-            replaced = self._learner.settle(name, example, outcome)
+        replaced: list[Dropped] = []
+
+        def add() -> Outcome:
+            outcome = self._report(self._questions.now[name], example, name)
+            replaced.extend(self._learner.settle(name, example, outcome))
             diagnostics.clipped[name] += example.clipped
+            return outcome
+
+        outcome = self._unless_busy(add)
         diagnostics.drop(replaced)  # outside the lock: the app may report there
         return outcome
 
@@ -204,7 +197,7 @@ class Reporter:
         def count() -> Outcome:
             if not self.is_on:
                 return Outcome.DISABLED
-            self._own[own_count(name, label)] += 1
+            self._local_counts[own_count(name, label)] += 1
             return Outcome.COUNTED
 
         return self._unless_busy(count)
@@ -218,7 +211,7 @@ class Reporter:
 
     def _note_event(self, name: str, value: Any) -> Outcome:
         """Count an event, unless no report can follow from it."""
-        metric = self._past_questions[name].catalog_metric
+        metric = self._questions.past[name].catalog_metric
         kind: Any = metric.value_kind
         try:
             event: str = kind.event(metric, value)
@@ -233,7 +226,7 @@ class Reporter:
         return self._unless_busy(lambda: self._add_event(name, event))
 
     def _add_event(self, name: str, event: str) -> Outcome:
-        question, now = self._past_questions[name], self._clock()
+        question, now = self._questions.past[name], self._clock()
         if question.metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
         epoch = question.epoch_of(now)
@@ -254,18 +247,12 @@ class Reporter:
         Raises:
             StateUnusable: the events stay in memory.
         """
-        if not self._past_questions or self.is_local:
+        if not self._questions.past or self.is_local:
             return
-        with self.lock.within():
-            events, self._events = self._events, Counter()
+        with self._moved(self._events) as events:
             standing = self._standing
-            over = settled(self._past_questions, standing, self._clock())
-        try:
-            self._stand(self._state.count_events(events, over, standing.generation))
-        except StateUnusable:
-            with self.lock.within():
-                self._events += events
-            raise
+            over = settled(self._questions.past, standing, self._clock())
+            self._stand(self._state.count_events(events, over, standing.consent.generation))
 
     def keep_own(self) -> None:
         """Move the counts of local mode into the state.
@@ -273,14 +260,21 @@ class Reporter:
         Raises:
             StateUnusable: the counts stay in memory.
         """
+        with self._moved(self._local_counts) as counts:
+            if counts:
+                self._state.count(counts)
+
+    @contextlib.contextmanager
+    def _moved(self, counts: Counter[Any]) -> Iterator[Counter[Any]]:
+        """Empty counts for a block that stores them; they come back if it raises StateUnusable."""
         with self.lock.within():
-            own, self._own = self._own, Counter()
+            taken = Counter(counts)
+            counts.clear()
         try:
-            if own:
-                self._state.count(own)
+            yield taken
         except StateUnusable:
             with self.lock.within():
-                self._own += own
+                counts.update(taken)
             raise
 
     @property
@@ -305,14 +299,14 @@ class Reporter:
                     self._learner.hear(signed)
                 finally:
                     for name, example in list(self._learner.awaited.items()):
-                        outcome = self._report(self._questions[name], example, name)
+                        outcome = self._report(self._questions.now[name], example, name)
                         refused += self._learner.settle(name, example, outcome)
         finally:
             diagnostics.drop(refused)
 
     def is_stopped(self, stream: str, epoch: int) -> bool:
         """Whether a notice has stopped sending reports of this stream and epoch."""
-        metric, notice = self._bundle.streams.get(stream), self._notice
+        metric, notice = self._bundle.streams.get(stream), self._questions.notice
         return bool(metric and notice and not notice.sampling(metric, epoch))
 
     def cover(self) -> None:
@@ -327,7 +321,7 @@ class Reporter:
                     outcome = self._report(question, default, metric.base_name, last)
                     if is_filled_up(outcome) and fills(self._bundle):
                         self._fill(question, metric, account, epoch)
-            for report in due(self._past_questions, self._standing, now):
+            for report in due(self._questions.past, self._standing, now):
                 cell = report.cell or self._cell(report.question.catalog_metric)
                 self._report(report.question, report.code, cell, report.moment)
 
@@ -347,7 +341,7 @@ class Reporter:
             return []
         return [
             (question, metric)
-            for name, question in self._questions.items()
+            for name, question in self._questions.now.items()
             if (metric := self._bundle.metrics[name]).default is not None
             and (question.metric is not None or fills(self._bundle))
         ]
@@ -387,7 +381,7 @@ class Reporter:
         examples = self._forget_examples(DISABLED)
         with self.lock.within():
             drawn, self._drawn = self._drawn, []
-            self._own.clear()
+            self._local_counts.clear()
             self._events.clear()
         last = drawn[-1][0] if drawn else 0
         return last, [*(Dropped(report.stream, DISABLED) for _, report in drawn), *examples]
@@ -415,22 +409,11 @@ class Reporter:
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: drop what was drawn or waits; the parent sends it."""
         self.lock = NoReentryLock()
-        self._drawn, self._own, self._events = [], Counter(), Counter()
+        self._drawn, self._local_counts, self._events = [], Counter(), Counter()
         self._learner.awaited.clear()
 
     def _stand(self, standing: DeviceState) -> None:
         with self.lock.within():
-            if standing.secret != self._standing.secret:
-                self._memos = {}
-                self._arms = {
-                    # PRIVACY: an arm depends on the secret alone; reports use other coins.
-                    name: experiment.drawn(
-                        DeviceMemo(standing.secret, f"experiment/{name}").coins(experiment.purpose)
-                    )
-                    for name, experiment in self._bundle.experiments.items()
-                }
-            if standing.notice != self._standing.notice:
-                self._notice = kept_notice(standing.notice, self._bundle.operator)
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]
                 account = standing.account(metric)
@@ -440,50 +423,10 @@ class Reporter:
                     account.add(metric, drawn.epoch, drawn.tag)
             for metric in self._bundle.metrics.values():
                 standing.account(metric)  # opens a missing account
-            is_first = not (self._questions or self._past_questions)
-            if is_first or _asks(standing) != _asks(self._standing):
-                questions = {
-                    name: self._question(metric, standing)
-                    for name, metric in self._bundle.metrics.items()
-                }
-                self._past_questions = {
-                    name: question
-                    for name, question in questions.items()
-                    if isinstance(question.catalog_metric.value_kind, PastKind)
-                }
-                self._questions = {
-                    name: question
-                    for name, question in questions.items()
-                    if name not in self._past_questions
-                }
-            # Last: if a signal handler raises before this, the next call renews the questions.
+            self._questions.follow(standing)
+            # Last: if a signal handler raises before this, the next call starts over.
             self._consents = standing.on
             self._standing = standing
-
-    def _question(self, metric: Metric, standing: DeviceState) -> AskedMetric:
-        stream = metric.stream_within(
-            min(self._max_epsilon, standing.preference),
-            min(self._max_epsilon, standing.max_local),
-        )
-        chosen = self._bundle.streams[stream] if stream else None
-        over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
-        name = chosen.name if chosen else metric.name
-        memo, own = (
-            self._memos.setdefault(name, DeviceMemo(standing.secret, name))
-            for name in (name, metric.base_name)
-        )
-        return AskedMetric(
-            catalog_metric=metric,
-            metric=chosen,
-            memo=memo,
-            own=own,
-            payload_bytes=chosen.randomizer.layout.payload_bytes if chosen else 0,
-            stream_suffix=chosen.name.removeprefix(chosen.base_name) if chosen else "",
-            epoch_seconds=EPOCH_SECONDS[metric.epoch],
-            expires=over.timestamp(),
-            notice=self._notice,
-            finder=finder_in(self._bundle.streams, metric),
-        )
 
     def _report(
         self,
@@ -544,7 +487,7 @@ class Reporter:
             self._note(metric.stream, epoch, "", FILLER, self._clock())
 
     def _note(self, stream: str, epoch: int, tag: str, payload: bytes, made: float) -> None:
-        generation = self._standing.generation
+        generation = self._standing.consent.generation
         drawn = PendingPayload(
             stream=stream, epoch=epoch, tag=tag, payload=payload, generation=generation, made=made
         )
@@ -567,47 +510,3 @@ class Reporter:
         if not self._state.has_room(question.payload_bytes):
             return Outcome.OVERFLOWED
         return None
-
-
-def _asks(standing: DeviceState) -> tuple[object, ...]:
-    """The parts of the state that decide how this device is asked a metric."""
-    return standing.secret, standing.preference, standing.max_local, standing.notice
-
-
-def named_metric(bundle: Bundle, name: str) -> Metric:
-    """The metric of this name.
-
-    Raises:
-        UnknownMetric: the bundle has none; the message does not show the name.
-    """
-    return _named("metric", bundle.metrics, lambda: bundle.metric(name))
-
-
-def named_model(bundle: Bundle, name: str) -> "Learning":
-    """The model of this name.
-
-    Raises:
-        UnknownMetric: the bundle has none; the message does not show the name.
-    """
-    return _named("model", bundle.models, lambda: bundle.model(name))
-
-
-def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
-    """The error for an object of the app that raised when read. It shows only the exception's type.
-
-    Args:
-        subject: the metric or model that the object is for.
-        error: what the object raised.
-    """
-    return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
-
-
-def _named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -> Read:
-    try:
-        return find()
-    except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
-        names = ", ".join(sorted(choices)) or "none"
-        raise UnknownMetric(
-            f"the bundle has no {kind} of this name; it has {names}; pass the name first, "
-            "then the value"
-        ) from None

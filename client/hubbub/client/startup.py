@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.bundles import Bundle
-from hubbub.client.paths import NOWHERE, settled
+from hubbub.client.files import NOWHERE, settled
 from hubbub.client.settings import Settings
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
@@ -174,9 +174,9 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
 
         voucher = vouched(state_dir)
         if voucher:  # only this app can have used its own folder
-            own = folder_of(voucher.operator)
-            trust.pins[app] = Pin(operator=voucher.operator, folder=own)
-            trust.promises.setdefault(own, dict(voucher.promises))
+            folder = folder_of(voucher.operator)
+            trust.pins[app] = Pin(operator=voucher.operator, folder=folder)
+            trust.promises.setdefault(folder, dict(voucher.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}
     # PRIVACY: a copy of a state folder is not one, since it may record less than the folder.

@@ -1,5 +1,6 @@
 """How a person adds an optional part of hubbub to an installation."""
 
+from importlib.util import find_spec
 from typing import Final
 
 OF_DEVICES: Final = ("relay", "tokens")
@@ -21,3 +22,11 @@ def install_with(extra: str) -> str:
         f"pip install CLIENT {path}, where CLIENT is {client}, and PATH is hubbub's wheel "
         "or checkout"
     )
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module of an optional part is installed; it is not imported."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

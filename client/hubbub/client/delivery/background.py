@@ -11,7 +11,6 @@ from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.no_reentry import NoReentryLock, Wakeup
 from hubbub.client.transport.contract import Transport
-from hubbub.errors import StateUnusable
 
 # Reports within this time are entered together.
 _GATHER_SECONDS: Final = 0.5
@@ -53,22 +52,19 @@ class Background:
         if self._is_running() or self._lock.is_ours():
             return
         with self._lock.within(0) as is_entered:  # else another thread is just starting it
-            if is_entered and not self._is_running() and not self._end.is_set():
-                self._thread = self._started()
+            if not is_entered or self._is_running() or self._end.is_set():
+                return
+            thread = threading.Thread(target=self._run, name="hubbub-sender", daemon=True)
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError as error:  # the system starts none now; the next wake tries again
+                message = "reports wait for flush() or close(): %s"
+                self._diagnostics.warn_once("thread", message, error)
 
     def _is_running(self) -> bool:
         """Returns whether a thread is running: an exception injected by the app may end it."""
         return self._thread is not None and self._thread.is_alive()
-
-    def _started(self) -> threading.Thread | None:
-        """Returns the new thread; None if the system starts none now: the next wake tries again."""
-        thread = threading.Thread(target=self._run, name="hubbub-sender", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as error:
-            self._diagnostics.warn_once("thread", "reports wait for flush() or close(): %s", error)
-            return None
-        return thread
 
     def end(self, wait_seconds: float) -> None:
         """Ends the thread for good."""
@@ -76,9 +72,6 @@ class Background:
         self._wake.set()
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join(wait_seconds)
-
-    def before_fork(self) -> None:
-        """Does nothing before a fork: everything that the thread uses stops by itself."""
 
     def after_fork_in_parent(self) -> None:
         """Makes the parent look regularly for reports that ended children left."""
@@ -103,10 +96,8 @@ class Background:
             try:
                 due = self._step(due)
                 continue
-            except StateUnusable as error:
-                self._diagnostics.warn_once("state", "reports wait in memory: %s", error)
             except Exception as error:  # noqa: BLE001 a fault of ours must not end the sending for good
-                self._diagnostics.warn_once("fault", "sending failed: %s", type(error).__name__)
+                self._diagnostics.warn_of_fault(error)
             self._wake.set()
             if self._clock.wait(self._end, _random.uniform(0, _STATE_RETRY_SECONDS)):
                 return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
+from hubbub.bundles import Bundle, OpeningKeyPublic, key_at, open_notice
 from hubbub.catalog import Metric, epoch_start, filler_info, grace_seconds, seal, seal_info
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
@@ -18,7 +18,7 @@ from hubbub.client.cover import FILLER, WaitingReport, beside, fills, held_back,
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.no_reentry import NoReentryLock
-from hubbub.client.notices import hear
+from hubbub.client.notices import kept_notice
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
     DAMAGED,
@@ -113,11 +113,6 @@ class Sender:
         """The number of consecutive failed submissions."""
         return self._failures
 
-    @property
-    def is_done(self) -> bool:
-        """Whether no report waited at the last look, not even one that is held back."""
-        return not self._waiting
-
     def enter(self, *, gently: bool = False) -> None:
         """Seals and stores all payloads that this process, or an ended one, drew; all or none.
 
@@ -175,6 +170,27 @@ class Sender:
     def _held_back(self) -> WaitingReport:
         exclusions = held_back(self._bundle, self._clock.now())
         return [*exclusions, *self._tokens.held] if self._tokens else exclusions
+
+    def flush(self, seconds: float, *, patient: bool) -> bool:
+        """Sends for at most `seconds`, with retries if `patient`; returns whether nothing is left.
+
+        It never raises, to protect the app.
+        """
+        deadline = self._clock.monotonic() + seconds
+        try:
+            self.fetch_models(seconds)
+            self.enter()
+            while True:
+                self.fetch_tokens(deadline - self._clock.monotonic())
+                wait = self.attempt(deadline - self._clock.monotonic())
+                if wait is None:
+                    return not (self._waiting or self.awaits_models)
+                if self._clock.monotonic() + wait >= deadline or (wait and not patient):
+                    return False
+                self._clock.sleep(wait)
+        except Exception as error:  # noqa: BLE001 a fault of hubbub must not disturb the app
+            self._diagnostics.warn_of_fault(error)
+        return False
 
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submits once; returns seconds until the next attempt, or None if nothing is left.
@@ -463,16 +479,26 @@ class Sender:
                 self._tokens.settle(n for n, fate in part_fates.items() if fate == _TOKEN_SPENT)
         return fates, TryAgain(refused) if refused else None
 
-    def _hear(self, notice: bytes) -> None:
-        """Stores the operator's notice; if that fails, the next answer brings it again."""
-        if not notice or notice == self._last_notice:
+    def _hear(self, signed: bytes) -> None:
+        """Stores the operator's notice; if that fails, the next answer brings it again.
+
+        PRIVACY: a shuffler cannot make the device use an older notice, or one of its own.
+        """
+        if not signed or signed == self._last_notice:
             return
+        operator = self._bundle.operator
         try:
-            hear(notice, self._bundle.operator, self._state)
+            notice = open_notice(signed, operator=operator)
+
+            def follows(stored: bytes) -> bool:
+                former = kept_notice(stored, operator)
+                return former is None or notice.follows(former)
+
+            self._state.heed(signed, follows)
             self._reporter.refresh()
-            self._last_notice = notice
+            self._last_notice = signed
         except NoticeRefused as error:
-            self._last_notice = notice
+            self._last_notice = signed
             self._diagnostics.warn_once("notice", "a notice is refused: %s", error)
         except StateUnusable as error:
             self._diagnostics.warn_once("notice", "a notice cannot be kept: %s", error)

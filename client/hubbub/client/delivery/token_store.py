@@ -7,7 +7,6 @@ reports.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle
@@ -22,7 +21,7 @@ from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
 from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter
-from hubbub.errors.installing import install_with
+from hubbub.errors.installing import install_with, is_installed
 from hubbub.tokens import Minted, new_nonce, token_info
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 _NOT_GIVEN: Final = (
     'the issuer gives no tokens for "%s": reports of this epoch wait, and expire without tokens'
 )
+_TOKENS_HAD: Final = 'this account has had its tokens of "%s": reports of this epoch expire'
 _KEY_LETTERS: Final = 16  # hex digits of the issuer's public key, enough to tell two keys apart
 _STEPS: Final = 1 << 16  # moments of an epoch; one is drawn
 _SHORTEST_SECONDS: Final = 0.5
@@ -244,10 +244,10 @@ class TokenStore:
                 arguments = (evaluated, proof, issuer.public, token_info(*kind[:2]))
                 # An issuer with another stream table may give only the first tokens.
                 of = whole[: len(evaluated)]
+                if not evaluated:  # for another device of the account
+                    self._diagnostics.warn_once("tokens_had", _TOKENS_HAD, kind[0])
                 try:
-                    outputs = (
-                        poprf.finalize(of, *arguments) if evaluated else self._refused(kind[0])
-                    )
+                    outputs = poprf.finalize(of, *arguments) if evaluated else []
                 except BadParameter as error:
                     wrong = error  # of this stream alone; the next request is the same
                     continue
@@ -258,15 +258,6 @@ class TokenStore:
             if wrong:
                 raise wrong
         self._note(length, epoch)
-
-    def _refused(self, stream: str) -> list[bytes]:
-        """Returns no outputs: the account has had its tokens of this epoch, for another device."""
-        self._diagnostics.warn_once(
-            "tokens_had",
-            'this account has had its tokens of "%s": reports of this epoch expire',
-            stream,
-        )
-        return []
 
     def _note(self, length: str, epoch: int) -> None:
         self._answered.add((length, epoch))
@@ -289,7 +280,11 @@ def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
     Raises:
         BadParameter: the account is invalid or missing, or what tokens need is not installed.
     """
-    _check(account)
+    if not (account is None or isinstance(account, str) or callable(account)):
+        raise BadParameter(
+            "account is neither a string, the key of an account at the bundle's issuer, "
+            f"nor a function that sends requests there, but {type(account).__name__}"
+        )
     if bundle.tokens is None:
         return None
     if account is None:
@@ -297,25 +292,10 @@ def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
             "the bundle's reports need tokens: give account = the key of an account at "
             f"{bundle.tokens.terms.issuer}, or a function that sends requests there"
         )
-    if not _has("rbcl"):
+    if not is_installed("rbcl"):
         raise BadParameter(f"tokens need rbcl: {install_with('tokens')}")
     from hubbub.client.transport import issuer_connection  # noqa: PLC0415 only tokens need HTTP
 
     if isinstance(account, str):
         return issuer_connection.ask_issuer(bundle.tokens.terms.issuer, account, bundle.roots)
     return issuer_connection.ask_by_app(account)
-
-
-def _check(account: "Account | None") -> None:
-    if not (account is None or isinstance(account, str) or callable(account)):
-        raise BadParameter(
-            "account is neither a string, the key of an account at the bundle's issuer, "
-            f"nor a function that sends requests there, but {type(account).__name__}"
-        )
-
-
-def _has(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False

@@ -6,7 +6,7 @@ and for a device that can store nothing.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import FILLER, NOTHING, WaitingReport
@@ -98,8 +98,7 @@ class OutboxReport:
     """Number of that person's consent under which it was drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(NamedTuple):
     """A discarded payload: its stream and the reason."""
 
     stream: str
@@ -117,8 +116,7 @@ class PayloadRecord:
     fate: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """How much may wait to be sent; above that the oldest is discarded."""
 
     reports: int = 10_000
@@ -258,7 +256,7 @@ def admit(
     admissions, dropped = [], []
     for entry in entries:
         drawn = entry.drawn
-        if drawn.generation != standing.generation:
+        if drawn.generation != standing.consent.generation:
             dropped.append(Dropped(drawn.stream, DISABLED))
             continue
         standing.account(entry.metric)

@@ -1,6 +1,5 @@
 """DeviceState: a device's knowledge of itself before a report: secret, consent, ledger, counts."""
 
-import math
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -39,36 +38,24 @@ class DeviceState:
     """The state that all processes of the app share.
 
     Args:
-        preference: largest epsilon of a report that the person allows (central, for a metric with a
-            crowd), or infinity.
-        since: time of the last forgetting, in seconds since 1970, or 0; it closes open epochs.
         may_send: whether spending can be stored; otherwise nothing may leave.
         counts: dropped payloads by reason, events by name, and local counts (`own_count`).
-        max_local: largest local epsilon that the person allows.
         events: how often each event happened of which no report was made yet.
         notice: the newest signed notice of the operator; empty for none.
     """
 
     secret: bytes = field(repr=False)
-    generation: int = 0
-    preference: float = math.inf
-    since: float = 0.0
+    consent: Consent = Consent()  # noqa: RUF009 a frozen value
     may_send: bool = True
     accounts: dict[str, Account] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     events: Counter[Event] = field(default_factory=Counter)
-    max_local: float = math.inf
     notice: bytes = field(default=b"", repr=False)
-
-    @property
-    def consent(self) -> Consent:
-        """Returns the person's decisions. Raises ValueError for values that none can produce."""
-        return Consent(self.generation, self.preference, self.since, self.max_local)
 
     @property
     def on(self) -> bool:
         """Returns whether the person lets this device report."""
-        return is_on(self.generation)
+        return is_on(self.consent.generation)
 
     def settle(self, settled: Container[tuple[str, int]]) -> None:
         """Deletes the events of these metrics in these epochs."""
@@ -76,8 +63,8 @@ class DeviceState:
             del self.events[event]
 
     def account(self, metric: Metric) -> Account:
-        """Returns the metric's account, perhaps a new one; the epoch running at `since` is over."""
+        """Returns the metric's account, perhaps a new one; epochs before a forgetting are over."""
         account = self.accounts.setdefault(metric.base_name, Account())
-        if self.since:
-            account.close(epoch_at(self.since, metric.epoch))
+        if self.consent.since:
+            account.close(epoch_at(self.consent.since, metric.epoch))
         return account

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
-from hubbub.client.paths import settled
+from hubbub.client.files import settled
 from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.consent import is_on, turned
 from hubbub.client.state.contract import (
@@ -96,7 +96,6 @@ class FolderState:
             self._operators = _operators(rows)
 
     def device_state(self) -> DeviceState:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             return self._standing(rows)
 
@@ -109,7 +108,6 @@ class FolderState:
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> tuple[list[Dropped], DeviceState]:
-        """As the State protocol defines."""
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
             standing, done = self._standing(rows), queries.done(rows, name)
@@ -134,7 +132,6 @@ class FolderState:
         return [*self._watch.given_up(), *dropped], standing
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             is_theirs = _operators(rows) > self._operators
             if is_theirs or not is_on(int(queries.meta(rows, "generation"))):
@@ -152,7 +149,6 @@ class FolderState:
         return dropped
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
-        """As the State protocol defines."""
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
                 done = queries.done(rows, path.name)
@@ -167,7 +163,6 @@ class FolderState:
                 queries.bury(rows, path.name)
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
-        """As the State protocol defines."""
         with self._transaction(durable=True) as rows:
             standing = sealed_tables.device_state(rows)
             for metric, epoch in running:
@@ -177,7 +172,6 @@ class FolderState:
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             if _operators(rows) > self._operators:
                 return [], self._watch.given_up()
@@ -194,13 +188,11 @@ class FolderState:
         return reports, [*self._watch.given_up(), *dropped]
 
     def record_results(self, fates: Mapping[int, str]) -> int:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             queries.record_results(rows, fates)
             return queries.waiting(rows)
 
     def release(self, ids: Iterable[int]) -> None:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             rows.executemany(
                 "UPDATE reports SET claimed = NULL WHERE id = ?",
@@ -208,27 +200,23 @@ class FolderState:
             )
 
     def purged_in_flight(self, now: float) -> int:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             return queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
     def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             return queries.waiting(rows, exclusions)
 
     def payload_records(self) -> list[PayloadRecord]:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             return queries.payload_records(rows)
 
     def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
-        """As the State protocol defines."""
         purged: list[Dropped] = []
 
         def change(rows: Rows) -> None:
             sealed_tables.commit(
-                rows, generation=turned(sealed_tables.device_state(rows).generation, on=on)
+                rows, generation=turned(sealed_tables.device_state(rows).consent.generation, on=on)
             )
             if not on:
                 purged[:] = queries.purge(rows, DISABLED)
@@ -246,34 +234,29 @@ class FolderState:
         return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
-        """As the State protocol defines."""
-        now = self.device_state()
-        careful = epsilon <= now.preference and max_local <= now.max_local
+        now = self.device_state().consent
+        careful = epsilon <= now.preference and max_local <= now.local
         preferences = {"preference": epsilon, "max_local": max_local}
         self._say(lambda rows: sealed_tables.commit(rows, **preferences), careful=careful)
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             if follows(sealed_tables.notice(rows)):
                 queries.set_meta(rows, notice=notice)
 
     def count(self, counts: Mapping[str, int]) -> None:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             queries.count_own(rows, counts)
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
-        """As the State protocol defines."""
         with self._transaction() as rows:
             if queries.meta(rows, "generation") == generation:
                 queries.count_events(rows, events, settled)
             return self._standing(rows)
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
-        """As the State protocol defines."""
         from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
 
         with self._transaction(durable=True) as rows:
@@ -285,7 +268,6 @@ class FolderState:
             return result
 
     def close(self) -> None:
-        """As the State protocol defines."""
         self._notes.close()
         self._database.close()
 

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.ledger import forgotten
-from hubbub.client.state.consent import turned
+from hubbub.client.state.consent import agreed, turned
 from hubbub.client.state.contract import (
     DISABLED,
     HISTORY,
@@ -72,7 +72,6 @@ class MemoryState:
         self._shared = SharedLedger(witnesses, self._standing, clock)
 
     def device_state(self) -> DeviceState:
-        """As the State protocol defines."""
         with self._lock:
             self._heed()
             now = self._standing
@@ -85,7 +84,6 @@ class MemoryState:
             )
 
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
-        """As the State protocol defines."""
         return self._noted - self._done < self._bounds.reports
 
     def note(self, drawn: PendingPayload) -> int:  # noqa: ARG002 the caller holds it, and that is all
@@ -124,7 +122,6 @@ class MemoryState:
             return dropped, self.device_state()
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
-        """As the State protocol defines."""
         with self._lock:
             self._heed()
             if not self._standing.on:
@@ -144,7 +141,6 @@ class MemoryState:
         return iter(())
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
-        """As the State protocol defines."""
         with self._lock, self._shared.alone():
             self._heed()
             standing = replace(self._standing, accounts=deepcopy(self._standing.accounts))
@@ -156,7 +152,6 @@ class MemoryState:
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
-        """As the State protocol defines."""
         with self._lock, self._shared.alone():
             self._heed()
             late = [id_ for id_, entry in self._remaining().items() if entry.late <= now]
@@ -165,11 +160,22 @@ class MemoryState:
             entries = self._remaining(exclusions)
             if entries:
                 self._shared.confirm(self._standing)
-            drawn = secrets.SystemRandom().sample(sorted(entries), min(most, len(entries)))
-            return fitting([_waiting(id_, entries[id_]) for id_ in drawn], max_bytes), dropped
+            drawn = secrets.SystemRandom().sample(list(entries.items()), min(most, len(entries)))
+            reports = [
+                OutboxReport(
+                    id=id_,
+                    stream=entry.drawn.stream,
+                    epoch=entry.drawn.epoch,
+                    key_id=entry.key_id,
+                    sealed=entry.sealed,
+                    person=entry.person,
+                    generation=entry.drawn.generation if entry.person else 0,
+                )
+                for id_, entry in drawn
+            ]
+            return fitting(reports, max_bytes), dropped
 
     def record_results(self, fates: Mapping[int, str]) -> int:
-        """As the State protocol defines."""
         with self._lock:
             for id_, fate in fates.items():
                 entry, before = self._reports.get(id_, (None, SENT))
@@ -187,12 +193,10 @@ class MemoryState:
         return 0
 
     def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
-        """As the State protocol defines."""
         with self._lock:
             return len(self._remaining(exclusions))
 
     def payload_records(self) -> list[PayloadRecord]:
-        """As the State protocol defines, for all payloads of this process."""
         with self._lock:
             return [
                 PayloadRecord(
@@ -206,7 +210,6 @@ class MemoryState:
             ]
 
     def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
-        """As the State protocol defines."""
         with self._lock:
             try:
                 with self._shared.alone():
@@ -225,42 +228,38 @@ class MemoryState:
             return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
-        """As the State protocol defines."""
+        wish: Any = {"preference": epsilon, "max_local": max_local}
         with self._lock:
             try:
                 with self._shared.alone():
                     self._heed()
-                    standing = replace(self._standing, preference=epsilon, max_local=max_local)
-                    self._shared.tell(standing)
-            except StateUnusable:
-                self._standing.preference = min(self._standing.preference, epsilon)
-                self._standing.max_local = min(self._standing.max_local, max_local)
+                    consent = replace(self._standing.consent, **wish)
+                    self._shared.tell(replace(self._standing, consent=consent))
+            except StateUnusable:  # the stricter of both holds for this process
+                before = self._standing.consent
+                self._standing.consent = agreed(before, replace(before, **wish), ordered=False)
                 raise
-            self._standing.preference, self._standing.max_local = epsilon, max_local
+            self._standing.consent = consent
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
-        """As the State protocol defines, for this process."""
         with self._lock:
             if follows(self._standing.notice):
                 self._standing.notice = notice
 
     def count(self, counts: Mapping[str, int]) -> None:
-        """As the State protocol defines, for this process."""
         with self._lock:
             self._standing.counts.update(counts)
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
-        """As the State protocol defines."""
         with self._lock:
-            if self._standing.generation == generation:
+            if self._standing.consent.generation == generation:
                 self._standing.events.update(events)
                 self._standing.settle({*settled})
             return self.device_state()
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
-        """As the State protocol defines, for this process."""
         from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
 
         with self._lock:
@@ -279,14 +278,13 @@ class MemoryState:
         """Does nothing."""
 
     def _state_after_consent(self, *, on: bool, forget: bool, now: float) -> DeviceState:
-        generation = turned(self._standing.generation, on=on)
-        if not forget:
-            return replace(self._standing, generation=generation)
         standing = self._standing
-        return replace(
-            DeviceState(secret=secrets.token_bytes(SECRET_BYTES), generation=generation, since=now),
-            preference=standing.preference,
-            max_local=standing.max_local,
+        consent = replace(standing.consent, generation=turned(standing.consent.generation, on=on))
+        if not forget:
+            return replace(standing, consent=consent)
+        return DeviceState(
+            secret=secrets.token_bytes(SECRET_BYTES),
+            consent=replace(consent, since=now),
             notice=standing.notice,
             accounts=forgotten(standing.accounts, now),
         )
@@ -297,7 +295,7 @@ class MemoryState:
         if standing.secret != before.secret:
             self._reports.clear()
             self._wallet = None
-        if standing.generation != before.generation:
+        if standing.consent.generation != before.consent.generation:
             standing.events.clear()
             self.record_results(dict.fromkeys(self._remaining(), DISABLED))
 
@@ -325,18 +323,6 @@ class MemoryState:
         for id_ in gone:
             self._reports[id_] = entries[id_], "outbox_full"
         return [Dropped(entries[id_].drawn.stream, "outbox_full") for id_ in gone]
-
-
-def _waiting(id_: int, entry: OutboxEntry) -> OutboxReport:
-    return OutboxReport(
-        id=id_,
-        stream=entry.drawn.stream,
-        epoch=entry.drawn.epoch,
-        key_id=entry.key_id,
-        sealed=entry.sealed,
-        person=entry.person,
-        generation=entry.drawn.generation if entry.person else 0,
-    )
 
 
 _log: Final = logging.getLogger("hubbub.client")
@@ -373,9 +359,9 @@ class SharedLedger:
         first = self._heeded is None
         if not first and moments == self._heeded:
             return None
-        mine = replace(self._last_moment, accounts=standing.accounts, consent=standing.consent)
+        mine = self._last_moment._replace(accounts=standing.accounts, consent=standing.consent)
         if not mine.state and moments:
-            mine = replace(mine, state=moments[-1].state)
+            mine = mine._replace(state=moments[-1].state)
         for moment in moments:
             mine = agree(mine, moment)
         consent, mishaps = mine.consent or standing.consent, ["state_lost"] * bool(moments)
@@ -391,10 +377,7 @@ class SharedLedger:
         self._heeded, self._last_moment = moments, mine
         return replace(
             standing,
-            generation=consent.generation,
-            preference=consent.preference,
-            max_local=consent.local,
-            since=consent.since,
+            consent=consent,
             accounts=dict(mine.accounts),
             counts=standing.counts + Counter(mishaps if first else []),
         )
@@ -403,8 +386,7 @@ class SharedLedger:
         """Stores a state in the witness. Raises StateUnusable."""
         if self._witnesses is None:
             return
-        moment = replace(
-            self._last_moment,
+        moment = self._last_moment._replace(
             state=self._last_moment.state or secrets.token_hex(8),
             commits=self._last_moment.commits + 1,
             head=secrets.token_hex(8),

@@ -117,10 +117,7 @@ def _device_state(
         ) from error
     return DeviceState(
         secret=secret,
-        generation=consent.generation,
-        preference=consent.preference,
-        since=consent.since,
-        max_local=consent.local,
+        consent=consent,
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
         events=Counter(events(rows)),
@@ -185,7 +182,7 @@ def inherit(rows: Rows, former: DeviceState) -> None:
     """Adopts the stricter values of this state and of `former`, another operator's."""
     now = device_state(rows)
     consent = agreed(former.consent, now.consent, ordered=False)
-    if consent.generation != now.generation:
+    if consent.generation != now.consent.generation:
         purge(rows, DISABLED)
     save(rows, merged(now.accounts, former.accounts))
     set_meta(rows, **_facts(consent))

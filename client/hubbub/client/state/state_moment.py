@@ -4,8 +4,8 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, Self
 
 from hubbub.client.ledger import Account, load_accounts, merge
 from hubbub.client.state.consent import Consent, agreed
@@ -15,8 +15,7 @@ _MAX_COMMITS: Final = 1 << 62
 _LONGEST_NAME: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateMoment:
+class StateMoment(NamedTuple):
     """A version of a state, without values and without the secret.
 
     Args:
@@ -101,8 +100,7 @@ def agree(moment: StateMoment, other: StateMoment) -> StateMoment:
     consent = moment.consent or other.consent
     if earlier.consent and later.consent and other.head not in moment.merged:
         consent = agreed(earlier.consent, later.consent, ordered=ordered)
-    return replace(
-        moment,
+    return moment._replace(
         commits=later.commits,
         accounts=merged(moment.accounts, other.accounts),
         consent=consent,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hubbub.client.paths import refuse_other_than_file
+from hubbub.client.files import refuse_other_than_file
 from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.consent import Consent, agreed, turned
 from hubbub.client.state.contract import PUT_BACK, Dropped
@@ -83,7 +83,7 @@ class Watch:
         """Records the file's version in the witness. Raises StateUnusable."""
         mine, witness = sealed_tables.known(rows), self._witnesses.chosen
         moment = witness.read()
-        if moment is None or replace(moment, accounts={}, merged=()) != replace(mine, accounts={}):
+        if moment is None or moment._replace(accounts={}, merged=()) != mine._replace(accounts={}):
             witness.write(mine)
             queries.set_meta(rows, witnessed=mine.head)
 
@@ -110,15 +110,15 @@ class Watch:
         sealed_tables.start(rows)
         mine = sealed_tables.known(rows)
         if moments:
-            mine = replace(mine, state=moments[-1].state)
+            mine = mine._replace(state=moments[-1].state)
         for moment in moments:
             mine = agree(mine, moment)
         if self._salvaged:
-            mine = replace(mine, consent=agreed(_consent_of(mine), self._salvaged, ordered=False))
+            mine = mine._replace(consent=agreed(_consent_of(mine), self._salvaged, ordered=False))
         lost = damaged or self._witnesses.damaged() or self._witnesses.traces()
         names = ["state_lost"] * bool(moments)
         if (moments or lost) and not any(moment.consent for moment in moments):
-            mine = replace(mine, consent=unknown(_consent_of(mine), self._clock()))
+            mine = mine._replace(consent=unknown(_consent_of(mine), self._clock()))
             names.append(CONSENT_UNKNOWN)
             _log.warning(
                 "%s: a state was lost, and with it the person's opt-in or opt-out: reporting is "
@@ -145,7 +145,7 @@ class Watch:
             names.append("state_lost")
             now = agree(now, self._last_moment)
         if self._salvaged:
-            now = replace(now, consent=agreed(_consent_of(now), self._salvaged, ordered=False))
+            now = now._replace(consent=agreed(_consent_of(now), self._salvaged, ordered=False))
         if now != mine:
             sealed_tables.heed(rows, now)
             queries.count(rows, names)

@@ -29,11 +29,9 @@ class MemoryStore:
         self._records: dict[bytes, bytes] = {}
 
     def read(self, person: bytes) -> bytes | None:
-        """As the PersonStore protocol defines."""
         return self._records.get(person)
 
     def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
-        """As the PersonStore protocol defines."""
         is_same = self._records.get(person) == before
         if is_same:
             self._records[person] = after

@@ -32,11 +32,9 @@ class FakeClock:
         self._waiters: list[_Waiter] = []
 
     def now(self) -> float:
-        """As the Clock protocol defines."""
         return self._now
 
     def monotonic(self) -> float:
-        """As the Clock protocol defines."""
         return self._passed
 
     def sleep(self, seconds: float) -> None:
@@ -44,7 +42,6 @@ class FakeClock:
         self.advance(max(0.0, seconds))
 
     def wait(self, event: threading.Event, seconds: float | None) -> bool:
-        """As the Clock protocol defines."""
         waiter = _Waiter(None if seconds is None else self._passed + seconds, event)
         with self._changed:
             self._waiters.append(waiter)

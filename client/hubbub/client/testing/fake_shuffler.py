@@ -27,7 +27,6 @@ class FakeShuffler:
         self._closed = threading.Event()
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol defines."""
         if not timeout_seconds > 0:
             raise TryAgain("deadline_exceeded")
         closed = self._closed

@@ -6,23 +6,22 @@ freeze an app into one file (PyInstaller) find only those.
 
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from hubbub.client.transport.contract import Transport
-from hubbub.client.transport.lazy_transport import Connection, LazyTransport
+from hubbub.client.transport.lazy_transport import LazyTransport
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import PORTS, has_port, is_loopback, url_parts
-from hubbub.errors.installing import install_with
+from hubbub.errors.installing import install_with, is_installed
 
 
-def _grpc(place: str, roots: str | None, *, insecure: bool) -> Connection:
+def _grpc(place: str, roots: str | None, *, insecure: bool) -> Transport:
     from hubbub.client.transport.grpc_connection import GrpcConnection  # noqa: PLC0415 as above
 
     return GrpcConnection(place, roots, insecure=insecure)
 
 
-def _http(place: str, roots: str | None, *, insecure: bool) -> Connection:
+def _http(place: str, roots: str | None, *, insecure: bool) -> Transport:
     from hubbub.client.transport.http_connection import HttpConnection  # noqa: PLC0415 as above
 
     return HttpConnection(place, roots, insecure=insecure)
@@ -34,7 +33,7 @@ class _Protocol(NamedTuple):
     `plain` means unencrypted, whatever else is requested.
     """
 
-    dial: Callable[..., Connection]
+    dial: Callable[..., Transport]
     bears_forks: bool
     plain: bool = False
 
@@ -106,13 +105,13 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
             "the bundle has no gateway key, which a relay needs; make one with: hubbub "
             "keys gateway FOLDER, and build the bundle"
         )
-    if not _has("pyhpke"):
+    if not is_installed("pyhpke"):
         raise BadParameter(f"a relay needs pyhpke: {install_with('relay')}")
     arguments = place, gateway, shuffler.rpartition("://")[2], roots
     return LazyTransport(partial(_dial_relay, *arguments), bears_forks=True)
 
 
-def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) -> Connection:
+def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) -> Transport:
     from hubbub.client.transport.relay_connection import RelayConnection  # noqa: PLC0415 as above
 
     return RelayConnection(place, gateway, shuffler, roots)
@@ -120,7 +119,7 @@ def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) ->
 
 def _chosen(transport: str | None) -> _Protocol:
     if transport is None:
-        transport = "grpc" if _has("grpc") else "http"
+        transport = "grpc" if is_installed("grpc") else "http"
     if transport not in _BY_NAME:
         raise BadParameter(f"transport {transport!a} is not one of {', '.join(_BY_NAME)}")
     return _BY_NAME[transport]
@@ -130,10 +129,3 @@ def _is_place(place: str) -> bool:
     """Returns whether `place` is HOST or HOST:PORT, with or without a path."""
     parts = url_parts(f"//{place}")
     return parts is not None and not ("@" in parts.netloc or parts.query or parts.fragment)
-
-
-def _has(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False

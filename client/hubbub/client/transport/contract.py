@@ -6,7 +6,7 @@ do those of `hubbub.client.testing`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from hubbub.errors import HubbubError
 from hubbub.errors.printable import visible
@@ -15,6 +15,7 @@ TLS_FAILED: Final = "tls_failed"
 """The reason where no handshake came about; `cause` names the check that failed."""
 
 _LONGEST_CAUSE: Final = 200
+MAX_HINT_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,7 @@ class SealedReport:
     token: bytes = field(default=b"", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """The shuffler's answer to a submission.
 
     Attributes:
@@ -87,6 +87,12 @@ class TryAgain(NotSent):
 
 class GivenUp(NotSent):
     """The shuffler will never accept this submission."""
+
+
+def hint_of(text: str) -> int | None:
+    """Returns the delay that a server requests, in its header's unit; None for another text."""
+    is_valid = text.isascii() and text.isdecimal() and len(text) <= MAX_HINT_DIGITS
+    return int(text) if is_valid else None
 
 
 class Transport(Protocol):

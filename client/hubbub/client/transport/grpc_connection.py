@@ -10,7 +10,14 @@ from typing import Any, Final
 
 import grpc
 
-from hubbub.client.transport.contract import TLS_FAILED, GivenUp, SealedReport, Submitted, TryAgain
+from hubbub.client.transport.contract import (
+    TLS_FAILED,
+    GivenUp,
+    SealedReport,
+    Submitted,
+    TryAgain,
+    hint_of,
+)
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.errors.addresses import proxy_options
 from hubbub.wire.v1.methods import stub
@@ -22,7 +29,6 @@ _FOR_GOOD: Final = grpc.StatusCode.INVALID_ARGUMENT
 _MARK: Final = ("hubbub-refused", "for-good")
 _NOTICE: Final = "hubbub-notice-bin"
 _HINT: Final = "grpc-retry-pushback-ms"
-_LONGEST_HINT: Final = 9
 # Measured on two cores: gRPC starts with 4 descriptors and 6 threads, and aborts with one less.
 _FREE_FILES: Final = 16
 _FREE_THREADS: Final = 24
@@ -56,7 +62,6 @@ class GrpcConnection:
         self._stub = stub("Shuffler", self._channel)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol defines."""
         request = request_of(reports)
 
         def call() -> Any:
@@ -115,12 +120,11 @@ def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
     }
     if error.code() is _FOR_GOOD and trailing.get(_MARK[0]) == _MARK[1]:
         return GivenUp(reason)
-    hint, notice = str(trailing.get(_HINT, "")), trailing.get(_NOTICE)
-    is_valid = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
+    hint, notice = hint_of(str(trailing.get(_HINT, ""))), trailing.get(_NOTICE)
     raw_notice = notice if isinstance(notice, bytes) else b""
     cause = _CAUSE.search(error.details() or "")
     if cause and _HANDSHAKE.search(cause[1]):
         reason = TLS_FAILED
     return TryAgain(
-        reason, int(hint) / 1000 if is_valid else None, raw_notice, cause[1] if cause else ""
+        reason, None if hint is None else hint / 1000, raw_notice, cause[1] if cause else ""
     )

@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, TryAgain
+from hubbub.client.transport.contract import (
+    MAX_HINT_DIGITS,
+    GivenUp,
+    SealedReport,
+    Submitted,
+    TryAgain,
+    hint_of,
+)
 from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.errors.authorities import trusting
@@ -24,7 +31,6 @@ _REASONS: Final = {400: "invalid_argument", 429: "resource_exhausted", 503: "una
 _MARK: Final = ("hubbub-refused", "for-good")
 _NEVER: Final = frozenset({400, 413})
 _LATER: Final = frozenset({429, 503})
-_LONGEST_HINT: Final = 9
 
 
 class HttpConnection:
@@ -40,7 +46,6 @@ class HttpConnection:
         self._exchange = HttpExchange(place.rstrip("/") + REPORTS_PATH, REPORTS_TYPE, trust)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol defines."""
         body = request_of(reports).SerializeToString()
         return meaning(self._exchange.post(body, timeout_seconds), len(reports))
 
@@ -94,8 +99,6 @@ def _notice(body: dict[str, Any]) -> bytes:
 def _hint_seconds(headers: dict[str, str], body: dict[str, Any]) -> float | None:
     """Returns the delay until a retry: a shuffler's in milliseconds, otherwise Retry-After."""
     hint = body.get("retry_after_ms")
-    if isinstance(hint, int) and 0 <= hint < 10**_LONGEST_HINT:
+    if isinstance(hint, int) and 0 <= hint < 10**MAX_HINT_DIGITS:
         return hint / 1000
-    text = headers.get("retry-after", "")
-    is_valid = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_HINT
-    return float(text) if is_valid else None
+    return hint_of(headers.get("retry-after", ""))

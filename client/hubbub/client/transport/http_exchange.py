@@ -234,7 +234,8 @@ class HttpExchange:
         The server may have closed an idle connection meanwhile: then the request is sent once more.
         The shuffler counts a resent report once.
         """
-        connection = self._idle_connection()
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
         if connection:
             with suppress(OSError, http.client.HTTPException):
                 return self._exchange(connection, body, headers, deadline)
@@ -267,10 +268,6 @@ class HttpExchange:
                     self._idle.append(connection)
             if not reusable:
                 connection.close()
-
-    def _idle_connection(self) -> _Timed | None:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
 
     def _opened(self) -> _Timed:
         """Returns a connection, perhaps through a proxy, that opens at its first request."""

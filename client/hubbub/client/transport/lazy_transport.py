@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
+from hubbub.client.transport.contract import SealedReport, Submitted, Transport, TryAgain
 
 _LEAVE_SECONDS: Final = 0.5
 _OTHERS_SECONDS: Final = 60.0
@@ -13,39 +13,26 @@ _REMEDY: Final = (
     "fork, or give the shuffler as https://HOST:PORT"
 )
 # Connections of a parent process: freeing one here could call its library in an invalid state.
-_parents: "Final[list[Connection]]" = []
-
-
-class Connection(Protocol):
-    """The connection of one protocol."""
-
-    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol defines; also raises TryAgain if it was closed meanwhile."""
-        ...
-
-    def close(self) -> None:
-        """Ends all calls and closes for good."""
-        ...
+_parents: Final[list[Transport]] = []
 
 
 class LazyTransport:
     """A transport with one connection at a time.
 
     Args:
-        dial: opens a connection; called at the first submit, so that starting the app stays fast.
+        dial: opens a connection, at the first submit; it raises TryAgain once it is closed.
         bears_forks: whether a child process may connect after its parent did.
     """
 
-    def __init__(self, dial: Callable[[], Connection], *, bears_forks: bool) -> None:
+    def __init__(self, dial: Callable[[], Transport], *, bears_forks: bool) -> None:
         self._dial, self._bears_forks = dial, bears_forks
-        self._connection: Connection | None = None
+        self._connection: Transport | None = None
         self._lock = threading.Lock()
         self._calls = 0
         self._idle = threading.Condition(self._lock)
         self._barred = self._broken = self._used = False
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol defines."""
         if not timeout_seconds > 0:  # a library may try all the same: gRPC does
             raise TryAgain("deadline_exceeded")
         with self._lock:
@@ -96,7 +83,7 @@ class LazyTransport:
         self._idle = threading.Condition(self._lock)
         self._connection, self._calls, self._barred = None, 0, False
 
-    def _dialled(self) -> Connection:
+    def _dialled(self) -> Transport:
         with self._lock:
             if self._barred:
                 raise TryAgain("forking", _LEAVE_SECONDS)

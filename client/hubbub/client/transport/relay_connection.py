@@ -46,7 +46,6 @@ class RelayConnection:
         self._gateway, self._authority = gateway, shuffler.encode()
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol defines."""
         request = Request(
             method=b"POST",
             scheme=b"https",

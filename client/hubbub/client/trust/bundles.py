@@ -7,8 +7,8 @@ named by the app itself; a bundle cannot introduce it.
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from hubbub.bundles import Bundle, Promise
 from hubbub.bundles.encoding import from_text, to_text
@@ -22,8 +22,7 @@ _VERSION: Final = 1
 _FOLDER: Final = re.compile("[0-9a-f]{16}")
 
 
-@dataclass(frozen=True, slots=True)
-class SeenLog:
+class SeenLog(NamedTuple):
     """A transparency log's last verified checkpoint: its size in entries, and its root."""
 
     key: "NoteKey"
@@ -65,8 +64,7 @@ class Pin:
     log: SeenLog | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vouched:
+class Vouched(NamedTuple):
     """What a state folder records about its users.
 
     Args:
@@ -165,13 +163,7 @@ class Trust:
                 n: p for v in vouched if v.folder == pin.folder for n, p in v.promises.items()
             }
         self.promises[pin.folder] = _merged_promises(own_promises, bundle.promises())
-        self.pins[app] = Pin(
-            operator=pin.operator,
-            folder=pin.folder,
-            before=pin.before,
-            serials={**pin.serials, pin.folder: bundle.serial},
-            log=log,
-        )
+        self.pins[app] = replace(pin, serials={**pin.serials, pin.folder: bundle.serial}, log=log)
         return self.pins[app], former
 
     def _pin(
@@ -189,10 +181,7 @@ class Trust:
         if pin and follows:
             # All former keys: of the pin, and of the bundle.
             before = [key for key in (*pin.before, *bundle.line) if key != signer]
-            line = tuple(dict.fromkeys(before))
-            return Pin(
-                operator=signer, folder=pin.folder, before=line, serials=pin.serials, log=pin.log
-            ), []
+            return replace(pin, operator=signer, before=tuple(dict.fromkeys(before))), []
         folder, mine = self._folder(bundle, vouched)
         names = bundle.promises().keys()
         others = [v.folder for v in vouched if v.names & names and not mine]
@@ -243,13 +232,7 @@ def _both(first: Pin, other: Pin) -> Pin:
     }
     logs = [first.log, other.log] if first.operator == other.operator else [pin.log]
     newest = max((log for log in logs if log), key=lambda log: log.size, default=None)
-    return Pin(
-        operator=pin.operator,
-        folder=pin.folder,
-        before=tuple(dict.fromkeys(before)),
-        serials=serials,
-        log=newest,
-    )
+    return replace(pin, before=tuple(dict.fromkeys(before)), serials=serials, log=newest)
 
 
 def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:

@@ -1,0 +1,104 @@
+"""Mistakes of the app: a strict client raises them, any other counts them and logs each once.
+
+PRIVACY: what is logged shows no value, and no text that may be one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric
+from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.outcome import Outcome
+from hubbub.errors import BadParameter, HubbubError, UnknownMetric, ValueOutOfDomain
+from hubbub.errors.grammar import did_you_mean
+
+if TYPE_CHECKING:
+    from hubbub.catalog.models.learning import Learning
+
+Read = TypeVar("Read")
+_MAX_NAMES: Final = 12  # as many as fit a few lines of a terminal
+
+
+class Mistakes:
+    """What a client does with the mistakes of its app."""
+
+    def __init__(self, bundle: Bundle, diagnostics: Diagnostics, *, strict: bool) -> None:
+        self._bundle, self._diagnostics, self.strict = bundle, diagnostics, strict
+
+    def outcome_of(self, error: HubbubError, outcome: Outcome, metric: str = "") -> Outcome:
+        """Raises a mistake if strict; else logs it once per metric, and returns the outcome."""
+        if self.strict:
+            self._diagnostics.outcomes[outcome] += 1  # report() counts what it returns
+            raise error
+        subject = f"{outcome.value} {metric}"
+        self._diagnostics.warn_once(subject, "report() is used wrongly: %s", error)
+        return outcome
+
+    def outcome_of_failure(self, error: Exception, metric: str, value: Any) -> Outcome:
+        """Returns the outcome of a report that raised; a strict client raises the error again."""
+        if isinstance(error, UnknownMetric):
+            # PRIVACY: a text that is no metric's name may be a value.
+            names = [*self._bundle.metrics, *self._bundle.models] if self.strict else []
+            hinted_error = UnknownMetric(f"{error}{did_you_mean(metric, names)}")
+            return self.outcome_of(hinted_error, Outcome.UNKNOWN_METRIC)
+        if isinstance(error, ValueOutOfDomain):
+            definition = self._bundle.metric(metric)
+            hinted = not (definition.other or definition.value_kind.VALUELESS)
+            if self.strict and hinted and (values := definition.values):
+                self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
+                # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
+                raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
+            return self.outcome_of(error, Outcome.NOT_A_VALUE, definition.name)
+        if self.strict:
+            raise error
+        # The text of the error may contain the value: only its type is logged.
+        self._diagnostics.warn_once("failed", "report() failed: %s", type(error).__name__)
+        return Outcome.FAILED
+
+    def refuse_missing(self, fields: Sequence[str]) -> None:
+        """Raises BadParameter, or warns once if not strict, if breakdowns need public fields."""
+        if not fields:
+            return
+        message = f"metrics are split by {', '.join(fields)}, which the app does not pass; "
+        message += f'give Client public = {{"{fields[0]}": ...}}'
+        if self.strict:
+            raise BadParameter(message)
+        self._diagnostics.warn_once("public", "%s", message)
+
+
+def value_hint(values: Sequence[str], value: Any) -> str:
+    """Returns the first accepted values, and the one most similar to `value`: never for a log."""
+    listing = ", ".join(f'"{value}"' for value in values[:_MAX_NAMES])
+    rest = len(values) - _MAX_NAMES
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{listing}{more}{did_you_mean(value, values)}"
+
+
+def named_metric(bundle: Bundle, name: str) -> Metric:
+    """Returns the metric of this name. Raises UnknownMetric, which does not show the name."""
+    return _named("metric", bundle.metrics, lambda: bundle.metric(name))
+
+
+def named_model(bundle: Bundle, name: str) -> "Learning":
+    """Returns the model of this name. Raises UnknownMetric, which does not show the name."""
+    return _named("model", bundle.models, lambda: bundle.model(name))
+
+
+def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
+    """Returns the error for an object of the app that raised `error` when it was read.
+
+    `subject` is the metric or model that the object is for.
+    """
+    return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
+
+
+def _named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -> Read:
+    try:
+        return find()
+    except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
+        names = ", ".join(sorted(choices)) or "none"
+        raise UnknownMetric(
+            f"the bundle has no {kind} of this name; it has {names}; pass the name first, "
+            "then the value"
+        ) from None
