@@ -38,8 +38,9 @@ from hubbub.errors import (
 from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from hubbub.client.delivery.token_store import TokenStore
     from hubbub.client.ledger_view import LedgerView
     from hubbub.client.persons import Person, Persons
     from hubbub.client.state.contract import OutboxEntry
@@ -64,8 +65,8 @@ class Client:
         local: send nothing, and count values on this device, for its person to see.
         strict: raise for mistakes of the app; otherwise they are outcomes, counted and logged.
         on_drop: called from the background with metric and reason of every discarded payload.
-        public: public fields of this device, for the bundle's breakdowns; or a function that
-            returns them, called at every report.
+        public: public fields of this device, as {"os": "linux"}, for the bundle's breakdowns; or
+            functions in place of texts, called at every report.
         ask_issuer: sends requests for tokens to the bundle's issuer; without it reports wait.
         persons: on a server, the visitors for whom `person()` reports.
     """
@@ -110,9 +111,7 @@ class Client:
         self._timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
         self._tokens = None
         if bundle.tokens and not local:
-            from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 few need it
-
-            self._tokens = TokenStore(bundle, state, ask_issuer, **self._timing)
+            self._tokens = _token_store(bundle, state, ask_issuer, self._timing)
         parts: Any = {"tokens": self._tokens, **self._timing}
         if persons is not None:
             _check_persons(persons)
@@ -152,13 +151,12 @@ class Client:
             operator: required Ed25519 public key (32 bytes) of the operator, or of a former one.
                 Without it the app trusts the first operator it meets, and then no other.
             insecure: no TLS; only for a shuffler on this machine.
-            on_drop: called from the background with metric and reason of every discarded payload.
-            public: public fields of this device, as {"os": "linux"}, for the bundle's breakdowns;
-                or a function that returns them, called at every report.
+            on_drop: as for `Client`.
+            public: as for `Client`.
+            persons: as for `Client`.
             account: for a bundle with a token issuer: the key of an account, which overrides
                 HUBBUB_ACCOUNT; or a function that sends the bytes of a request to the issuer,
                 through the app's own server, and returns the answer's.
-            persons: on a server, the visitors for whom `person()` reports.
             **settings: app, state_dir, disabled, local, strict, shuffler, transport, relay,
                 max_epsilon, hold_seconds, log; each overrides its environment variable
                 (HUBBUB_STATE_DIR, ...).
@@ -173,11 +171,7 @@ class Client:
             log_to_stderr(config.log)
         bundle = read_bundle(config.bundle, operator=operator)
         transport = transport_of(bundle, config, insecure=insecure)
-        account, ask_issuer = account or config.account, None
-        if not config.disabled and (bundle.tokens or account is not None):
-            from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 few need it
-
-            ask_issuer = asking(bundle, account)
+        ask_issuer = None if config.disabled else _asking(bundle, account or config.account)
         client = cls(
             bundle,
             MemoryState() if config.disabled else state_of(bundle, config, operator),
@@ -494,8 +488,25 @@ class Client:
         return self._is_complete
 
 
+# An app's start does not wait for what few bundles and servers need.
+def _asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
+    if bundle.tokens is None and account is None:
+        return None
+    from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 as above
+
+    return asking(bundle, account)
+
+
+def _token_store(
+    bundle: Bundle, state: State, ask_issuer: "AskIssuer | None", timing: "Mapping[str, Any]"
+) -> "TokenStore":
+    from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 as above
+
+    return TokenStore(bundle, state, ask_issuer, **timing)
+
+
 def _check_persons(persons: object) -> None:
-    from hubbub.client.persons import Persons  # noqa: PLC0415 of servers alone
+    from hubbub.client.persons import Persons  # noqa: PLC0415 as above
 
     if not isinstance(persons, Persons):
         raise BadParameter("persons is not of Persons; give Persons(store, key)")
