@@ -35,6 +35,7 @@ MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
     "long.hash": ({"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 128}, 5),
     "long.unary": ({"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 128}, 5),
     "wave": ({"epsilon": 1.0, "low": 0, "high": 128, "buckets": 128}, 5.5),
+    "haar": ({"epsilon": 1.0, "low": 0, "high": 128, "buckets": 128}, 5.5),
     "rappor.basic": ({"categories": 128, "f": 0.5, "p": 0.25, "q": 0.75}, 5),
 }
 

@@ -135,6 +135,7 @@ def _parameters(name: str, size: int, epsilon: float) -> dict[str, Any]:
             "sampled": min(size, 8),
         },
         "wave": {"epsilon": epsilon, "low": 0, "high": size, "buckets": size},
+        "haar": {"epsilon": epsilon, "low": 0, "high": size, "buckets": size},
         "long.grr": {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": size},
         "long.hash": {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": size},
         "long.unary": {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": size},

@@ -47,7 +47,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "mean.piecewise": (NUMBERS, "numbers"),
     "mean.table": (NUMBERS, "numbers"),
     "buckets": (f"{NUMBERS}\nbuckets = 12\nsampled = 3", "numbers"),
-    "wave": (f"{NUMBERS}\nbuckets = 12", "numbers"),
+    **dict.fromkeys(("wave", "haar"), (f"{NUMBERS}\nbuckets = 12", "numbers")),
     "privset": ('kind = "set"\nvalues = ["a", "b", "c"]\nmost = 2\nepsilon = 2.0', "sets"),
     "vector.codes": (
         'kind = "vector"\ncoordinates = ["speed", "ease"]\nwords = 16\nbooks = 64\nepsilon = 2.0',

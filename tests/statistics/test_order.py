@@ -22,7 +22,7 @@ SMALL: list[AnyMechanism] = [
     build(name, **parameters)
     for name, kind in REGISTRY.items()
     for parameters in kind.SMALL
-    if kind.VALUES == "categories" or name in {"buckets", "wave"}
+    if kind.VALUES == "categories" or name in {"buckets", "haar", "wave"}
 ]
 
 
@@ -172,7 +172,7 @@ def test_a_mean_changes_in_its_own_unit_and_other_questions_are_not_compared() -
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.5, 3.0])
-@pytest.mark.parametrize("name", ["wave", "buckets"])
+@pytest.mark.parametrize("name", ["wave", "haar", "buckets"])
 def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str, epsilon: float) -> None:
     """400 drawings; a number counts as its range's middle: 1, 7, 21.
 

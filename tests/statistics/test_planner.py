@@ -51,6 +51,7 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
         ends = {"epsilon": epsilon, "low": -2, "high": 5}
         settings += [
             ("wave", {**ends, "buckets": min(d, 20)}),
+            ("haar", {**ends, "buckets": min(d, 20)}),
             ("buckets", {**ends, "buckets": d, "sampled": 3}),
         ]
         sketch = {"epsilon": epsilon, "hashes": d, "width": 16}
@@ -243,6 +244,7 @@ DETECTED: list[tuple[MetricDraft, str]] = [
     (MetricDraft(kind="values", size=12, permanent_epsilon=3.0), "long.hash"),
     (MetricDraft(kind="ranges", size=12), "buckets"),
     (MetricDraft(kind="ranges", size=8), "wave"),
+    (MetricDraft(kind="ranges", size=8), "haar"),
     (MetricDraft(kind="strings", size=15), "rappor"),
     (MetricDraft(kind="strings", size=30), "cms"),
     (MetricDraft(kind="sets", size=12, most=2), "privset"),

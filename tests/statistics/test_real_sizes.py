@@ -43,6 +43,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "long.hash": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
     "long.unary": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
     "wave": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES},
+    "haar": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES},
     "vector.codes": {"epsilon": 1.0, "dimensions": 2, "words": 8, "books": 16},
 }
 LISTED = {"epsilon": 1.0, "categories": CATEGORIES}

@@ -127,6 +127,7 @@ def test_combined_estimates_are_unbiased_and_their_intervals_hold() -> None:
         ("mean.one_bit", {"low": 0, "high": 10}, None, [], 2.5),
         ("buckets", {"low": 0, "high": 8, "buckets": 4, "sampled": 2}, None, [], 2.5),
         ("wave", {"low": 0, "high": 8, "buckets": 4}, None, [], 2.5),
+        ("haar", {"low": 0, "high": 8, "buckets": 4}, None, [], 2.5),
     ],
 )
 def test_mechanisms_of_every_kind_combine(
@@ -146,7 +147,7 @@ def test_mechanisms_of_every_kind_combine(
     tiers.insert(0, (nobody, Totals(cells=[0] * nobody.layout.size, reports=0)))
     result = answer_tiers(tiers, values, candidates)
     assert result.reports == 4000
-    place = values.index("b") if values else {"wave": 1, "buckets": 1}.get(name, 0)
+    place = values.index("b") if values else {"wave": 1, "haar": 1, "buckets": 1}.get(name, 0)
     answer_value = result.values[place]
     expected = 2.5 if name == "mean.one_bit" else 4000
     assert abs(answer_value.estimate - expected) < 5.2 * answer_value.stderr

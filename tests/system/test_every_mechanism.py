@@ -44,6 +44,7 @@ OWN = {
     "mean.table": "low = 0\nhigh = 24",
     "buckets": "low = 0\nhigh = 24\nbuckets = 12\nsampled = 4",
     "wave": "low = 0\nhigh = 24\nbuckets = 12",
+    "haar": "low = 0\nhigh = 24\nbuckets = 12",
     "long.grr": "permanent_epsilon = 4.0",
     "long.hash": "permanent_epsilon = 4.0",
     "long.unary": "permanent_epsilon = 4.0",

@@ -25,6 +25,7 @@ MECHANISMS = {
     "mean.table": "",
     "buckets": "buckets = 8\nsampled = 2",
     "wave": "buckets = 8",
+    "haar": "buckets = 8",
 }
 
 

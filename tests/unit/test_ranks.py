@@ -13,7 +13,11 @@ from tests.statistics.calibration.percentiles import drawn
 
 @pytest.mark.parametrize(
     ("name", "own"),
-    [("wave", {"low": 0, "high": 48, "buckets": 48}), ("unary.oue", {"categories": 48})],
+    [
+        ("wave", {"low": 0, "high": 48, "buckets": 48}),
+        ("haar", {"low": 0, "high": 48, "buckets": 48}),
+        ("unary.oue", {"categories": 48}),
+    ],
 )
 def test_ranks_hold_no_more_than_they_say(name: str, own: dict[str, float]) -> None:
     own_ranks = drawn(build(name, epsilon=1.0, **own), np.full(48, 50.0), np.random.default_rng(1))

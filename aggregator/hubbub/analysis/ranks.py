@@ -9,13 +9,14 @@ reports: the mean weight is subtracted from all weights w. The variance of the s
 times each part's, less the covariance with another part. It is computed as if the
 hypothetical share were true (Wilson 1927). Nothing is assumed of the distribution's shape.
 
-`wave`: its windows overlap, so the totals are whitened by their known covariance. If least squares
-are at least as precise as the best hierarchical law (HaarHRR), they are used as above. Otherwise
-the fit must not be negative: the deviance of the best fit with the hypothetical share below the
-edge, minus that of the best fit overall, is chi-square with one degree of freedom. Near edges
-between clusters of numbers it is larger, since a fit leaks over the edge: there a share uses the
-quantile of two degrees, and a percentile's interval includes the part beside the edge. If the share
-beyond the edge is small compared with the errors, a percentile uses up to six degrees.
+`wave` and `haar`: an index is likely for many parts, so the totals are whitened by their known
+covariance. If least squares are at least as precise as the best hierarchical law (HaarHRR), they
+are used as above. Otherwise the fit must not be negative: the deviance of the best fit with the
+hypothetical share below the edge, minus that of the best fit overall, is chi-square with one degree
+of freedom. Near edges between clusters of numbers it is larger, since a fit leaks over the edge:
+there a share uses the quantile of two degrees, and a percentile's interval includes the part beside
+the edge. If the share beyond the edge is small compared with the errors, a percentile uses up to
+six degrees.
 
 Sums and least squares may decrease from edge to edge: a percentile's interval includes all edges at
 which it may be, by their own estimates. `shares` never decrease; they are used for estimates only.
@@ -29,7 +30,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import inf, log, log2, sqrt, tanh
+from math import inf, log, sqrt, tanh
 from typing import Any, Final
 
 import numpy as np
@@ -44,7 +45,7 @@ from hubbub.analysis.families.tiers import merged
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.mechanisms.wave import SquareWave
+from hubbub.mechanisms.ranges import IndexInBuckets
 
 Counts = npt.NDArray[np.int64]
 
@@ -58,6 +59,8 @@ _WAYS: Final = 5.0
 _REMEMBERED: Final = 64
 # Shares add up to 1, so along such a direction they move a quantity of error 1 by less.
 _UNMOVED: Final = 1e-2
+# Least squares of HaarHRR's own reports differ by so much from its formula at most.
+_AS_PRECISE: Final = 1.02
 
 
 @dataclass(frozen=True)
@@ -137,14 +140,14 @@ class LinearRanks:
 
 @dataclass(frozen=True)
 class WaveRanks:
-    """Ranks from the reports of `wave`, of one or more tiers over the same parts.
+    """Ranks from the reports of `wave` or `haar`, of one or more tiers over the same parts.
 
     Args:
         repeats: as in LinearRanks; several tiers always describe the population, since the tier of
             a person is chance.
     """
 
-    tiers: Sequence[tuple[SquareWave, Totals]]
+    tiers: Sequence[tuple[IndexInBuckets, Totals]]
     repeats: int
 
     @cached_property
@@ -159,7 +162,7 @@ class WaveRanks:
         parts = min(buckets, _MAX_PARTS)
         return np.arange(parts + 1) * buckets // parts
 
-    def _likely(self, mechanism: SquareWave) -> Floats:
+    def _likely(self, mechanism: IndexInBuckets) -> Floats:
         """Probability of each place of the line, given a part: shape (places, parts)."""
         sums = np.add.reduceat(chances(mechanism), self._starts[:-1], axis=1)
         answer: Floats = sums / np.diff(self._starts)
@@ -188,7 +191,7 @@ class WaveRanks:
 
     @cached_property
     def _haar_error(self) -> float:
-        """Standard error of a share below an edge by HaarHRR, with as many reports and parts.
+        """Standard error of a share below an edge by HaarHRR, with as many reports and buckets.
 
         A prefix needs one coefficient per level, whose mean square is 1/4 at the root and 1/12
         below.
@@ -196,13 +199,14 @@ class WaveRanks:
         precision = sum(
             tanh(mechanism.epsilon / 2) ** 2 * totals.reports for mechanism, totals in self.tiers
         )
-        levels = log2(len(self.edges) - 1)
+        levels = (self.tiers[0][0].buckets - 1).bit_length()
         return sqrt(levels * (1 / 4 + (levels - 1) / 12) / precision)
 
     @cached_property
     def _is_resolved(self) -> bool:
-        """Whether least squares are at least as precise as HaarHRR."""
-        return float(self._squares[1].max()) <= self._haar_error
+        """Whether least squares are as precise as HaarHRR, as they are by `haar`'s own reports."""
+        inner = self._squares[1][1:-1]
+        return sqrt(float((inner**2).mean())) <= _AS_PRECISE * self._haar_error
 
     @cached_property
     def _informed(self) -> tuple[Floats, Floats]:

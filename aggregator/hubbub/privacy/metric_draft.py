@@ -54,7 +54,8 @@ class MetricDraft:
                 return dict.fromkeys(built_from("mean", *ends), ends)
             case "ranges":
                 buckets = {**ends, "buckets": self.size}
-                return {"wave": buckets, "buckets": {**buckets, "sampled": min(self.size, 4)}}
+                asked = {**buckets, "sampled": min(self.size, 4)}
+                return {"wave": buckets, "haar": buckets, "buckets": asked}
             case _:
                 name, own = _sole(self, epsilon)
                 return {name: {"epsilon": epsilon, **own}}

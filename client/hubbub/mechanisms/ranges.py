@@ -15,11 +15,16 @@ from hubbub.mechanisms.parameter import number, whole
 
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
 MAX_BUCKETS: Final = 4096
+# The finest resolution of Square Wave's paper; the estimator takes time that grows with its cube.
+MAX_FINE_BUCKETS: Final = 1024
 
 LOW: Final = number("The smallest number that can be reported.", example=0)
 HIGH: Final = number("The largest number that can be reported, above `low`.", example=24)
 BUCKETS: Final = whole(
     "Number of equal parts of the range from low to high.", 2, MAX_BUCKETS, example=12
+)
+FINE_BUCKETS: Final = whole(
+    "Number of equal parts of the range from low to high.", 2, MAX_FINE_BUCKETS, example=12
 )
 """What every mechanism over a range says of these parameters."""
 
@@ -114,6 +119,17 @@ class InBuckets(OverRange, Protocol):
     def probes(self) -> Sequence[float]:
         """The middle of every bucket."""
         return [(low + high) / 2 for low, high in pairwise(self.edges())]
+
+
+class IndexInBuckets(InBuckets, Protocol):
+    """A mechanism over buckets whose report is one index, more or less likely for each bucket."""
+
+    __slots__ = ()
+
+    epsilon: float
+
+    def chances(self, bucket: int) -> list[float]:
+        """The probability of each index as the report of a number in this bucket."""
 
 
 def dummies_variance(contributions: Sequence[float], totals: Totals, places: float) -> float:

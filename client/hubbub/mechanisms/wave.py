@@ -14,32 +14,24 @@ Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020), section 5; the d
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure, ranges
 from hubbub.mechanisms.layout import Estimates, Totals
-from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.parameter import check_whole
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window, Windowed
 
-# The finest resolution of the paper; the estimator takes time that grows with its cube.
-MAX_WAVE_BUCKETS: Final = 1024
-
 
 @dataclass(frozen=True, slots=True)
-class SquareWave(Windowed, ranges.InBuckets):
+class SquareWave(Windowed, ranges.IndexInBuckets):
     """Square Wave over [low, high] in `buckets` equal buckets."""
 
     epsilon: float
     low: float = field(metadata=ranges.LOW)
     high: float = field(metadata=ranges.HIGH)
-    buckets: int = field(
-        metadata=whole(
-            "Number of equal parts of the range from low to high.", 2, MAX_WAVE_BUCKETS, example=12
-        )
-    )
+    buckets: int = field(metadata=ranges.FINE_BUCKETS)
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
@@ -65,6 +57,11 @@ class SquareWave(Windowed, ranges.InBuckets):
 
     def step(self, value: float) -> tuple[int, int]:
         return self.range.bucket(value, self.buckets), 0
+
+    def chances(self, bucket: int) -> list[float]:
+        line = [float(self.window.far)] * self.layout.size
+        line[bucket : bucket + self.window.width] = [float(self.window.near)] * self.window.width
+        return line
 
     def row(self, value: float) -> Sequence[int]:
         start = self.range.bucket(value, self.buckets)

@@ -34,6 +34,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "long.hash": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 300},
     "long.unary": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 11},
     "wave": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 20},
+    "haar": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 20},
     "tree": {"epsilon": 1.0, "bits": 12, "cells": 64, "hashes": 2},
     "pairs": {"epsilon": 1.0, "sizes": (3, 4, 2)},
     "privset": {"epsilon": 0.5, "categories": 11, "most": 2},

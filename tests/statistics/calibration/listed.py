@@ -291,20 +291,22 @@ SETTINGS: Sequence[Setting] = [
     ),
     *(
         Setting(
-            f"wave {epsilon:g}, 16 ranges, {reports:,} reports, two peaks",
+            f"{name} {epsilon:g}, 16 ranges, {reports:,} reports, two peaks",
             100,
             partial(
                 _peaks,
-                build("wave", epsilon=epsilon, buckets=16, low=0.0, high=16.0),
+                build(name, epsilon=epsilon, buckets=16, low=0.0, high=16.0),
                 _two_peaks(reports),
             ),
         )
-        for epsilon, reports in (
-            (8.0, 100),
-            (8.0, 1000),
-            (8.0, 10_000),
-            (4.0, 100),
-            (3.0, 1000),
+        for name, epsilon, reports in (
+            ("wave", 8.0, 100),
+            ("wave", 8.0, 1000),
+            ("wave", 8.0, 10_000),
+            ("wave", 4.0, 100),
+            ("wave", 3.0, 1000),
+            ("haar", 8.0, 1000),
+            ("haar", 2.0, 30_000),
         )
     ),
 ]

@@ -50,7 +50,7 @@ def _mean(
 
 
 def _built(name: str, epsilon: float) -> AnyMechanism:
-    more = {"buckets": 16} if name in {"wave", "buckets"} else {}
+    more = {"buckets": 16} if name in {"wave", "haar", "buckets"} else {}
     part = {"sampled": 4} if name == "buckets" else {}
     return build(name, epsilon=epsilon, low=0.0, high=16.0, **more, **part)
 
@@ -61,7 +61,7 @@ SETTINGS: Sequence[Setting] = [
         40 if name == "wave" else 200,  # its smooth shape takes long
         partial(_mean, _built(name, epsilon), counts, None),
     )
-    for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "buckets")
+    for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "haar", "buckets")
     for epsilon, shape, counts in (
         (1.0, "5,000 reports", MANY),
         (4.0, "5,000 reports", MANY),

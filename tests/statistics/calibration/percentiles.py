@@ -159,7 +159,7 @@ def _at_an_end(
 
 
 def _built(name: str, epsilon: float, parts: int) -> AnyMechanism:
-    if name in {"wave", "buckets"}:
+    if name in {"wave", "haar", "buckets"}:
         more = {"sampled": 4} if name == "buckets" else {}
         return build(name, epsilon=epsilon, low=0.0, high=float(parts), buckets=parts, **more)
     return build(name, epsilon=epsilon, categories=parts)
@@ -175,6 +175,9 @@ SETTINGS: Sequence[Setting] = [
         *(("wave", epsilon, 32, 1000, 0, 40) for epsilon in (0.5, 1.0, 2.0, 4.0)),
         *(("wave", epsilon, 64, 30_000, 0, 20) for epsilon in (0.5, 1.0, 2.0, 4.0)),
         *(("wave", epsilon, 32, 1_000_000, 0, 20) for epsilon in (0.5, 4.0)),
+        ("haar", 1.0, 32, 3000, 0, 40),
+        ("haar", 0.5, 64, 1_000_000, 0, 40),
+        ("haar", 2.0, 64, 1_000_000, 0, 40),
         ("grr", 6.0, 64, 1000, 2000, 100),  # of a crowd with dummies
         ("grr", 7.0, 64, 100_000, 4000, 100),
         ("unary.oue", 1.0, 16, 20_000, 0, 100),
@@ -198,5 +201,7 @@ SETTINGS: Sequence[Setting] = [
         ("wave", 2.0, 32, 300, "lowest tenth", 99.0, 10),
         ("wave", 1.0, 64, 10_000, "all last", 1.0, 30),
         ("wave", 0.3, 16, 3000, "all last", 5.0, 60),
+        ("haar", 2.0, 32, 3000, "all first", 99.0, 60),
+        ("haar", 1.0, 64, 100_000, "all last", 1.0, 60),
     )
 ]

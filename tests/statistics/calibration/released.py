@@ -95,11 +95,11 @@ SETTINGS: Sequence[Setting] = [
     ),
     *(
         Setting(
-            f"wave {epsilon:g}, 1,000 reports, {label}",
+            f"{name} {epsilon:g}, 1,000 reports, {label}",
             200,
-            partial(_peak, build("wave", epsilon=epsilon, buckets=8, low=0.0, high=8.0), counts),
+            partial(_peak, build(name, epsilon=epsilon, buckets=8, low=0.0, high=8.0), counts),
         )
-        for epsilon in (1.0, 4.0)
+        for name, epsilon in (("wave", 1.0), ("wave", 4.0), ("haar", 1.0))
         for label, counts in (
             ("all in one range", [0, 0, 0, 1000, 0, 0, 0, 0]),
             ("half in each of two", [0, 500, 0, 0, 0, 500, 0, 0]),

@@ -1,14 +1,15 @@
-"""The distribution of a number from `wave`: unbiased with exact errors, or smooth.
+"""The distribution of a number from `wave` or `haar`: unbiased with exact errors, or smooth.
 
-A report is a place on a line; each place is likely for the buckets whose window covers it.
-`unbiased` solves for the buckets by least squares: it assumes nothing, and its exact errors are
-large where buckets are finer than the data allow. `smooth` maximizes the likelihood and blurs a
-little after every step, so that it does not fit noise: it is far nearer to a smooth distribution,
-but flattens a sharp peak. It is post-processing.
+A report is an index, more likely for some buckets: for `wave` a place on a line, and those whose
+window covers it. `unbiased` solves for the buckets by least squares: it assumes nothing, and its
+exact errors are large where buckets are finer than the data allow. `smooth`, for `wave`, maximizes
+the likelihood and blurs a little after every step, so that it does not fit noise: it is far nearer
+to a smooth distribution, but flattens a sharp peak. It is post-processing.
 
 Source: Li et al. (SIGMOD 2020), section 5.5, EMS; docs/decisions/0212-mechanisms-and-families.md.
 """
 
+from functools import lru_cache
 from math import sqrt
 from typing import Final
 
@@ -17,14 +18,15 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
+from hubbub.mechanisms.ranges import MAX_FINE_BUCKETS, IndexInBuckets
+from hubbub.mechanisms.wave import SquareWave
 
 _ROUNDS: Final = 5000
 # Largest change of a share in a round at which the iteration ends.
 _CHANGE: Final = 1e-9
 
 
-def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
+def unbiased(mechanism: IndexInBuckets, totals: Totals) -> tuple[Floats, Floats]:
     """Estimated number of reports in each bucket, and the exact standard errors.
 
     Weighted least squares with the weights of an even distribution: linear in the totals, so
@@ -39,34 +41,35 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
     return estimates, np.sqrt(spread(mechanism, observations, totals.reports))
 
 
-def min_stderrs(mechanism: SquareWave, totals: Totals) -> Floats:
-    """Standard errors per bucket, if no place had fewer reports than lies alone put there."""
-    least = np.maximum(_cells_of(mechanism, totals), totals.reports * float(mechanism.window.far))
+def min_stderrs(mechanism: IndexInBuckets, totals: Totals) -> Floats:
+    """Standard errors per bucket, if no index had fewer reports than lies alone put there."""
+    lies = totals.reports * chances(mechanism).min(axis=1)
+    least = np.maximum(_cells_of(mechanism, totals), lies)
     answer: Floats = np.sqrt(spread(mechanism, least, totals.reports))
     return answer
 
 
-def spread(mechanism: SquareWave, observations: Floats, reports: int) -> Floats:
+def spread(mechanism: IndexInBuckets, observations: Floats, reports: int) -> Floats:
     """Variance of each bucket's unbiased estimate, in reports squared.
 
-    `observations` is the number of reports at each place of the line, or its estimate.
+    `observations` is the number of reports of each index, or its estimate.
     """
     inverse = _inverse(mechanism)
-    # Of a report in bucket i: its place's contribution squared, less the square of its mean, 1.
+    # Of a report in bucket i: its index's contribution squared, less the square of its mean, 1.
     variances = (inverse**2) @ observations - np.clip(inverse @ observations, 0, reports)
     answer: Floats = np.maximum(variances, 0.0)
     return answer
 
 
-def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float, float]:
+def placed(mechanism: IndexInBuckets, totals: Totals) -> tuple[float, float, float]:
     """Sum of the numbers' places in [0, 1], its standard error, and the most one report changes it.
 
     A number's place is its bucket's middle. Linear in the totals; raises as `unbiased`.
     """
     observations, inverse = _cells_of(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
-    worth = middles @ inverse  # mean contribution of a report at each place of the line
-    # For a report in bucket i: its place's contribution squared, less the square of the mean.
+    worth = middles @ inverse  # mean contribution of a report of each index
+    # For a report in bucket i: its index's contribution squared, less the square of the mean.
     # Estimates below 0 are kept, since setting them to 0 would raise the others.
     variance = float(worth**2 @ observations - middles**2 @ inverse @ observations)
     return float(worth @ observations), sqrt(max(variance, 0.0)), float(np.ptp(worth))
@@ -85,7 +88,7 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     observations = _cells_of(mechanism, totals) / totals.reports
     near, far = float(mechanism.window.near), float(mechanism.window.far)
     buckets, width = mechanism.buckets, mechanism.window.width
-    give = 0.25 * min(1.0, (buckets / MAX_WAVE_BUCKETS) ** 2)
+    give = 0.25 * min(1.0, (buckets / MAX_FINE_BUCKETS) ** 2)
     stay = np.full(buckets, 1 - 2 * give)
     stay[[0, -1]] += give  # at the ends there is only one neighbour
     shares = np.full(buckets, 1 / buckets)
@@ -110,15 +113,16 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     return shares * totals.reports
 
 
-def _cells_of(mechanism: SquareWave, totals: Totals) -> Floats:
+def _cells_of(mechanism: IndexInBuckets, totals: Totals) -> Floats:
     totals.check(mechanism.layout)
     if not totals.reports:
         raise BatchTooSmall("no reports: there is nothing to estimate")
     return np.array(totals.cells, dtype=np.float64)
 
 
-def _inverse(mechanism: SquareWave) -> Floats:
-    """The linear estimator, from places to buckets: shape (buckets, places)."""
+@lru_cache(maxsize=8)
+def _inverse(mechanism: IndexInBuckets) -> Floats:
+    """The linear estimator, from indices to buckets: shape (buckets, indices)."""
     likely = chances(mechanism)
     weights = 1 / np.sqrt(likely.mean(axis=1))
     basis, triangle = np.linalg.qr(likely * weights[:, None])
@@ -126,8 +130,7 @@ def _inverse(mechanism: SquareWave) -> Floats:
     return inverse
 
 
-def chances(mechanism: SquareWave) -> Floats:
-    """Probability of each place, given a bucket: shape (places, buckets)."""
-    places = np.arange(mechanism.layout.size)[:, None] - np.arange(mechanism.buckets)
-    covered = (places >= 0) & (places < mechanism.window.width)
-    return np.where(covered, float(mechanism.window.near), float(mechanism.window.far))
+@lru_cache(maxsize=8)
+def chances(mechanism: IndexInBuckets) -> Floats:
+    """Probability of each index, given a bucket: shape (indices, buckets)."""
+    return np.array([mechanism.chances(bucket) for bucket in range(mechanism.buckets)]).T

@@ -11,7 +11,14 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.distribution import min_stderrs, placed, smooth, spread, unbiased
+from hubbub.analysis.estimators.distribution import (
+    chances,
+    min_stderrs,
+    placed,
+    smooth,
+    spread,
+    unbiased,
+)
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
@@ -29,14 +36,16 @@ from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.haar import HaarResponse
 from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.ranges import IndexInBuckets
 from hubbub.mechanisms.wave import SquareWave
 
-Ranged = BucketFlips | SquareWave
+Ranged = BucketFlips | HaarResponse | SquareWave
 
 
 class Ranges(Numbers):
-    """Square Wave, and mechanisms that answer about some of the parts."""
+    """Mechanisms whose report is one index, and those that answer about some of the parts."""
 
     KIND: ClassVar[MetricKind] = "ranges"
 
@@ -44,8 +53,8 @@ class Ranges(Numbers):
         self, mechanism: Ranged, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Estimates of each part, and of the sum of all numbers' places."""
-        if isinstance(mechanism, SquareWave):
-            return _of_wave(mechanism, totals)
+        if not isinstance(mechanism, BucketFlips):
+            return _of_index(mechanism, totals)
         raw_estimate = mechanism.estimate(totals)
         estimates = np.array(raw_estimate.values)
         stderrs = np.sqrt(np.array(raw_estimate.variances))
@@ -93,52 +102,53 @@ class Ranges(Numbers):
         return mechanism.edges()
 
     def is_spread(self, mechanism: Ranged) -> bool:
-        """True for Square Wave, whose numbers count in many cells."""
-        return isinstance(mechanism, SquareWave)
+        """True where a number may count in many cells."""
+        return not isinstance(mechanism, BucketFlips)
 
     def correlation(self, mechanism: Any) -> float:
         """0 for independent answers about parts; 1 for windows, where nothing is known."""
         return 0.0 if isinstance(mechanism, BucketFlips) else 1.0
 
     def sums(self, mechanism: Ranged, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Counts of each place of the line, or answers about each part."""
+        """Counts of each place of the line, or answers about each part or row."""
         if isinstance(mechanism, SquareWave):
             pure = Pure(mechanism.window.near, mechanism.window.far)
             yield from between("place", cells, np.full_like(cells, totals.reports), pure)
             return
         trials = cells.reshape(-1, 2).sum(axis=1)
         pure = Pure(mechanism.lie.complement.exact, mechanism.lie.exact)
-        yield from between("bucket", cells[1::2], trials, pure)
+        what = "bucket" if isinstance(mechanism, BucketFlips) else "row"
+        yield from between(what, cells[1::2], trials, pure)
 
     def estimates(self, mechanism: Ranged, totals: Totals) -> Floats:
-        """For Square Wave by least squares."""
-        if isinstance(mechanism, SquareWave):
-            return unbiased(mechanism, totals)[0]
-        return super().estimates(mechanism, totals)
+        """For indices by least squares."""
+        if isinstance(mechanism, BucketFlips):
+            return super().estimates(mechanism, totals)
+        return unbiased(mechanism, totals)[0]
 
     def expected(
         self, mechanism: Ranged, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
-        """Errors by formula, or for windows by least squares from places to parts."""
-        if isinstance(mechanism, SquareWave):
-            errors = _wave_errors(mechanism, shares, reports)
-            return Expected(errors, errors)
-        return super().expected(mechanism, values, shares, reports)
+        """Errors by formula, or by least squares from indices to parts."""
+        if isinstance(mechanism, BucketFlips):
+            return super().expected(mechanism, values, shares, reports)
+        errors = _index_errors(mechanism, shares, reports)
+        return Expected(errors, errors)
 
     def statistic(self, mechanism: Ranged, totals: Totals) -> Statistic:
         """The totals themselves."""
         cells = np.array(totals.cells, dtype=np.float64)
-        change = 2 if isinstance(mechanism, SquareWave) else 2 * mechanism.sampled
+        change = 2 * mechanism.sampled if isinstance(mechanism, BucketFlips) else 2
         return Statistic(
             numbers=cells, l1=change, l2=sqrt(change), unit=_matrix(self, mechanism), base=0.0
         )
 
     def local(self, mechanism: Ranged, noisy: Floats, reports: int) -> Floats | None:
         """Variances from the noisy totals, at least those of an even distribution."""
-        if not isinstance(mechanism, SquareWave):
+        if isinstance(mechanism, BucketFlips):
             return None
-        each = reports // mechanism.layout.size + 1
-        even = Totals(cells=[each] * mechanism.layout.size, reports=reports)
+        cells = np.ceil(reports * chances(mechanism).mean(axis=1)).astype(np.int64)
+        even = Totals(cells=cells.tolist(), reports=reports)
         least = unbiased(mechanism, even)[1] ** 2
         variances: Floats = np.maximum(spread(mechanism, noisy, reports), least)
         return variances
@@ -158,9 +168,9 @@ class Ranges(Numbers):
         chance: np.random.Generator,
     ) -> Counts:
         """Draws places by their probabilities; or each report's parts, and then the answers."""
-        if isinstance(mechanism, SquareWave):
-            return super().draw(mechanism, values, counts, chance)
-        return _asked_parts(mechanism, values, counts, chance)
+        if isinstance(mechanism, BucketFlips):
+            return _asked_parts(mechanism, values, counts, chance)
+        return super().draw(mechanism, values, counts, chance)
 
     def draw_lasting(
         self,
@@ -187,18 +197,19 @@ class Ranges(Numbers):
         return [mechanism.range.bucket(value, mechanism.buckets)]
 
 
-def _of_wave(mechanism: SquareWave, totals: Totals) -> ValueEstimates:
+def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
-    window = mechanism.channel
-    # As for its windows, which are pure: an empty one may contain a stray report.
-    wide = np.maximum(stderrs, min_stderrs(mechanism, totals))
-    growth = np.full_like(stderrs, window.variance(1, 1) - window.variance(0, 1))
+    growth = mechanism.variance(1, 1) - mechanism.variance(0, 1)
+    tail = None
+    if isinstance(mechanism, SquareWave):
+        tail = pure_tail(mechanism.channel, totals.reports)
     return ValueEstimates(
         estimates=estimates,
         stderrs=stderrs,
-        absent=wide,
-        growth=np.maximum(growth, 0.0),
-        tail=pure_tail(window, totals.reports),
+        # As for windows, which are pure: an empty one may contain a stray report.
+        absent=np.maximum(stderrs, min_stderrs(mechanism, totals)),
+        growth=np.full_like(stderrs, max(growth, 0.0)),
+        tail=tail,
         place=_placed(*placed(mechanism, totals)),
     )
 
@@ -211,13 +222,9 @@ def _placed(whole: float, stderr: float, step: float = 0.0) -> ValueEstimates:
     )
 
 
-def _wave_errors(mechanism: SquareWave, shares: Floats, reports: float) -> Floats:
+def _index_errors(mechanism: IndexInBuckets, shares: Floats, reports: float) -> Floats:
     many = 10**12
-    near, far = float(mechanism.window.near), float(mechanism.window.far)
-    padded = np.append(0.0, np.cumsum(np.append(shares, np.zeros(mechanism.window.width - 1))))
-    last = np.arange(1, mechanism.layout.size + 1)
-    covered = padded[last] - padded[np.maximum(last - mechanism.window.width, 0)]
-    cells = np.rint((far + (near - far) * covered) * many).astype(np.int64)
+    cells = np.rint(chances(mechanism) @ shares * many).astype(np.int64)
     _, stderrs = unbiased(mechanism, Totals(cells=cells.tolist(), reports=many))
     errors: Floats = stderrs / many * sqrt(many / reports)
     return errors

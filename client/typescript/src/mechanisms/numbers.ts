@@ -11,11 +11,9 @@ import { indexBytes, concatenated, packed } from "./packing.js";
 import { permanent, purpose, type Permanent } from "./permanent.js";
 import { atMost, DIGITS, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { forgetful, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
-import { MAX_BUCKETS, Range } from "./ranges.js";
+import { MAX_BUCKETS, MAX_FINE_BUCKETS, Range } from "./ranges.js";
 import { choose, members } from "./subsets.js";
 import { flipped } from "./unary.js";
-
-const MAX_WAVE_BUCKETS = 1024;
 
 /** Estimates a mean from one bit a report. */
 export function oneBitMean(settings: Arguments): Randomizer {
@@ -57,7 +55,7 @@ export function piecewiseMean(settings: Arguments): Randomizer {
 /** Square Wave. Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020). */
 export function squareWave(settings: Arguments): Randomizer {
   const range: Range = Range.of(settings);
-  const buckets = wholeOf(settings, "buckets", 2, MAX_WAVE_BUCKETS);
+  const buckets = wholeOf(settings, "buckets", 2, MAX_FINE_BUCKETS);
   const { epsilon } = settings;
   const e = toNumber(expAtMost(epsilon));
   const wide = (epsilon * e - e + 1) / (e * (e - 1 - epsilon)); // as a share of the range

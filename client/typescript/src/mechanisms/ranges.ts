@@ -5,6 +5,8 @@ import { numberOf, type Arguments } from "./randomizer.js";
 
 /** The maximum number of buckets of a range. */
 export const MAX_BUCKETS = 4096;
+/** The most buckets of mechanisms whose estimator takes time that grows with their cube. */
+export const MAX_FINE_BUCKETS = 1024;
 
 /** The numbers in [low, high]. */
 export class Range {

@@ -4,6 +4,7 @@
  * and a line here.
  */
 import { PRELOADED, mechanism } from "./preloaded.js";
+import { haarResponse } from "./haar.js";
 import { hadamardResponse } from "./hadamard.js";
 import { longGrr, longHash, longUnary } from "./longitudinal.js";
 import { tableMean } from "./mean_table.js";
@@ -38,6 +39,7 @@ export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ["mean.table", mechanism("numbers", tableMean)],
   ["buckets", mechanism("numbers", bucketFlips)],
   ["wave", mechanism("numbers", squareWave)],
+  ["haar", mechanism("numbers", haarResponse)],
   ["privset", mechanism("sets", privSet)],
   ["pairs", mechanism("parts", pairedParts)],
 ]);
