@@ -45,16 +45,16 @@ build/demo/ready: locks/demo.lock pyproject.toml client/pyproject.toml
 	@build/demo/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./client --editable .
 	@touch $@
 
-# Three at once, since some compute and others mostly wait; lint first, since it is soonest done.
+# Four at once, since some compute and others mostly wait; lint first, since it is soonest done.
 test: .venv/ready
 	@$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory -j3 --keep-going lint $(TESTS) ONLY="not thorough"
+	@$(MAKE) --no-print-directory -j4 --keep-going lint $(TESTS) ONLY="not thorough"
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
 # What takes minutes: whole days of services, browsers with thousands of devices, large statistics.
 test-rest: .venv/ready
-	@$(MAKE) --no-print-directory -j3 --keep-going $(REST) ONLY=thorough
+	@$(MAKE) --no-print-directory -j4 --keep-going $(REST) ONLY=thorough
 
 test-all: test
 	@$(MAKE) --no-print-directory test-rest
