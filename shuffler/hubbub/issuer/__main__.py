@@ -29,7 +29,11 @@ async def _serve(settings: Settings) -> None:
     accounts = Accounts(settings.accounts)
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
-    allowances, subjects = Allowances(server, key), _subjects(settings)
+    subjects = None
+    if settings.provider:
+        keys = ProviderKeys(settings.provider, settings.provider_roots, time.time)
+        subjects = Subjects(settings.provider, keys, settings.audiences, time.time)
+    allowances = Allowances(server, key)
     app = TokensApp(streams, accounts, allowances, key, limiter=limiter, subjects=subjects)
     tls, proxies = settings.common.tls, settings.proxies
     door = public_door(settings.listen, app, tls=tls, proxies=proxies)
@@ -40,14 +44,6 @@ async def _serve(settings: Settings) -> None:
     doors = [door, Metrics(None, counters, {}, Stages()).door(settings.metrics_listen, None)]
     facts = {"devices": settings.listen, "streams": len(streams.streams)}
     await serve_until_signal(doors, [reloader.run, Memory(server).run], facts, reloader.reload)
-
-
-def _subjects(settings: Settings) -> Subjects | None:
-    """Reader of the provider's tokens; None without a provider."""
-    if not settings.provider:
-        return None
-    keys = ProviderKeys(settings.provider, settings.provider_roots, time.time)
-    return Subjects(settings.provider, keys, settings.audiences, time.time)
 
 
 def _reading(settings: Settings, app: TokensApp) -> Callable[[], Take]:

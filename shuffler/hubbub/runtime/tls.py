@@ -118,14 +118,9 @@ def common_name(role: str) -> str:
     return f"hubbub {role}"
 
 
-def role_uri(role: str) -> str:
-    """The URI in a certificate that states the role where the common name does not."""
-    return f"urn:hubbub:{role}"
-
-
 def names_of(roles: Iterable[str]) -> frozenset[str]:
-    """All names by which a certificate can state one of these roles."""
-    return frozenset(name for role in roles for name in (common_name(role), role_uri(role)))
+    """All names by which a certificate can state one of these roles: its common name or a URI."""
+    return frozenset(name for role in roles for name in (common_name(role), f"urn:hubbub:{role}"))
 
 
 def authority_name(role: str) -> str:

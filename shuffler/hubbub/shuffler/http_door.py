@@ -113,7 +113,9 @@ class ReportsApp:
         if self._gateway and path == GATEWAY_PATH and method == "POST":
             return await self._pass_on(self._gateway, scope, headers, receive)
         if path == _REPORTS:
-            message = await self._submit(self._caller(scope, headers), headers, receive)
+            caller = self._caller(scope, headers)
+            self._refuse_early(caller, headers, _MESSAGE)
+            message = await self._take(await _body(receive), caller)
             return HTTPStatus.OK, ((b"content-type", _MESSAGE),), message
         if served:
             return served.answer(headers.get(b"if-none-match", b""))
@@ -181,10 +183,6 @@ class ReportsApp:
             )
         return network_of(scope["client"])
 
-    async def _submit(self, caller: str, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        self._refuse_early(caller, headers, _MESSAGE)
-        return await self._work_on(await _body(receive), caller)
-
     async def _submit_within(self, caller: str, request: Request) -> bytes:
         """Handles a submission inside a relayed request."""
         if (request.method, request.path) != (b"POST", _REPORTS.encode()):
@@ -192,7 +190,7 @@ class ReportsApp:
         # The header may name any length, or an invalid one; the received length is known.
         length = {b"content-length": str(len(request.content)).encode()}
         self._refuse_early(caller, dict(request.headers) | length, _MESSAGE)
-        return await self._work_on(request.content, caller)
+        return await self._take(request.content, caller)
 
     def _refuse_early(self, caller: str, headers: dict[bytes, bytes], expected: bytes) -> None:
         """Raises Refused for a request that need not be read."""
@@ -208,18 +206,12 @@ class ReportsApp:
             self._admission.refusals["calls_at_once"] += 1
             raise self._come_back(_WAIT_SECONDS, "too many calls at once; send again later")
 
-    async def _work_on(self, raw: bytes, caller: str) -> bytes:
-        self._worked_on += 1
-        try:
-            return await self._take(raw, caller)
-        finally:
-            self._worked_on -= 1
-
     async def _take(self, raw: bytes, caller: str) -> bytes:
         request = read_message(SubmitRequest.FromString, raw, MAX_SUBMIT_FIELDS)
         if isinstance(request, str):
             self._admission.spoiled(caller, len(raw))
             raise Refused(HTTPStatus.BAD_REQUEST, request, _FOR_GOOD)
+        self._worked_on += 1
         try:
             response = await self._admission.take(request.reports, caller, request.tokens)
         except Never as never:
@@ -229,6 +221,8 @@ class ReportsApp:
                 away = HTTPStatus.SERVICE_UNAVAILABLE
                 raise Refused(away, str(back), **self._notice_member()) from None
             raise self._come_back(back.wait_seconds, str(back)) from None
+        finally:
+            self._worked_on -= 1
         return response.SerializeToString()
 
     def _come_back(self, wait_seconds: float, why: str) -> Refused:
