@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import say_final, say_notice, show_rows
+from hubbub.cli.terminal.answer_tables import say_final, show_table
 from hubbub.cli.terminal.output import explain
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.errors.grammar import several
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.query_results.cell_text import columns_of
 from hubbub.query_results.rows import rows
 from hubbub.query_results.sentences import percentile_sentences
 
@@ -46,19 +45,17 @@ def _breakdown(options: BreakdownOptions) -> None:
 
 def show_breakdown(answer: Answer) -> None:
     """Shows the shares of every part with intervals, and parts without an answer."""
-    say_notice(answer)
     every = rows("breakdown", answer)
     table_rows = every
     if len(every) > _ROWS:
         table_rows = sorted(
             every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
         )
-    show_rows(
+    show_table(
         "breakdown",
         answer,
         f"{answer['metric']} by {answer['by']}: {several(answer['reports'], 'report')}, "
         f"{answer['dates']}",
-        columns_of("breakdown", answer),
         table_rows[:_ROWS],
     )
     if len(every) > _ROWS:

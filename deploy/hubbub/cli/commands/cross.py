@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import say_final, say_notice, say_whose, show_rows
+from hubbub.cli.terminal.answer_tables import say_final, say_notice, say_whose, show_table
 from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors.printable import visible
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options
-from hubbub.query_results.cell_text import columns_of
 from hubbub.query_results.rows import Row, rows
 from hubbub.query_results.sentences import association_sentence, slice_sentences
 
@@ -62,10 +61,10 @@ def show_cross(answer: Answer) -> None:
     crossed = f"{answer['columns']} within {answer['rows']}"
     crossed += f" by {answer['by']}" if answer["by"] else ""
     heading = f"{answer['metric']}: {crossed}, {answer['reports']:,} reports, {answer['dates']}"
-    say_notice(answer)
     split = [(part["value"], part["share"]) for part in answer["slices"]] or [("", 1.0)]
     grids = [_grid(answer, [cell for cell in cells if cell["slice"] == of]) for of, _ in split]
     if all(grids):
+        say_notice(answer)
         if answer["by"]:
             explain(heading)
         for (of, share), grid in zip(split, grids, strict=True):
@@ -75,7 +74,7 @@ def show_cross(answer: Answer) -> None:
         explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
     else:
         table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
-        show_rows("cross", answer, heading, columns_of("cross", answer), table_rows)
+        show_table("cross", answer, heading, table_rows)
         explain("cells that differ most from independent parts come first")
         if more := len(cells) - len(table_rows):
             explain(f"... and {more:,} more cells: --format csv shows them all")

@@ -12,7 +12,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_estimates,
     show_figures,
     show_percentiles,
-    show_rows,
+    show_table,
     show_top,
     show_trend,
 )
@@ -30,8 +30,6 @@ from hubbub.errors import BadParameter
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import Exclusive, argument, option, options
-from hubbub.query_results.cell_text import columns_of
-from hubbub.query_results.rows import rows
 
 _AFTER: Final = Exclusive()
 _MAX_SERIES: Final = 50
@@ -216,11 +214,11 @@ def _experiment(options: ExperimentOptions) -> None:
 
 def _show_experiment(answer: Mapping[str, Any]) -> None:
     """Shows the effects with intervals, the sizes of the arms, and the verdict."""
-    say_notice(answer)
     if answer["values"]:
         heading = f"{answer['experiment']}: effect against {answer['control']}, {answer['dates']}"
-        columns = columns_of("experiment", answer)
-        show_rows("experiment", answer, heading, columns, rows("experiment", answer))
+        show_table("experiment", answer, heading)
+    else:
+        say_notice(answer)
     explain(answer["sizes"])
     say_final(answer)
     say(answer["verdict"])

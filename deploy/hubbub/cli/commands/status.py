@@ -7,10 +7,9 @@ from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import (
     say_expired,
-    say_notice,
     show_estimates,
     show_metrics,
-    show_rows,
+    show_table,
 )
 from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, sent
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
@@ -189,18 +188,12 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
 
     If `whole`, it shows a line per window, and every term.
     """
-    say_notice(answer)
     windows = rows("status", answer)
     total = {**answer["total"], "stream": "all", "date": ""}
     if whole:
         come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
-        show_rows(
-            "status",
-            answer,
-            f"{come} = {' + '.join(name.replace('_', ' ') for name in _where(total))}",
-            columns_of("status", answer),
-            [*windows, total],
-        )
+        heading = f"{come} = {' + '.join(name.replace('_', ' ') for name in _where(total))}"
+        show_table("status", answer, heading, [*windows, total])
     else:
         _show_streams(answer, _by_stream(windows), total)
     if deleted := answer["total"]["deleted"]:
@@ -234,7 +227,7 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
     ]
     left_out = [column.title for column in columns if column not in visible_columns]
     drawn = [*table_rows, total] if len(streams) > 1 else table_rows
-    show_rows("status", answer, _equation(answer, total), visible_columns, drawn)
+    show_table("status", answer, _equation(answer, total), drawn, columns=visible_columns)
     more = len(streams) - len(table_rows)
     if more:
         explain(f"and {several(more, 'stream')} more, without waiting or refused reports")

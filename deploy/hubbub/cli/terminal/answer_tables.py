@@ -1,7 +1,7 @@
 """Shows answers as tables: with bars and intervals on a terminal, plain in a pipe."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from itertools import chain, islice, takewhile
@@ -42,7 +42,7 @@ def show_metrics(answer: Answer) -> None:
         _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
         for metric in answer["metrics"]
     ]
-    _show("metrics", answer, several(len(answer["metrics"]), "metric"), sparks=sparks)
+    show_table("metrics", answer, several(len(answer["metrics"]), "metric"), sparks=sparks)
     for metric in answer["metrics"]:
         if metric["until_first_batch"]:
             explain(f"{metric['name']}: {metric['until_first_batch']}")
@@ -68,7 +68,7 @@ def show_estimates(answer: Answer) -> None:
     if answer["kind"] == "values" and answer["lowest"] is None:  # ranges have an order of their own
         values = sorted(values, key=lambda value: value["rank"])
     table_rows = values[:_ROWS]
-    _show(
+    show_table(
         "estimates",
         answer,
         _heading(answer),
@@ -89,7 +89,7 @@ def show_estimates(answer: Answer) -> None:
 
 def show_percentiles(answer: Answer) -> None:
     """Shows percentiles and shares below a number as a table."""
-    _show("percentiles", answer, _heading(answer))
+    show_table("percentiles", answer, _heading(answer))
     say_whose(answer)
     if answer["percentiles"]:
         explain(
@@ -207,7 +207,7 @@ def show_top(answer: Answer) -> None:
     """Shows the most frequent values, and the confidence in their order."""
     values = rows("top", answer)
     heading = f"{answer['metric']}: the most frequent of {several(answer['reports'], 'report')}"
-    _show("top", answer, heading, values, _intervals(values, "estimate"))
+    show_table("top", answer, heading, values, _intervals(values, "estimate"))
     these, order = answer["set_confidence"], answer["order_confidence"]
     if these < _TELLING:
         explain(
@@ -229,7 +229,7 @@ def show_top(answer: Answer) -> None:
 def show_changes(answer: Answer) -> None:
     """Shows the changes between two ranges, the most significant first."""
     changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
-    _show(
+    show_table(
         "compare",
         answer,
         f"{answer['metric']}: {several(answer['before_reports'], 'report')} of "
@@ -261,9 +261,10 @@ def show_figures(answer: Answer) -> None:
         )
         for row in table_rows
     ]
+    columns = _columns_without("note", "figures", answer)  # notes stand below the table
     heading = f"{answer['metric']}: {answer['kind']}, {several(answer['reports'], 'report')}"
     heading += f", {answer['dates']}"
-    _show("figures", answer, heading, table_rows, drawn, without="note")  # below the table
+    show_table("figures", answer, heading, table_rows, drawn, columns=columns)
     for note in answer["notes"]:
         explain(note)
     for note in dict.fromkeys(filter(None, (row["note"] for row in table_rows))):
@@ -282,7 +283,13 @@ def show_trend(answer: Answer) -> None:
     points = iter(rows("trend", answer))
     series_rows = [[*islice(points, len(series["points"]))][-_ROWS:] for series in answer["series"]]
     every = [*chain.from_iterable(series_rows)]
-    columns, pictures = _with_pictures("trend", answer, every, _intervals(every, "share"), "value")
+    columns, pictures = _with_pictures(
+        "trend",
+        answer,
+        every,
+        _intervals(every, "share"),
+        _columns_without("value", "trend", answer),
+    )
     end = 0
     for series, own in zip(answer["series"], series_rows, strict=True):
         begin, end = end, end + len(own)
@@ -327,32 +334,35 @@ def say_whose(answer: Answer) -> None:
     )
 
 
-def _show(
+def show_table(
     question: QueryName,
     answer: Answer,
     heading: str,
     table_rows: Sequence[Row] | None = None,
     drawn: Intervals | None = None,
     *,
+    columns: Sequence[Column] | None = None,
     sparks: Sequence[str] = (),
-    without: str = "",
 ) -> None:
     """Prints an answer's notice and table, and on a terminal a picture of its intervals.
 
-    `table_rows` None takes all rows; `sparks` has a picture per row that is shown everywhere;
-    `without` is the field of a column that the table leaves out.
+    `table_rows` and `columns` None take all; `sparks` has a picture per row, shown everywhere.
     """
     say_notice(*(answer["metrics"] if question == "metrics" else [answer]))
     table_rows = rows(question, answer) if table_rows is None else table_rows
-    columns, pictures = _with_pictures(question, answer, table_rows, drawn, without)
+    cells, pictures = _with_pictures(question, answer, table_rows, drawn, columns)
     _table(
         question,
         answer,
         heading,
-        columns,
+        cells,
         sparks or pictures,
         above=_ABOVE_SPARKS if sparks else _PICTURE,
     )
+
+
+def _columns_without(field: str, question: QueryName, answer: Answer) -> list[Column]:
+    return [column for column in columns_of(question, answer) if column.field != field]
 
 
 def _with_pictures(
@@ -360,18 +370,17 @@ def _with_pictures(
     answer: Answer,
     table_rows: Sequence[Row],
     drawn: Intervals | None,
-    without: str = "",
+    columns: Sequence[Column] | None = None,
 ) -> tuple[dict[Column, list[str]], list[str]]:
-    """The columns of some rows without `without`, and on a terminal their bars."""
+    """The cells of some rows and columns, and on a terminal their bars."""
     of_means = is_of_means(question, answer)
-    columns = {
+    cells = {
         column: [cell(column, row, of_means=of_means) for row in table_rows]
-        for column in columns_of(question, answer)
-        if column.field != without
+        for column in columns or columns_of(question, answer)
     }
     if drawn is None or not sys.stdout.isatty():
-        return columns, []
-    return _with_room(columns, partial(title, question=question, answer=answer), drawn)
+        return cells, []
+    return _with_room(cells, partial(title, question=question, answer=answer), drawn)
 
 
 def _table(
@@ -429,21 +438,6 @@ def _spark(numbers: list[int]) -> str:
 def _say_more(number: int) -> None:
     if number > _ROWS:
         explain(f"... and {number - _ROWS:,} more values: --format csv shows them all")
-
-
-def show_rows(
-    question: QueryName,
-    answer: Mapping[str, Any],
-    heading: str,
-    columns: Sequence[Column],
-    table_rows: Iterable[Row],
-) -> None:
-    """Prints a table of some columns and rows of an answer."""
-    of_means, rows_drawn = is_of_means(question, answer), list(table_rows)
-    cells = {
-        column: [cell(column, row, of_means=of_means) for row in rows_drawn] for column in columns
-    }
-    _table(question, answer, heading, cells, [])
 
 
 def bars(rows: Intervals, width: int = 32) -> list[str]:
