@@ -88,7 +88,7 @@ def test_a_running_installation_is_restored_and_goes_on(
         assert busy.wait() == 0
     eventually(lambda: _law(run.endpoints)["acknowledged"] == 600)
     assert main(["verify", folder, "--passphrase", passphrase]) == 0
-    assert "whole, made" in capfd.readouterr().out
+    assert "complete and unchanged, made" in capfd.readouterr().out
     home = tmp_path / "again"
     assert main(["restore", folder, "--home", str(home), "--passphrase", passphrase]) == 0
     key = Path("keys/operator.key")

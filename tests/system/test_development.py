@@ -105,7 +105,7 @@ def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Deve
     up.report("font", "dark", "second device")
     eventually(lambda: asking.estimate(up.endpoints, "font").reports == 1, although=(HubbubError,))
     path.write_text(text.replace('"system"', '"auto"'))
-    eventually(lambda: "refused, the former stays in use" in up.said)
+    eventually(lambda: "refused, so the previous catalog stays in use" in up.said)
     names = [
         metric["name"] for metric in json.loads(up.run("metrics", "--format", "json"))["metrics"]
     ]

@@ -109,7 +109,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "added key 6: " in out
     assert "deleted key 5: " in out
     assert main(["keys", "rotate", folder, "--anew-from", "2020-01-01"]) == 2
-    assert "is past" in capsys.readouterr().err
+    assert "is in the past" in capsys.readouterr().err
     assert main(["keys", "rotate", str(tmp_path / "none")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 

@@ -161,7 +161,7 @@ def _verify(options: VerifyOptions) -> None:
         with loaded(_rdb(folder, role)) as server:
             number = asyncio.run(number_of_keys(server.url))
         say(f"{role}.rdb: {number:,} keys, {_needs(folder, role)}")
-    say(f"{folder}: whole, made {manifest['made']} by hubbub {manifest['hubbub']}")
+    say(f"{folder}: complete and unchanged, made {manifest['made']} by hubbub {manifest['hubbub']}")
     if opener is None:
         say("installation.age: unchanged; to check that it opens, give --passphrase or --identity")
 

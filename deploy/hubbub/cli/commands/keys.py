@@ -167,8 +167,8 @@ def _rotate(options: RotateOptions) -> None:
     anew = first_second(options.anew_from) if options.anew_from else None
     if anew is not None and anew < now // _DAY * _DAY:
         raise BadParameter(
-            f"--anew-from {options.anew_from} is past, and counted reports stay counted; "
-            "name today (UTC) or a later day"
+            f"--anew-from {options.anew_from} is in the past, and reports that were counted stay "
+            "counted; name today (UTC) or a later day"
         )
     if options.today and abs(first_second(options.today) + _DAY / 2 - now) > _DAY:
         raise BadParameter(

@@ -106,7 +106,7 @@ def _show(release: Document) -> None:
         )
         return
     again = "released before, on " if release["again"] else "released and paid for, on "
-    rest = "a rest that only callers with access to all metrics see"
+    rest = "a budget whose rest only callers with access to all metrics see"
     if release["epsilon_left"] is not None:
         epsilon, delta = release["epsilon_left"], release["delta_left"]
         rest = f"epsilon {epsilon:g} and delta {delta:g} left this year"

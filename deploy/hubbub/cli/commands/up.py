@@ -19,6 +19,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
 _BASE_PORT: Final = 7070
+_REFUSED: Final = "refused, so the previous catalog stays in use"
 _WATCH_SECONDS: Final = 1.0
 _MODELS_SECONDS: Final = 10.0
 _DEVELOPMENT_MODELS_SECONDS: Final = 1.0
@@ -84,10 +85,13 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
         try:
             run.take(read_aloud(path))
         except BundleRefused as error:
-            say(f"{path}: refused, the former stays in use: {error}")
-            say(f"  or forget all that was counted: end this, delete {run.home}, start it again")
+            say(f"{path}: {_REFUSED}: {error}")
+            say(
+                f"  or discard everything that was counted: end this command, delete {run.home}, "
+                "and start it again"
+            )
         except HubbubError as error:
-            say(f"{path}: refused, the former stays in use: {error}")
+            say(f"{path}: {_REFUSED}: {error}")
         else:
             metrics = several(len(run.bundle.metrics), "metric")
             say(f"{path}: loaded, {metrics}; apps get the new bundle")
