@@ -21,6 +21,7 @@ from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.development_messages import wrong_place
 from hubbub.errors.grammar import did_you_mean
+from hubbub.fields.derived import set_derived
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.sealing import X_WING
 
@@ -91,7 +92,7 @@ class Bundle:
     def __post_init__(self) -> None:
         _check_names(self.metrics, self.history)
         _check_promised(self.promised, self.metrics, self.history)
-        object.__setattr__(self, "experiments", experiments_of(self.metrics))
+        set_derived(self, experiments=experiments_of(self.metrics))
         for name, problem in misfits(self.metrics):
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
         for name, problem in clashes(self.metrics):
@@ -106,7 +107,7 @@ class Bundle:
                 name: replace(metric, development=self.development, filled=self.cover)
                 for name, metric in self.metrics.items()
             }
-            object.__setattr__(self, "metrics", metrics)
+            set_derived(self, metrics=metrics)
         if not is_address(self.shuffler):
             raise BadParameter(
                 "shuffler must be HOST:PORT or https://HOST:PORT, as the clients dial it"
@@ -127,11 +128,11 @@ class Bundle:
             for name in streams_of(tier.name, tier.breakdown)
         ]
         every += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
-        object.__setattr__(self, "streams", {stream.name: stream for stream in every})
+        set_derived(self, streams={stream.name: stream for stream in every})
         if self.tokens:
             _check_tokens(self.metrics, self.streams)
         line = line_of(self.handovers, self.operator) if self.operator else ()
-        object.__setattr__(self, "line", line)
+        set_derived(self, line=line)
 
     def refuse_elsewhere(self, *, development: bool, path: str) -> None:
         """Raises BundleRefused if bundle and service disagree about being in development."""

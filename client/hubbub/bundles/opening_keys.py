@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from hubbub.bundles.points import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
+from hubbub.fields.derived import set_derived
 from hubbub.fields.rules import is_whole
 from hubbub.sealing import (
     SEED_BYTES,
@@ -63,7 +64,7 @@ class OpeningKeyPublic:
             raise BadParameter(f"opening key {self.id} has no period: start < end, in seconds")
         refuse_weak_opening_key(self.public)
         if self.x_wing:
-            object.__setattr__(self, "_hybrid", x_wing_public(self.x_wing))
+            set_derived(self, _hybrid=x_wing_public(self.x_wing))
             refuse_weak_opening_key(self.x_wing[-KEY_BYTES:])
 
     def half(self, kem: Kem) -> PublicKey:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.derived import set_derived
 from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.kinds import number, numbers_by_name, one_of, shares
 from hubbub.fields.tables import table_of
@@ -74,7 +75,7 @@ class Caps:
     def __post_init__(self) -> None:
         check(self)
         caps = {days: cap for span, days in SPANS.items() if (cap := self.of(span)) is not None}
-        object.__setattr__(self, "by_days", caps)
+        set_derived(self, by_days=caps)
 
     def of(self, span: str) -> float | None:
         """The cap for one of SPANS; None for no cap."""

@@ -109,7 +109,6 @@ class BucketFlips(Memoized, ranges.InBuckets):
         return [int(bucket == own) for bucket in range(self.buckets)]
 
     def estimate(self, totals: Totals) -> Estimates:
-        """One unbiased estimate per bucket. Raises ShapeMismatch for totals of another shape."""
         totals.check(self.layout)
         lie, many = self.lie.exact, Fraction(self.buckets, self.sampled)
         slope, offset = float(many / (1 - 2 * lie)), float(lie)

@@ -74,7 +74,6 @@ class HadamardResponse(pure.ListedMechanism):
         return self.layout.encode(column)
 
     def estimate(self, totals: Totals) -> Estimates:
-        """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
         totals.check(self.layout)
         spectrum = self.transform.apply(totals.cells)[1 : self.categories + 1]
         return self.channel.estimates([(totals.reports + x) // 2 for x in spectrum], totals.reports)

@@ -107,7 +107,6 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
         return self.layout.encode(function * self.transform.prime + sent)
 
     def estimate(self, totals: Totals) -> Estimates:
-        """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
         totals.check(self.layout)
         supports = self.transform.sums(totals.cells, self.categories)
         return self.channel.estimates(supports, totals.reports)

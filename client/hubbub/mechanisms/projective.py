@@ -98,7 +98,6 @@ class ProjectiveResponse(pure.ListedMechanism):
         return self.layout.encode(space.point(vector))
 
     def estimate(self, totals: Totals) -> Estimates:
-        """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
         totals.check(self.layout)
         supports = self.transform.sums(totals.cells, self.categories)
         return self.channel.estimates(supports, totals.reports)
