@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
-class GeneralizedRandomizedResponse(pure.ListedMechanism):
+class GeneralizedRandomizedResponse(pure.OneIndex):
     """k-ary randomized response over [0, categories)."""
 
     epsilon: float
@@ -35,17 +34,11 @@ class GeneralizedRandomizedResponse(pure.ListedMechanism):
         {"epsilon": 3.0, "categories": 7},
     )
 
-    likelihood = pure.likelihood_index
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         odds, others = exp_at_most(self.epsilon), self.categories - 1
         keep = Probability.at_most(odds / (odds + others))  # PRIVACY: down, towards uniform
         set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact / others))
-
-    @property
-    def layout(self) -> OneHot:
-        return OneHot(self.categories)
 
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q)

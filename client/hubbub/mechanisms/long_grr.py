@@ -21,7 +21,6 @@ from hubbub.errors import BadParameter
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import (
@@ -42,7 +41,7 @@ PERMANENT_EPSILON: Final = number(
 
 
 @dataclass(frozen=True, slots=True)
-class LongitudinalGrr(pure.PermanentListed):
+class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
     """Chained k-ary randomized response over [0, categories)."""
 
     epsilon: float
@@ -62,8 +61,6 @@ class LongitudinalGrr(pure.PermanentListed):
         {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 5},
     )
 
-    likelihood = pure.likelihood_index
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         report, forever = odds(self.epsilon, self.permanent_epsilon)
@@ -79,10 +76,6 @@ class LongitudinalGrr(pure.PermanentListed):
         fresh = Probability.at_most((report * lie - truth) / (truth_slope - report * lie_slope))
         channel = pure.Pure(truth + fresh.exact * truth_slope, lie + fresh.exact * lie_slope)
         set_derived(self, permanent=permanent, fresh=fresh, channel=channel)
-
-    @property
-    def layout(self) -> OneHot:
-        return OneHot(self.categories)
 
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q)

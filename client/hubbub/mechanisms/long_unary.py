@@ -18,7 +18,6 @@ from fractions import Fraction
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.long_grr import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.probability import Probability, log_at_least
@@ -27,7 +26,7 @@ _HALF = Probability.at_most(Fraction(1, 2))
 
 
 @dataclass(frozen=True, slots=True)
-class LongitudinalUnary(pure.PermanentListed):
+class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
     """Chained optimized unary encoding over [0, categories)."""
 
     epsilon: float
@@ -47,8 +46,6 @@ class LongitudinalUnary(pure.PermanentListed):
         {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 5},
     )
 
-    likelihood = pure.likelihood_bits
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         report, forever = odds(self.epsilon, self.permanent_epsilon)
@@ -58,10 +55,6 @@ class LongitudinalUnary(pure.PermanentListed):
         flip = Probability.at_least((1 / (report + 1) - p_rare) / (1 - 2 * p_rare))
         both = p_rare + flip.exact * (1 - 2 * p_rare)
         set_derived(self, rare=rare, flip=flip, channel=pure.Pure(_HALF.exact, both))
-
-    @property
-    def layout(self) -> BitVector:
-        return BitVector(self.categories)
 
     def privacy_loss(self) -> float:
         return log_at_least((1 - self.channel.q) / self.channel.q)

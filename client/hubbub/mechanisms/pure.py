@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms.layout import CohortBits, Estimates, Totals, joined
+from hubbub.mechanisms.layout import BitVector, CohortBits, Estimates, OneHot, Totals, joined
 from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized, Value_contra
 
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
@@ -132,6 +132,34 @@ class ListedMechanism(PureMechanism[int], Protocol):
         return range(self.categories)
 
 
+class OneIndex(ListedMechanism, Protocol):
+    """A mechanism over listed values whose report is the index of one of them."""
+
+    __slots__ = ()
+
+    @property
+    def layout(self) -> OneHot:
+        return OneHot(self.categories)
+
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        """The chance p for its own value, q for any other."""
+        return self.channel.p if value in cells else self.channel.q
+
+
+class BitPerValue(ListedMechanism, Protocol):
+    """A mechanism over listed values whose report has an independent bit for each of them."""
+
+    __slots__ = ()
+
+    @property
+    def layout(self) -> BitVector:
+        return BitVector(self.categories)
+
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        """Up to a factor: only the value's own bit matters."""
+        return bit_odds(self.channel, value in cells)
+
+
 class PermanentListed(Memoized, ListedMechanism, Protocol):
     """The same with a permanent step, whose key is the category."""
 
@@ -152,16 +180,6 @@ def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estim
     cohorts = (totals.cells[first : first + size] for first in range(0, layout.size, size))
     estimates = (channel.estimates(counts, reports) for reports, *counts in cohorts)
     return joined(estimates, totals.reports)
-
-
-def likelihood_index(self: ListedMechanism, value: int, cells: Mapping[int, int]) -> Fraction:
-    """The likelihood of a report that is one index: p for its own value, q for any other."""
-    return self.channel.p if value in cells else self.channel.q
-
-
-def likelihood_bits(self: ListedMechanism, value: int, cells: Mapping[int, int]) -> Fraction:
-    """The likelihood of independent bits, up to a factor: only the value's own bit matters."""
-    return bit_odds(self.channel, value in cells)
 
 
 def bit_odds(channel: Pure, sent: bool) -> Fraction:  # noqa: FBT001 the bit itself

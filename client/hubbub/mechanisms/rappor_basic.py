@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 
 @dataclass(frozen=True, slots=True)
-class BasicRappor(pure.PermanentListed):
+class BasicRappor(pure.PermanentListed, pure.BitPerValue):
     """RAPPOR over [0, categories), one bit each."""
 
     categories: int
@@ -39,16 +38,10 @@ class BasicRappor(pure.PermanentListed):
         {"categories": 4, "f": 0.75, "p": 0.0, "q": 1.0},
     )
 
-    likelihood = pure.likelihood_bits
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         chain = Chain(self.f, self.p, self.q)
         set_derived(self, chain=chain, channel=chain.channel)
-
-    @property
-    def layout(self) -> BitVector:
-        return BitVector(self.categories)
 
     def privacy_loss(self) -> float:
         return self.chain.loss(hashes=1)

@@ -13,12 +13,11 @@ from hubbub.errors import BadParameter
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse(pure.ListedMechanism):
+class RandomizedResponse(pure.OneIndex):
     """Warner's randomized response over the two values 0 and 1."""
 
     epsilon: float
@@ -32,8 +31,6 @@ class RandomizedResponse(pure.ListedMechanism):
     FAMILY = "listed"
     SMALL = ({"epsilon": 0.1}, {"epsilon": 3.0})
 
-    likelihood = pure.likelihood_index
-
     def __post_init__(self) -> None:
         if self.categories != 2:  # noqa: PLR2004 yes and no
             raise BadParameter(
@@ -42,10 +39,6 @@ class RandomizedResponse(pure.ListedMechanism):
         odds = exp_at_most(self.epsilon)
         keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
         set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact))
-
-    @property
-    def layout(self) -> OneHot:
-        return OneHot(2)
 
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q)

@@ -16,14 +16,13 @@ from fractions import Fraction
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 _HALF = Probability.at_most(Fraction(1, 2))
 
 
 @dataclass(frozen=True, slots=True)
-class SymmetricUnary(pure.ListedMechanism):
+class SymmetricUnary(pure.BitPerValue):
     """Symmetric unary encoding over [0, categories): every bit is flipped with the chance `lie`."""
 
     epsilon: float
@@ -41,16 +40,10 @@ class SymmetricUnary(pure.ListedMechanism):
         {"epsilon": 3.0, "categories": 9},
     )
 
-    likelihood = pure.likelihood_bits
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
         set_derived(self, lie=lie, channel=pure.Pure(lie.complement.exact, lie.exact))
-
-    @property
-    def layout(self) -> BitVector:
-        return BitVector(self.categories)
 
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q, 2)
@@ -61,7 +54,7 @@ class SymmetricUnary(pure.ListedMechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizedUnary(pure.ListedMechanism):
+class OptimizedUnary(pure.BitPerValue):
     """Optimized unary encoding over [0, categories): the one is a fair coin, a zero rarely lies."""
 
     epsilon: float
@@ -79,16 +72,10 @@ class OptimizedUnary(pure.ListedMechanism):
         {"epsilon": 3.0, "categories": 9},
     )
 
-    likelihood = pure.likelihood_bits
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon) + 1))
         set_derived(self, lie=lie, channel=pure.Pure(_HALF.exact, lie.exact))
-
-    @property
-    def layout(self) -> BitVector:
-        return BitVector(self.categories)
 
     def privacy_loss(self) -> float:
         return log_at_least((1 - self.channel.q) / self.channel.q)
