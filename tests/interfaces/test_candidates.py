@@ -140,6 +140,8 @@ def test_lists_are_saved_by_name(home: House, backend: str) -> None:
                 await lists.save(name, ["a"])
             with pytest.raises(UnknownList, match=r"saved are: anyone\.s, mine"):
                 await lists.find(name)
+        with pytest.raises(UnknownList, match='; did you mean "mine"'):
+            await lists.find("mime")
         for strings, message in (([], "outside"), ([""], "empty"), (["\x1b"], "control")):
             with pytest.raises(BadParameter, match=message):
                 await lists.save("other", strings)

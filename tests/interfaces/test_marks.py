@@ -34,6 +34,8 @@ def test_marks_are_kept_by_name(home: House, backend: str) -> None:
         await marks.remove("early")
         with pytest.raises(UnknownMark, match='no mark is called "early"; there are: late'):
             await marks.remove("early")
+        with pytest.raises(UnknownMark, match='; did you mean "late"'):
+            await marks.remove("lates")
         await marks.save(late)
         with pytest.raises(BadParameter, match="name the metric: launches, theme"):
             await marks.remove("late")

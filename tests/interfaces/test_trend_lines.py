@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.epochs import epoch_date
+from hubbub.errors import BadParameter
 from hubbub.notebook import connect
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
@@ -73,6 +74,8 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
         assert f"on {DATE}" in answer._repr_html_()
         lines = [list(line.get_ydata()) for line in answer.plot().get_lines()]
         assert lines == [[point["line"] for point in points], [point["share"] for point in points]]
+        with pytest.raises(BadParameter, match='; did you mean "dark"'):
+            connect(address).trend("theme", epochs="all", values=["drak"])
         compared = web.get(f"{address}/v1/metrics/theme/compare")
         assert compared.status_code == 409
         assert "needs two periods of 30d that accept no more" in compared.json()["detail"]

@@ -27,6 +27,7 @@ from hubbub.errors import (
     StoreUnavailable,
     UnknownList,
 )
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import NAME
 from hubbub.runtime.redis.server import Hashes
 
@@ -266,5 +267,8 @@ def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[s
 
 def _unknown(name: str, saved: Sequence[SavedList]) -> UnknownList:
     none = "none: hubbub candidates add NAME FILE saves one"
-    there = ", ".join(saved_list.name for saved_list in saved) or none
-    return UnknownList(f'no list of candidates is called "{name[:60]}"; saved are: {there}')
+    names = [saved_list.name for saved_list in saved]
+    return UnknownList(
+        f'no list of candidates is called "{name[:60]}"; saved are: {", ".join(names) or none}'
+        f"{did_you_mean(name, names)}"
+    )

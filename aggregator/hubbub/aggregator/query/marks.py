@@ -16,6 +16,7 @@ from hubbub.aggregator.query.caller_view import Viewer
 from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import NAME
 from hubbub.runtime.redis.server import Hashes
 
@@ -66,8 +67,11 @@ def _mark_named(candidates: Sequence[Mark], name: str, metric: str) -> Mark:
         if mark.metric == metric:
             return mark
     if metric or not named:
-        there = ", ".join(sorted({mark.name for mark in candidates})[:20]) or "none"
-        raise UnknownMark(f'no mark is called "{name[:60]}"; there are: {there}')
+        names = sorted({mark.name for mark in candidates})
+        raise UnknownMark(
+            f'no mark is called "{name[:60]}"; there are: {", ".join(names[:20]) or "none"}'
+            f"{did_you_mean(name, names)}"
+        )
     if len(named) > 1:
         metrics = ", ".join(sorted(mark.metric for mark in named)[:20])
         raise BadParameter(f'several marks are called "{name[:60]}"; name the metric: {metrics}')

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from hubbub.catalog.values.value_kind import OTHER
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import did_you_mean
 from hubbub.query_results.rows import percentile_name
 
 MAX_SERIES: Final = 50
@@ -29,6 +31,8 @@ MEAN: Final = "mean"
 """What the one series of numbers is called; a listed value may be called so, too."""
 
 _MAX_EPOCHS: Final = 1000
+# A service compares a misspelled value with this many: others wait meanwhile.
+_MAX_COMPARED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +239,12 @@ def _check(
             f'metric "{metric.name}" is over numbers, and a trend follows their mean: leave '
             "values out"
         )
-    value_names = {value.value for value in answer.values}
+    value_names = {value.value: None for value in answer.values}
     if not numbers and (unknown := [name for name in names if name not in value_names]):
         raise BadParameter(
             f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write '
             "one of its values, as in its estimates"
+            f"{did_you_mean(unknown[0], islice(value_names, _MAX_COMPARED))}"
         )
 
 
