@@ -14,7 +14,7 @@ Estimator and variance: with C_v yeses about bucket v from n devices that picked
 Source: dBitFlipPM of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 3, and its memoization.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
@@ -103,10 +103,6 @@ class BucketFlips(Memoized, ranges.InBuckets):
             return Fraction(1)  # the device does not answer about this bucket
         odds = self.lie.complement.exact / self.lie.exact
         return odds if yes in cells else 1 / odds
-
-    def row(self, value: float) -> Sequence[int]:
-        own = self.range.bucket(value, self.buckets)
-        return [int(bucket == own) for bucket in range(self.buckets)]
 
     def estimate(self, totals: Totals) -> Estimates:
         totals.check(self.layout)

@@ -11,7 +11,7 @@ Estimator and variance: linear and unbiased. With h = log2 D levels and g = 2 ke
 Source: Cormode, Kulkarni, Srivastava (VLDB 2019), section 4.6, HaarHRR.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -92,10 +92,6 @@ class HaarResponse(ranges.IndexInBuckets):
                 pair = (lie, keep) if self._is_minus(bucket, level, row) else (keep, lie)
                 answer += [chance / (self.levels << level) for chance in pair]
         return answer
-
-    def row(self, value: float) -> Sequence[int]:
-        own = self.range.bucket(value, self.buckets)
-        return [int(bucket == own) for bucket in range(self.buckets)]
 
     def estimate(self, totals: Totals) -> Estimates:
         """Reports in each bucket. Raises ShapeMismatch for totals of another shape."""

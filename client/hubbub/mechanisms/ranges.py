@@ -116,6 +116,10 @@ class InBuckets(OverRange, Protocol):
         """The start of each bucket, and the end of the last one."""
         return self.range.edges(self.buckets)
 
+    def row(self, value: float) -> Sequence[int]:
+        own = self.range.bucket(value, self.buckets)
+        return [int(bucket == own) for bucket in range(self.buckets)]
+
     def probes(self) -> Sequence[float]:
         """The middle of every bucket."""
         return [(low + high) / 2 for low, high in pairwise(self.edges())]
