@@ -241,7 +241,7 @@ class FolderState:
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         with self._transaction() as rows:
-            if follows(sealed_tables.notice(rows)):
+            if follows(sealed_tables.notice(queries.read_facts(rows))):
                 queries.set_meta(rows, notice=notice)
 
     def count(self, counts: Mapping[str, int]) -> None:

@@ -27,11 +27,6 @@ from hubbub.client.state.state_moment import StateMoment, merged
 _UNSEALED: Final = ("sum", "bundle", "notice", "tokens", "generation", "preference", "max_local")
 
 
-def is_new(rows: Rows) -> bool:
-    """Returns whether nothing was stored yet."""
-    return meta(rows, "secret") is None
-
-
 def start(rows: Rows) -> None:
     """Gives a new file its secret and its name."""
     set_meta(
@@ -121,16 +116,12 @@ def _device_state(
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
         events=Counter(events(rows)),
-        notice=_notice(facts),
+        notice=notice(facts),
     )
 
 
-def notice(rows: Rows) -> bytes:
+def notice(facts: Mapping[str, Any]) -> bytes:
     """Returns the newest notice of the operator, signed; empty for none."""
-    return _notice(read_facts(rows))
-
-
-def _notice(facts: Mapping[str, Any]) -> bytes:
     signed = facts.get("notice")
     return signed if isinstance(signed, bytes) else b""
 

@@ -66,7 +66,7 @@ class Watch:
         chosen = self._witnesses.chosen
         witness = chosen.read()
         queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
-        if sealed_tables.is_new(rows):
+        if queries.meta(rows, "secret") is None:  # nothing was stored yet
             changed = self._begin(rows, damaged=damaged)
         else:
             mine = sealed_tables.check(rows)
