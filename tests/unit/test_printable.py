@@ -87,7 +87,7 @@ def test_no_command_shows_a_catalogs_control_characters(
 def test_logs_of_services_and_of_the_client_are_text_alone(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    from hubbub.client.startup import log_to_stderr
+    from hubbub.client.stderr_log import log_to_stderr
     from hubbub.runtime.monitoring.logs import write_logs
 
     root, log = logging.getLogger(), logging.getLogger("hubbub.client")

@@ -24,7 +24,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, Settings, at_most
-from hubbub.client.startup import log_to_stderr, state_of, transport_of
+from hubbub.client.startup import state_of, transport_of
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
@@ -168,7 +168,7 @@ class Client:
         """
         config = Settings.read(bundle=path, **settings)
         if config.log:
-            log_to_stderr(config.log)
+            _log_to_stderr(config.log)
         bundle = read_bundle(config.bundle, operator=operator)
         transport = transport_of(bundle, config, insecure=insecure)
         ask_issuer = None if config.disabled else _asking(bundle, account or config.account)
@@ -488,7 +488,13 @@ class Client:
         return self._is_complete
 
 
-# An app's start does not wait for what few bundles and servers need.
+# An app's start does not wait for what few apps, bundles and servers need.
+def _log_to_stderr(level: str) -> None:
+    from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 as above
+
+    log_to_stderr(level)
+
+
 def _asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
     if bundle.tokens is None and account is None:
         return None

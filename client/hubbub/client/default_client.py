@@ -4,17 +4,16 @@ hubbub.client.init()
 hubbub.client.report("theme", "dark")
 """
 
-import logging
 import os
 import threading
 from typing import Any, Final
 
 from hubbub.client.client import Client
+from hubbub.client.log import warn
 from hubbub.client.outcome import Outcome
 from hubbub.client.settings import Settings
 from hubbub.errors import BadParameter, HubbubError
 
-_log: Final = logging.getLogger("hubbub.client")
 _lock: Final = threading.RLock()
 _client: Client | None = None
 
@@ -34,7 +33,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
             if Settings.read(strict=settings.get("strict")).is_strict():
                 raise
             why = error if isinstance(error, HubbubError) else type(error).__name__
-            _log.warning("hubbub does not start: %s", why)
+            warn("hubbub does not start: %s", why)
             return None
         return _client
 

@@ -1,18 +1,17 @@
 """A client's counters, and its warnings in the app's log, each at most once."""
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hubbub.catalog import metric_name_of
+from hubbub.client.log import warn
 from hubbub.client.state.contract import Dropped
 from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:
     from hubbub.client.outcome import Outcome
 
-_log: Final = logging.getLogger("hubbub.client")
 
 OnDrop = Callable[[str, str], None]
 """Told of every payload that is given up: the metric, and why."""
@@ -49,7 +48,7 @@ class Diagnostics:
         """Logs a warning the first time for a subject; subjects are stored, so use few."""
         if subject not in self._warned:
             self._warned.add(subject)
-            _log.warning(message, *arguments)
+            warn(message, *arguments)
 
     def warn_of_fault(self, error: Exception) -> None:
         """Logs why nothing was sent; of an error that is no fault of the state only the type."""

@@ -1,7 +1,6 @@
 """The start of a client: finds its state, or a replacement in memory, and sets up logging."""
 
 import contextlib
-import logging
 import sys
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Final
 
 from hubbub.bundles import Bundle
 from hubbub.client.files import NOWHERE, settled
+from hubbub.client.log import warn
 from hubbub.client.settings import Settings
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
@@ -21,11 +21,7 @@ from hubbub.client.transport.contract import Transport
 from hubbub.client.trust.bundles import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust.store import TrustFile, beside, held
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
-from hubbub.errors.printable import visible_lines
 
-_log: Final = logging.getLogger("hubbub.client")
-_log.addHandler(logging.NullHandler())  # the app decides what is shown
-_HANDLER: Final = "hubbub"
 _LAUNCHERS: Final = frozenset(
     {
         "celery",
@@ -149,7 +145,7 @@ def state_of(
                     "another operator signed this bundle, and the consent and the spent budget "
                     f"under the former cannot be moved: {error}"
                 ) from error
-            _log.warning("the trusted operator cannot be stored: %s", error)
+            warn("the trusted operator cannot be stored: %s", error)
     return state
 
 
@@ -231,7 +227,7 @@ def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State
         except Damaged:
             return _opened(folder, bundle, clock)  # with a new file: the damaged one was renamed
     except StateUnusable as error:
-        _log.warning("going on in memory: %s", error)
+        warn("going on in memory: %s", error)
         return MemoryState(witnesses=Witnesses(folder), clock=clock)
 
 
@@ -244,21 +240,3 @@ def _opened(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderS
         state.close()
         raise
     return state
-
-
-class _Visible(logging.Formatter):
-    """Formats each log record as one line that is safe for a terminal."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line of a record, safe for a terminal."""
-        return visible_lines(super().format(record))
-
-
-def log_to_stderr(level: str) -> None:
-    """Writes the client's log to standard error, for a person who runs the program."""
-    _log.setLevel(level.upper())
-    if not any(handler.name == _HANDLER for handler in _log.handlers):
-        handler = logging.StreamHandler()
-        handler.name = _HANDLER
-        handler.setFormatter(_Visible("%(asctime)s %(name)s %(levelname)s %(message)s"))
-        _log.addHandler(handler)

@@ -6,7 +6,6 @@ If a process is killed meanwhile, at most too much is charged.
 """
 
 import contextlib
-import logging
 import secrets
 import threading
 import time
@@ -14,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.ledger import forgotten
+from hubbub.client.log import warn
 from hubbub.client.state.consent import agreed, turned
 from hubbub.client.state.contract import (
     DISABLED,
@@ -325,9 +325,6 @@ class MemoryState:
         return [Dropped(entries[id_].drawn.stream, "outbox_full") for id_ in gone]
 
 
-_log: Final = logging.getLogger("hubbub.client")
-
-
 class SharedLedger:
     """Access of a state in memory to its folder's witnesses; None stores nothing anywhere."""
 
@@ -369,7 +366,7 @@ class SharedLedger:
         if first and traces and not any(moment.consent for moment in moments):
             consent = unknown(consent, self._clock())
             mishaps.append(CONSENT_UNKNOWN)
-            _log.warning(
+            warn(
                 "%s cannot be used, and the person's opt-in or opt-out is unknown: reporting is "
                 "off until enable()",
                 self._witnesses.folder,

@@ -1,13 +1,13 @@
 """Watch: compares a state's file with its witnesses before its content is trusted."""
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from hubbub.client.files import refuse_other_than_file
+from hubbub.client.log import warn
 from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.consent import Consent, agreed, turned
 from hubbub.client.state.contract import PUT_BACK, Dropped
@@ -15,8 +15,6 @@ from hubbub.client.state.journal import orphans
 from hubbub.client.state.queries import Rows
 from hubbub.client.state.state_moment import StateMoment, agree, is_continued
 from hubbub.client.state.witness import LOCK_NAME, Witnesses
-
-_log: Final = logging.getLogger("hubbub.client")
 
 CONSENT_UNKNOWN: Final = "consent_unknown"
 """The mishap that a state was lost, and nothing is left that knows what the person said."""
@@ -120,7 +118,7 @@ class Watch:
         if (moments or lost) and not any(moment.consent for moment in moments):
             mine = mine._replace(consent=unknown(_consent_of(mine), self._clock()))
             names.append(CONSENT_UNKNOWN)
-            _log.warning(
+            warn(
                 "%s: a state was lost, and with it the person's opt-in or opt-out: reporting is "
                 "off until enable()",
                 self._witnesses.folder,

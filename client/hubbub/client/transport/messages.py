@@ -1,15 +1,14 @@
 """Converts submissions and answers to protobuf messages, for every protocol."""
 
-import logging
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
+from hubbub.client.log import warn
 from hubbub.client.transport.contract import SealedReport, Submitted
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
 
-_log: Final = logging.getLogger("hubbub.client")
 # Unknown reasons of newer shufflers are counted by number, up to a plausible one.
 _REASONS: Final = 1000
 
@@ -42,7 +41,7 @@ def answer_of(response: SubmitResponse, reports: int) -> Submitted:
 @cache
 def _warn_of_strays() -> None:
     """Warns, once per process, that reports were refused that had not been sent."""
-    _log.warning("the shuffler refused reports that it was not sent")
+    warn("the shuffler refused reports that it was not sent")
 
 
 def _reason(number: "Reason.ValueType") -> str:

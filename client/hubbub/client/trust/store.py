@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +11,10 @@ from typing import Final
 
 from hubbub.bundles.encoding import MALFORMED
 from hubbub.client.files import elsewhere, is_own, locked_file, read_file, replace_file
+from hubbub.client.log import warn
 from hubbub.client.trust.bundles import Trust, is_newer
 from hubbub.errors import StateUnusable
 
-_log: Final = logging.getLogger("hubbub.client")
 _NAME: Final = "trust.json"
 _LOCK_SECONDS: Final = 10.0  # a suspended start must not block this one
 
@@ -108,7 +107,7 @@ class TrustFile:
             return Trust.load(document)
         except MALFORMED:
             aside = path.with_name(f"damaged.{path.name}")
-            _log.warning(
+            warn(
                 "%s is damaged, and set aside; the state folders identify the trusted operator",
                 path,
             )
