@@ -33,7 +33,8 @@ def reported_within(metric: Metric, days: int) -> int:
 
 def exposure(metric: Metric, days: int) -> float:
     """Most that one person's reports of a metric can reveal in this many days, in nats."""
-    return min(_reported(metric, days), metric.limits.lifetime_epsilon)
+    reports = reported_within(metric, days) * metric.limits.reports_per_epoch
+    return min(reports * metric.report_loss, metric.limits.lifetime_epsilon)
 
 
 def crowds_within(metric: Metric, days: int) -> int:
@@ -77,11 +78,6 @@ def over_caps(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
                 )
             )
     return problems
-
-
-def _reported(metric: Metric, days: int) -> float:
-    reports = reported_within(metric, days) * metric.limits.reports_per_epoch
-    return reports * metric.report_loss
 
 
 def with_gaussians(

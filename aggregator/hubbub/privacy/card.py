@@ -185,11 +185,6 @@ def meaning(epsilon: float) -> str:
     )
 
 
-def _stops_at(metric: Metric) -> str:
-    most = metric.limits.lifetime_central_epsilon
-    return "" if most is None else f" For life the device stops at {most:g} nats of that."
-
-
 def _asked_how(metric: Metric, loss: float) -> str:
     """Sentences about who reports when, and in which crowd; `loss` is one sampled report's."""
     sentence = ""
@@ -254,10 +249,12 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
         )
     sentence += _asked_how(metric, loss)
     if metric.central:
+        most = metric.limits.lifetime_central_epsilon
+        stops = "" if most is None else f" For life the device stops at {most:g} nats of that."
         sentence += (
             f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to an "
             f"observer of them, an answer reveals {shuffled.epsilon:.3g} nats at delta "
-            f"{shuffled.delta:g}, {shuffled.assumption}.{of_all_epochs(metric)}{_stops_at(metric)} "
+            f"{shuffled.delta:g}, {shuffled.assumption}.{of_all_epochs(metric)}{stops} "
             "Estimates from them may be published as they are."
         )
         sentence += count_sentence(metric)

@@ -14,11 +14,7 @@ def read_with_promises(path: Path) -> Catalog:
         CatalogInvalid: as read_catalog; or a central promise needs an accountant that is not
             installed.
     """
-    return read_catalog(path, _accountant())
-
-
-def _accountant() -> Accountant | None:
-    if any(find_spec(name) is None for name in ("numpy", "scipy")):
-        return None
-    accountant: Accountant = import_module("hubbub.privacy.crowd").ExactAccountant()
-    return accountant
+    accountant: Accountant | None = None
+    if all(find_spec(name) for name in ("numpy", "scipy")):
+        accountant = import_module("hubbub.privacy.crowd").ExactAccountant()
+    return read_catalog(path, accountant)

@@ -42,7 +42,7 @@ class MetricDraft:
     parts: tuple[int, ...] = ()
     ways: int = 2
 
-    def suitable(self, epsilon: float) -> dict[str, dict[str, Any]]:
+    def suitable(self, epsilon: float) -> dict[str, dict[str, Any]]:  # noqa: PLR0911 one for each kind
         """The mechanisms that can answer it, with parameters for one report at epsilon."""
         ends = {"epsilon": epsilon, "low": self.low, "high": self.high}
         match self.kind:
@@ -56,9 +56,15 @@ class MetricDraft:
                 buckets = {**ends, "buckets": self.size}
                 asked = {**buckets, "sampled": min(self.size, 4)}
                 return {"wave": buckets, "haar": buckets, "buckets": asked}
-            case _:
-                name, own = _sole(self, epsilon)
-                return {name: {"epsilon": epsilon, **own}}
+            case "sets":
+                own: dict[str, Any] = {"categories": self.size, "most": self.most}
+                return {PrivSet.NAME: {"epsilon": epsilon, **own}}
+            case "parts":
+                own = {"sizes": self.parts, "ways": self.ways}
+                return {PairedParts.NAME: {"epsilon": epsilon, **own}}
+            case "vector":
+                own = {"dimensions": self.size, "max_length": self.high}
+                return {VectorCodes.NAME: {"epsilon": epsilon, **pool_for(epsilon), **own}}
 
     def values(self) -> Sequence[Any]:
         """Example values with equal shares: indices, strings, or middles of buckets.
@@ -109,16 +115,6 @@ class MetricDraft:
                 shares = np.full(self.size, (1 - share) / max(self.size - 1, 1))
                 shares[place] = share
                 return self.values(), shares
-
-
-def _sole(draft: MetricDraft, epsilon: float) -> tuple[str, dict[str, Any]]:
-    """The only mechanism for sets, parts or vectors, and its parameters besides epsilon."""
-    if draft.kind == "sets":
-        return PrivSet.NAME, {"categories": draft.size, "most": draft.most}
-    if draft.kind == "parts":
-        return PairedParts.NAME, {"sizes": draft.parts, "ways": draft.ways}
-    parameters = {"dimensions": draft.size, "max_length": draft.high}
-    return VectorCodes.NAME, {**pool_for(epsilon), **parameters}
 
 
 def _of_values(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:

@@ -24,16 +24,13 @@ class Fact:
 def facts(metric: Metric) -> list[Fact]:
     """All labelled fields that differ from their default."""
     section: type = type(metric)
-    return [
-        Fact(field.name, field.entry.label, _text(value))
-        for field in fields_of(section)
-        if field.entry.label and not field.is_default(value := _in_force(metric, field.name))
-    ]
-
-
-def _in_force(metric: Metric, field: str) -> Any:
-    """The field's effective value; in development the minimum batch is 1."""
-    return metric.fewest if field == "min_batch" else getattr(metric, field)
+    facts = []
+    for field in fields_of(section):
+        # In development the minimum batch is 1.
+        value = metric.fewest if field.name == "min_batch" else getattr(metric, field.name)
+        if field.entry.label and not field.is_default(value):
+            facts.append(Fact(field.name, field.entry.label, _text(value)))
+    return facts
 
 
 def _text(value: Any) -> str:

@@ -163,9 +163,10 @@ class _Devices:
         """Lets one device report all metrics, and sends the reports."""
         late = time.time() - due
         with self._lock:
-            device_state = self._devices.get(device) or self._devices.setdefault(
-                device, self._device()
-            )
+            if device not in self._devices:
+                transport = self._transport() if self._load.dial else self._shared
+                self._devices[device] = SimulatedDevice(self._bundle, transport)
+            device_state = self._devices[device]
         with device_state.busy:
             outcomes: Counter[str] = Counter()
             durations = []
@@ -194,10 +195,6 @@ class _Devices:
         with self._lock:
             self._measurements.acknowledged += acknowledged
             self._measurements.outcomes += Counter(dropped=dropped.total())
-
-    def _device(self) -> SimulatedDevice:
-        transport = self._transport() if self._load.dial else self._shared
-        return SimulatedDevice(self._bundle, transport)
 
     def _transport(self) -> Transport:
         return transport_to(self._load.shuffler or self._bundle.shuffler, roots=self._bundle.roots)

@@ -65,7 +65,9 @@ def rehearse_model(
     `confidence` is the level of the intervals in `judgement`.
     """
     for chance in np.random.default_rng(seed).spawn(runs):
-        whole = _drawn(len(people.labels), reports, chance)
+        every = len(people.labels)
+        # Everybody once, or a number of people with repetition.
+        whole = chance.permutation(every) if reports is None else chance.integers(0, every, reports)
         apart, order = np.split(whole, [round(len(whole) * model.held_out)])
         learned = _learned(model, people, order, chance)
         foretold = scores(model.kind, test.columns, learned.weights)
@@ -74,13 +76,6 @@ def rehearse_model(
             _judged_by_reports(model, judges, learned, confidence, chance) if len(apart) else None
         )
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
-
-
-def _drawn(every: int, reports: int | None, chance: np.random.Generator) -> NDArray[np.int64]:
-    """Draws who is asked, in order: everybody once, or `reports` people with repetition."""
-    if reports is None:
-        return chance.permutation(every)
-    return chance.integers(0, every, reports)
 
 
 def _learned(

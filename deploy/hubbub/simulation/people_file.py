@@ -36,7 +36,8 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
     own = metric.value_kind.columns(metric)
-    apart = _is_apart(path, metric)
+    head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
+    apart = any(cell.strip() in metric.breakdown for cell in head)  # columns of public fields
     lines = _lines_of_columns(path, metric, apart=apart) if own or apart else _lines(path)
     for number, (text, public, count) in lines:
         try:
@@ -71,12 +72,6 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     codes, streams = zip(*counts, strict=True)
     value_names = tuple(names[value] for value in codes)
     return Truth(value_names, codes, tuple(counts.values()), streams if apart else ())
-
-
-def _is_apart(path: Path, metric: Metric) -> bool:
-    """Whether the file's first line names a public field of the metric's breakdown."""
-    head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
-    return any(cell.strip() in metric.breakdown for cell in head)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:

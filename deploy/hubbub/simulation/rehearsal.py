@@ -261,7 +261,10 @@ async def _run_of(
     """Asks all questions of drawn totals; `reported` is the number of reports of each code."""
     metric, codes, reports = plan.metric, list(plan.truth.codes), int(reported.sum())
     query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
-    question = _query_of(plan)
+    strings: tuple[str, ...] = ()
+    if metric.randomizer.VALUES == "strings" and not plan.finds:
+        strings = tuple(dict.fromkeys((*codes, *plan.candidates)))
+    question = EstimateQuery(range=_EVERY, confidence=plan.confidence, candidates=strings)
     answer, visible_names = await _answered(plan, query, question)
     begun: list[str] = codes
     if plan.finds:
@@ -346,13 +349,6 @@ def _taking_part(
             rest = rest - part
         share = counting(metric)
         yield part if share == 1 else chance.binomial(part, share)
-
-
-def _query_of(plan: Plan) -> EstimateQuery:
-    strings: tuple[str, ...] = ()
-    if plan.metric.randomizer.VALUES == "strings" and not plan.finds:
-        strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))
-    return EstimateQuery(range=_EVERY, confidence=plan.confidence, candidates=strings)
 
 
 async def _answered(

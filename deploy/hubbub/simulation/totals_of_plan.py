@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.percentiles import check_percentiles, share_end
-from hubbub.analysis.ranks import Ranks, ranks_of
+from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
@@ -32,18 +32,14 @@ def rank_error(question: MetricDraft, plan_row: Row, percentile: float) -> float
     edge = min(max(round(percentile / 100 * parts), 1), parts - 1)
     drawn = min(plan_row.reports, _MAX_DRAWN)
     each = np.diff(np.linspace(0, round(drawn), parts + 1).round().astype(np.int64)).tolist()
-    widths = []
+    reach, widths = reach_of(0.95), []
     for seed in range(_DRAWINGS):
         totals = draw(mechanism, question.values(), each, np.random.default_rng(seed))
         ranks = ranks_of([(mechanism, totals)], range(parts + 1), population=True)
-        widths.append(_width(ranks, edge) if ranks else 1.0)
+        # Of the share below the edge.
+        low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))
+        widths.append(high - low)
     return sum(widths) / _DRAWINGS / 2 * sqrt(drawn / plan_row.reports)
-
-
-def _width(ranks: Ranks, edge: int) -> float:
-    """Width of the 95% interval of the share below an edge."""
-    reach = reach_of(0.95)
-    return share_end(ranks, edge, reach, 1.0) - share_end(ranks, edge, reach, 0.0)
 
 
 def check_rank_goal(percentile: float, within: float | None) -> None:

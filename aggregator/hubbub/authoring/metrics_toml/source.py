@@ -148,8 +148,10 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     runs = _section("runs", Runs, document, wrong)
     tokens = _section("tokens", Tokens, document, wrong)
     if not problems:
-        for name, problem in _unmeasured(experiments, metrics):
-            of_experiment(name, "arms", problem)
+        measured = {metric.experiment.name for metric in metrics.values() if metric.experiment}
+        for name in experiments.keys() - measured:
+            remedy = f'write experiment = "{name}" in a metric, or remove it'
+            of_experiment(name, "arms", f"no metric names it; {remedy}")
     if problems:
         raise CatalogInvalid("\n".join(dict.fromkeys(problems)))
     learned = {name: metric.model for name, metric in metrics.items() if metric.model}
@@ -320,14 +322,6 @@ def _experiments(
         elif FIELD.fullmatch(name):  # metrics that name it have no problem of their own
             experiments[name] = Experiment(name=name, arms={"control": 1, "new": 1})
     return experiments
-
-
-def _unmeasured(
-    experiments: Mapping[str, Experiment], metrics: Mapping[str, Metric]
-) -> Iterator[tuple[str, str]]:
-    """Experiments that no metric names, with the remedy."""
-    for name in experiments.keys() - {m.experiment.name for m in metrics.values() if m.experiment}:
-        yield name, f'no metric names it; write experiment = "{name}" in a metric, or remove it'
 
 
 def _line(text: str, metric: str, field: str) -> int:

@@ -29,7 +29,8 @@ def prove_coins(source: BitSource) -> None:
                     source.chance(Probability(threshold)) is expected,
                     "a chance is not compared with all 64 digits of its probability",
                 )
-            with _drawing(_turned(fraction), DIGITS):
+            # A mask takes the most significant digits first.
+            with _drawing(int(f"{fraction:0{DIGITS}b}"[::-1], 2), DIGITS):
                 hold(
                     source.mask(Probability(threshold), 1) == int(expected),
                     "a mask is not compared with all 64 digits of its probability",
@@ -49,11 +50,6 @@ def prove_coins(source: BitSource) -> None:
         hold(source.below(5) == three, "a number below a limit is folded over, not drawn again")
     masks = {source.mask(_HALF, 256) for _ in range(64)}
     hold(len(masks) == 64, "the source repeats its coins")  # noqa: PLR2004 as drawn
-
-
-def _turned(fraction: int) -> int:
-    """Its digits in the order in which a mask takes them: most significant first."""
-    return int(f"{fraction:0{DIGITS}b}"[::-1], 2)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from hubbub.mechanisms import (
     tally,
 )
 from hubbub.mechanisms.probability import log_at_least
-from hubbub.privacy.proofs.replay import Replay, distribution
+from hubbub.privacy.proofs.replay import distribution
 
 # Estimates are floats of magnitude ~1; sums of ~2**13 of them keep 10 digits.
 CLOSE = 1e-9
@@ -139,7 +139,12 @@ def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
         hold(not hasattr(mechanism, "permanent_loss"), "claims a permanent response without one")
         return
     rows = [
-        distribution(lambda coins, v=value: _permanent(mechanism, v, coins))  # type: ignore[misc]
+        # With a truthful second step the report is the permanent bits alone.
+        distribution(
+            lambda coins, v=value: mechanism.randomize_again(  # type: ignore[misc]
+                v, _SingleSourceMemo(coins), _Truthful()
+            )
+        )
         for value in mechanism.probes()
     ]
     hold(all(row.keys() == rows[0].keys() for row in rows), "permanent bits distinguish values")
@@ -240,8 +245,3 @@ class _Truthful:
 def _fixed() -> _SingleSourceMemo:
     """A memory that is the same in every report: its coins come from one key."""
     return _SingleSourceMemo(KeyedBits(bytes(32)))
-
-
-def _permanent(mechanism: Memoized, value: object, coins: Replay) -> bytes:
-    """The report if the second step is truthful: only the permanent bits."""
-    return mechanism.randomize_again(value, _SingleSourceMemo(coins), _Truthful())

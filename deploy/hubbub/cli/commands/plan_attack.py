@@ -67,7 +67,13 @@ class AttackOptions:
 def _attack(options: AttackOptions) -> None:
     catalog, metrics = options.chosen.read()
     fakes = _fakes(catalog, metrics, options)
-    rows = [_row(metric, options, *fakes[metric.name]) for metric in metrics]
+    rows = []
+    for metric in metrics:
+        fake, number = fakes[metric.name]
+        effect = _effect_of_model if metric.model else _effect
+        row = {"metric": metric.name, "mechanism": metric.mechanism}
+        shares = {"fake": fake, "fake_reports": number, **effect(metric, options, fake)}
+        rows.append(row | shares)
     if options.format == "json":
         say_json(rows)
     else:
@@ -95,17 +101,6 @@ def _fakes(
         number = options.accounts * tokens.devices * of_device
         fakes[metric.name] = number / (number + options.others), number
     return fakes
-
-
-def _row(metric: Metric, options: AttackOptions, fake: float, number: int | None) -> dict[str, Any]:
-    effect = _effect_of_model if metric.model else _effect
-    return {
-        "metric": metric.name,
-        "mechanism": metric.mechanism,
-        "fake": fake,
-        "fake_reports": number,
-        **effect(metric, options, fake),
-    }
 
 
 def _effect(metric: Metric, options: AttackOptions, fake: float) -> dict[str, Any]:

@@ -112,14 +112,13 @@ def _capacity(options: CapacityOptions) -> None:
             "--per-day sets how often devices report, as a catalog and --metric do: leave one out"
         )
     supposed = per_day is None and not chosen.metrics and chosen.is_missing
-    if supposed:
-        per_day = 1.0
+    per_day = 1.0 if supposed else per_day
     if per_day is None:
         _, metrics = chosen.read()
         traffic = [traffic_of(metric, options.devices) for metric in metrics]
     else:
         traffic = [_traffic_a_day(options.devices * per_day, options.epoch)]
-    costs = MEASURED.on(*_measured_us()) if options.measure else MEASURED
+    costs = _costs_here() if options.measure else MEASURED
     machine = Machine(options.machine_cores, options.machine_gb)
     all_needs = needs(
         traffic,
@@ -237,14 +236,14 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"  # noqa: PLR2004
 
 
-def _measured_us() -> tuple[float, float]:
-    """Microseconds to open a report on one processor of this machine: X25519, X-Wing."""
+def _costs_here() -> Costs:
+    """The costs on this machine, by how fast it opens reports."""
     key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
-    x25519, x_wing = (_opening_us(half) for half in key.halves().values())
-    return x25519, x_wing
+    return MEASURED.on(*map(_opening_us, key.halves().values()))
 
 
 def _opening_us(private: PrivateKey) -> float:
+    """Microseconds to open a report on one processor of this machine."""
     sealed, info = seal(b"ab", private.public_key(), b"measure"), b"measure"
     done, began = 0, time.perf_counter()
     while (took := time.perf_counter() - began) < _MEASURE_SECONDS:

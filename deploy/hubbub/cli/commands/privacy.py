@@ -220,7 +220,7 @@ def _document(privacy_card: Card, name: str) -> Document:
         *(f"{metric.name}, shuffled: {metric.rests_on}" for metric in privacy_card.metrics),
         *privacy_card.sentences,
         *privacy_card.advice,
-        *_answers(privacy_card),
+        *(f"One answer to {names}: {meaning(e)}" for e, names in _alike(privacy_card).items()),
         *(
             f"{metric.name}: {metric.description}. {metric.further}"
             for metric in privacy_card.metrics
@@ -251,11 +251,6 @@ def _picture(privacy_card: Card) -> Table:
         rows.append((what, verdict(epsilon), bar, f"{sure:.1%}"))
     title = "How sure an observer can be who started from 50:50: from 50% (not at all) to 100%"
     return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
-
-
-def _answers(privacy_card: Card) -> list[str]:
-    """Explains what one answer means, once for all metrics with the same meaning."""
-    return [f"One answer to {names}: {meaning(e)}" for e, names in _alike(privacy_card).items()]
 
 
 def _alike(privacy_card: Card) -> dict[float, str]:

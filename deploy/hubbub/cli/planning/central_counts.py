@@ -137,10 +137,12 @@ def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
 
 
 def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -> None:
+    special = {"strings": "strings", "parts": f"{len(question.parts)} parts"}
+    whose = special.get(question.kind, f"{question.size:,} values")
     show_ways(
         promise,
         ways,
-        title=_dummies_text(promise, question) + f" of {_whose(question)}",
+        title=f"{_dummies_text(promise, question)} of {whose}",
         errors={
             "error of a rare value": "{stderr_rare:,.4g}",
             "of one in ten": "{stderr_tenth:,.4g}",
@@ -181,16 +183,6 @@ def _dummies_text(promise: CentralPromise, question: MetricDraft) -> str:
         total = round(promise.dummies_each * promise.crowd)
         return f" with {promise.dummies_each:g} dummies each, {total:,} in all,"
     return f" and {promise.dummies:,} dummies" if promise.dummies else ""
-
-
-def _whose(question: MetricDraft) -> str:
-    match question.kind:
-        case "strings":
-            return "strings"
-        case "parts":
-            return f"{len(question.parts)} parts"
-        case _:
-            return f"{question.size:,} values"
 
 
 def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -> str:

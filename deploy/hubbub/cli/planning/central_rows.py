@@ -62,7 +62,9 @@ def show_ways(
         {
             "way": "{way}",
             **mechanism,
-            "local epsilon": _local_text,
+            "local epsilon": lambda way: (
+                "none" if way["epsilon_local"] is None else f"{way['epsilon_local']:.3f}"
+            ),
             "central epsilon": "{epsilon_central:.3f}",
             **errors,
         },
@@ -73,10 +75,6 @@ def show_ways(
         f"reports, so plan with fewer than you expect; {promise.honest:.0%} of it is honest; the "
         "local epsilon holds even if all servers collude"
     )
-
-
-def _local_text(way: Way) -> str:
-    return "none" if way["epsilon_local"] is None else f"{way['epsilon_local']:.3f}"
 
 
 def largest_local_of(ways: Sequence[Way]) -> float:
