@@ -15,6 +15,7 @@ Jagielski, Ullman, Oprea (NeurIPS 2020), section 4; Clopper and Pearson (1934).
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import exp, inf, log
 from typing import Any, Final
@@ -109,26 +110,16 @@ def _features(reports: Reports, layout: Layout, score: _Score) -> dict[str, Any]
 Event = Callable[[dict[str, Any]], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tells:
-    """The event that a person's reports have a trait, or do not."""
-
-    trait: Hashable
-    present: bool
-
-    def __call__(self, features: dict[str, Any]) -> bool:
-        return (self.trait in features["traits"]) is self.present
+def _has(features: dict[str, Any], trait: Hashable) -> bool:
+    return trait in features["traits"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    """The event that a person's likelihood ratio is past a threshold."""
+def _lacks(features: dict[str, Any], trait: Hashable) -> bool:
+    return trait not in features["traits"]
 
-    sign: int
-    cut: float
 
-    def __call__(self, features: dict[str, Any]) -> bool:
-        return bool(self.sign * features["score"] >= self.cut)
+def _passes(features: dict[str, Any], sign: int, cut: float) -> bool:
+    return bool(sign * features["score"] >= cut)
 
 
 def _choose(
@@ -144,12 +135,12 @@ def _choose(
         name = trait if isinstance(trait, str) else f"one {trait[0]}"
         present, absent = ones[trait], half - ones[trait]
         bound = _bound(present, others[trait], half, alarm)
-        options.append((bound, _Tells(trait, present=True), name))
+        options.append((bound, partial(_has, trait=trait), name))
         bound = _bound(absent, half - others[trait], half, alarm)
-        options.append((bound, _Tells(trait, present=False), f"not {name}"))
+        options.append((bound, partial(_lacks, trait=trait), f"not {name}"))
     scores = sorted(sign * features["score"] for features in (*first, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
-        past = _Scores(sign, cut)
+        past = partial(_passes, sign=sign, cut=cut)
         bound = _bound(sum(map(past, first)), sum(map(past, other)), half, alarm)
         options.append((bound, past, "a likelihood ratio past a threshold"))
     best = max(options, key=lambda option: option[0])

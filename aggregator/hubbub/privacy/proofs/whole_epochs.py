@@ -18,7 +18,6 @@ probabilities are the shipping mechanism's; numpy draws with them, which protect
 hubbub.privacy.proofs.attack; with a delta as in Nasr et al. (IEEE S&P 2021), section 3.
 """
 
-from dataclasses import dataclass
 from math import exp, inf
 from typing import Any, Final
 
@@ -36,12 +35,8 @@ _AT_ONCE: Final = 1 << 18  # epochs: tens of megabytes
 _EVENT: Final = "how many name the one value"
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The attacker's counts, for epochs in which the person holds v, and as many with w."""
-
-    v: Counts
-    w: Counts
+Neighbours = tuple[Counts, Counts]
+"""The attacker's counts, for epochs in which the person holds v, and as many with w."""
 
 
 def draw_neighbours(
@@ -79,7 +74,7 @@ def draw_neighbours(
 
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
     v, w = (np.concatenate([drawn(value, many) for many in parts]) for value in values[:2])
-    return Neighbours(v, w)
+    return v, w
 
 
 def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float) -> Attacked:
@@ -88,9 +83,10 @@ def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float
     `claim` is the account's epsilon at `delta`; `alarm` bounds the probability of a lower bound
     above the truth.
     """
-    half = len(drawn.v) // 2
+    v, w = drawn
+    half = len(v) // 2
     best = Attacked(-inf, -inf, "nothing")
-    for first, other in ((drawn.v, drawn.w), (-drawn.w, -drawn.v)):
+    for first, other in ((v, w), (-w, -v)):
         thresholds = np.unique(
             np.quantile(first[:half], np.linspace(0, 1, _THRESHOLDS), method="nearest")
         )
