@@ -125,7 +125,7 @@ def latency() -> Iterator[Row]:
 def _server(hang_seconds: int) -> Iterator[str]:
     """A shuffler of its own process, so that it takes no time of whoever measures."""
     code = (
-        "import time; from tests.support.fake_server import FakeServer; server = FakeServer();"
+        "import time; from hubbub.client.testing import FakeServer; server = FakeServer();"
         f"server.hang_seconds = {hang_seconds}; print(server.address, flush=True); time.sleep(3600)"
     )
     server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

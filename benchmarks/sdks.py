@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.host import busy_bundle
-from tests.support.fake_server import FakeServer
+from hubbub.client.testing import FakeServer
 
 HEADER: Final = (
     "SDK",

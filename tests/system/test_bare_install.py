@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli.command_table import COMMANDS
+from hubbub.client.testing import FakeServer
 from hubbub.runtime.version import VERSION
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.clean_environment import CALLER
-from tests.support.fake_server import FakeServer
 from tests.support.pages import page_of
 
 pytestmark = pytest.mark.thorough

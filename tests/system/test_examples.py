@@ -15,7 +15,7 @@ from openfeature.exception import ErrorCode
 
 from hubbub.bundles.model_state import ModelState
 from hubbub.client import Client, MemoryState, Outcome
-from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from hubbub.keys import read_operator_key
@@ -23,7 +23,6 @@ from hubbub.signing.sign_bundle import sign_models
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
-from tests.support.fake_server import FakeServer
 from tests.support.moment import now
 from tests.unit.test_experiments import CATALOG as TRIED
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
 from tests.support.clean_environment import CALLER
-from tests.support.fake_server import FakeServer
 from tests.support.http_shuffler import http_shuffler
 
 pytestmark = pytest.mark.thorough

@@ -21,14 +21,13 @@ from hubbub.client import (
     transport_to,
 )
 from hubbub.client.mistakes import value_hint
-from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, send_once, store_reports
-from tests.support.fake_server import FakeServer
 from tests.support.waiting import HANG_SECONDS
 
 HOUR, DAY = 3600, 86_400

@@ -9,9 +9,9 @@ import grpc
 import pytest
 
 from hubbub.client import Client, Outcome
+from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
 from tests.support.client_parts import disconnect, store_reports
-from tests.support.fake_server import FakeServer
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import grpc
 import pytest
 
 from hubbub.client import Client, transport_to
+from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
-from tests.support.fake_server import FakeServer
 from tests.support.http_shuffler import http_shuffler
 from tests.support.waiting import HANG_SECONDS
 

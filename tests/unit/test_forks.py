@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hubbub.client.testing import FakeServer
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
-from tests.support.fake_server import FakeServer
 from tests.support.http_shuffler import http_shuffler
 
 ROOT = Path(__file__).parents[2]

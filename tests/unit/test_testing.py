@@ -8,14 +8,13 @@ import pytest
 
 import hubbub.client
 from hubbub.client import Client, Outcome
-from hubbub.client.testing import FakeShuffler, capture, coins, memory_client
+from hubbub.client.testing import FakeServer, FakeShuffler, capture, coins, memory_client
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
-from tests.support.fake_server import FakeServer
 from tests.support.waiting import HANG_SECONDS, eventually
 
 __all__ = ["hubbub_reports"]

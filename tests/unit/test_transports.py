@@ -11,11 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from hubbub.client import GivenUp, SealedReport, Submitted, Transport, TryAgain, transport_to
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.client.testing.fake_shuffler import Answer
 from hubbub.client.transport import messages
 from hubbub.client.transport.lazy_transport import LazyTransport
-from tests.support.fake_server import FakeServer
 from tests.support.http_shuffler import http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
 
