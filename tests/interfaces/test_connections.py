@@ -102,7 +102,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
     monkeypatch.setattr("hubbub.runtime.http.server.TimedConnection", Watched)
     server = HttpDoor(
         f"127.0.0.1:{face.port}",
-        Guard(app, Access(), Limiter(0, 1), pages=()),
+        Guard(app=app, access=Access(), limiter=Limiter(0, 1), pages=()),
         tls=None,
         connections=OpenConnections(refusals=face.refusals, answers_bytes=math.inf),
         limits=replace(_LIMITS, answer=answer) if answer else _LIMITS,

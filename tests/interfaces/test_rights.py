@@ -1,6 +1,5 @@
 """Rights: of a metric that somebody may not see, nothing tells them that it exists."""
 
-import asyncio
 import json
 import os
 import resource
@@ -14,14 +13,12 @@ from typing import Any, Final
 import pytest
 
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.aggregator.access.access_setup import access_of
-from hubbub.aggregator.access.audit_trail import AuditedQuestion, AuditTrail, Seen
+from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
+from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.rights import Role
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
-from hubbub.aggregator.query.cache import CoalescedRead
-from hubbub.aggregator.query.caller_view import caller_view
+from hubbub.aggregator.query.report_counts import PipelineStatus, ReportCounts, visible_status
 from hubbub.cli.main import main
 from hubbub.errors import ServiceUnavailable
 from tests.support import web
@@ -149,23 +146,15 @@ def test_the_law_is_added_up_over_what_is_seen(home: House) -> None:
 
 
 @pytest.mark.parametrize("off", [True, False])
-def test_whether_hidden_windows_balance_is_not_told(home: House, off: bool) -> None:
+def test_whether_hidden_windows_balance_is_not_told(off: bool) -> None:
     terms: dict[str, Any] = dict.fromkeys((field.name for field in fields(ReportCounts)), 0)
     visible, hidden = (
         ReportCounts(**terms | {"stream": name, "date": None, "balanced": balanced})
         for name, balanced in (("theme", True), ("hidden", not off))
     )
 
-    async def law() -> PipelineStatus:
-        return PipelineStatus(
-            complete=True, balanced=not off, total=hidden, windows=[visible, hidden]
-        )
-
-    async def body() -> PipelineStatus:
-        whole = home.query.collected, CoalescedRead(law)
-        return await caller_view(*whole, "theme".__eq__, {})[1].get()
-
-    result = asyncio.run(body())
+    law = PipelineStatus(complete=True, balanced=not off, total=hidden, windows=[visible, hidden])
+    result = visible_status(law, "theme".__eq__)
     assert (result.balanced, result.total.balanced, result.windows) == (True, True, [visible])
 
 
@@ -307,11 +296,13 @@ def test_a_line_that_a_full_disk_cuts_leaves_nothing_and_refuses_the_answer(tmp_
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b"{}\n")
     audit = AuditTrail(path, set, time.time)
+    state = {"caller": None, "seen": Seen()}
+    scope = {"method": "GET", "path": "/v1/metrics", "state": state}
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (13, limits[1]))
     try:
         with pytest.raises(ServiceUnavailable, match="No space left"):
-            audit.note(AuditedQuestion("GET", "/v1/metrics"), None, "127.0.0.1", 200, Seen())
+            audit.note(scope, "127.0.0.1", 200)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == b"{}\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.aggregator.access.audit_trail import AuditedQuestion, AuditTrail, Seen
+from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.monitoring.logs import lost_lines, write_logs
 from tests.support.waiting import HANG_SECONDS
@@ -88,7 +88,8 @@ def test_nothing_is_answered_whose_line_in_the_log_is_lost(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = AuditTrail(None, set, time.time)
-    question = AuditedQuestion("GET", "/v1/metrics"), None, "127.0.0.1", 200, Seen()
+    state = {"caller": None, "seen": Seen()}
+    question = {"method": "GET", "path": "/v1/metrics", "state": state}, "127.0.0.1", 200
     audit.note(*question)
     assert "/v1/metrics" in file.read_text()
     with Path("/dev/full").open("w") as full:

@@ -8,14 +8,13 @@ import json
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from hubbub.aggregator.access.rights import Caller
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.monitoring.logs import facts, lost_lines
 
@@ -41,22 +40,6 @@ _METRICS: Final = ("", "v1", "metrics")
 _ANSWERED: Final = 400
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedQuestion:
-    """The audited part of a request.
-
-    Args:
-        method: HTTP method.
-        name: path without names of any kind.
-        parameters: those with a known grammar, or from the catalog.
-    """
-
-    method: str
-    name: str
-    metric: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
 @dataclass(slots=True)
 class Seen:
     """What a route found out about a request.
@@ -74,6 +57,7 @@ class Seen:
     why: str = ""
 
 
+@dataclass(eq=False)
 class AuditTrail:
     """Writes the audit lines.
 
@@ -83,77 +67,62 @@ class AuditTrail:
         clock: seconds since 1970.
     """
 
-    def __init__(
-        self,
-        path: Path | None,
-        metrics: Callable[[], Collection[str]],
-        clock: Callable[[], float],
-    ) -> None:
-        self._path = path
-        self._metrics = metrics
-        self._clock = clock
-        if path:
-            self._append("")  # fails at the start if the file cannot be written
+    path: Path | None
+    metrics: Callable[[], Collection[str]]
+    clock: Callable[[], float]
 
-    def note(
-        self,
-        question: AuditedQuestion,
-        caller: Caller | None,
-        address: str,
-        status: int,
-        access: Seen,
-    ) -> None:
-        """Writes the line of one request; `status` is its HTTP status.
+    def __post_init__(self) -> None:
+        """Fails if the file cannot be written."""
+        if self.path:
+            self._append("")
 
-        Raises ServiceUnavailable if its line cannot be written.
+    def note(self, scope: Mapping[str, Any], address: str, status: int) -> None:
+        """Writes the line of one request: its ASGI scope, whose state has `caller` and `seen`.
+
+        Raises ServiceUnavailable if the line cannot be written.
         """
-        line = self._line(question, caller, address, status, access)
-        if self._path is None:
+        line = self._line(scope, address, status)
+        if self.path is None:
             before = lost_lines()
             _log.info("%s %s", line.pop("method"), line.pop("question"), extra=facts(**line))
             if lost_lines() > before:
                 raise _unwritten("the log is full or not read")
             return
-        now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
+        now = datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="milliseconds")
         self._append(json.dumps({"time": now, **line}) + "\n")
 
-    def _line(
-        self,
-        question: AuditedQuestion,
-        caller: Caller | None,
-        address: str,
-        status: int,
-        facts: Seen,
-    ) -> dict[str, Any]:
-        metric = facts.metric or question.metric
+    def _line(self, scope: Mapping[str, Any], address: str, status: int) -> dict[str, Any]:
+        caller, seen = scope["state"]["caller"], scope["state"]["seen"]
+        metric, question = _question(scope["path"])
         record: dict[str, Any] = {
             "who": caller.name if caller else None,
             "by": caller.way if caller else None,
             "address": address,
-            "method": question.method,
-            "question": question.name,
+            "method": scope["method"],
+            "question": question,
             "status": status,
         }
         if caller and caller.subject:
             record |= {"subject": caller.subject, "groups": list(caller.groups)}
-        if metric:
+        if metric := seen.metric or metric:
             # An unknown name may be anything, such as a candidate string.
-            record["metric"] = metric if metric in self._metrics() else "unknown"
-        if status < _ANSWERED and question.parameters:
-            record["asked"] = dict(question.parameters)
-        record |= {"candidates": facts.candidates} if facts.candidates else {}
-        record |= {"release": facts.release} if facts.release else {}
-        record |= {"why": facts.why} if facts.why else {}
+            record["metric"] = metric if metric in self.metrics() else "unknown"
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        parameters = {n: ",".join(query[n])[:200] for n in _LOGGED_PARAMETERS if n in query}
+        if status < _ANSWERED and parameters:
+            record["asked"] = parameters
+        for name in ("candidates", "release", "why"):
+            record |= {name: value} if (value := getattr(seen, name)) else {}
         return record
 
     def _append(self, line: str) -> None:
-        if self._path is None:
+        if self.path is None:
             return
         content = line.encode()
         # O_NONBLOCK: a pipe that nobody reads would stop the whole service.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         try:
-            where = os.open(self._path, flags, 0o600)
+            where = os.open(self.path, flags, 0o600)
             try:
                 if (length := os.write(where, content)) < len(content):  # the disk is full
                     os.ftruncate(where, os.fstat(where).st_size - length)
@@ -176,12 +145,6 @@ def is_question(path: str) -> bool:
     return path.startswith(("/v1/", "/login", "/logout")) or path == "/metrics"
 
 
-def question_of(scope: Mapping[str, Any]) -> AuditedQuestion:
-    """The audited part of an HTTP request."""
-    metric, name = _question(scope["path"])
-    return AuditedQuestion(scope["method"], name, metric, _logged_query(scope))
-
-
 def _question(path: str) -> tuple[str, str]:
     """The metric in a path, and the path without names."""
     parts = path.split("/")
@@ -192,8 +155,3 @@ def _question(path: str) -> tuple[str, str]:
         return "", "/".join([*parts[:3], "NAME"])
     is_plain = path.count("/") <= 2 and path.replace("/", "").isalnum() and len(path) <= 40  # noqa: PLR2004 as ours are
     return "", path if is_plain else "other"
-
-
-def _logged_query(scope: Mapping[str, Any]) -> dict[str, Any]:
-    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    return {name: ",".join(query[name])[:200] for name in _LOGGED_PARAMETERS if name in query}

@@ -35,7 +35,14 @@ def api_page(document: Mapping[str, Any]) -> str:
     for path, methods in document["paths"].items():
         parts += [_operation(path, name, methods[name]) for name in _METHODS if name in methods]
     parts.append("<h2>Refusals</h2>\n<p>Each is a problem (RFC 9457), with its remedy.</p>\n")
-    parts.append(_table("Refusals", ("status", "meaning"), sorted(_refusals(document).items())))
+    refusals = {
+        (status, answer["description"])
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for status, answer in operation["responses"].items()
+        if _PROBLEM in answer.get("content", {})
+    }
+    parts.append(_table("Refusals", ("status", "meaning"), sorted(refusals)))
     parts.append("<h2>Shapes</h2>\n")
     schemas = document["components"]["schemas"]
     parts += [_shape(name, schemas[name]) for name in sorted(schemas)]
@@ -70,16 +77,6 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
         + _table(f"Parameters of {name}", ("parameter", "in", "type", "default", "meaning"), rows)
         + _table(f"Answers of {name}", ("status", "meaning", "answer"), answers)
     )
-
-
-def _refusals(document: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        status: answer["description"]
-        for methods in document["paths"].values()
-        for operation in methods.values()
-        for status, answer in operation["responses"].items()
-        if _PROBLEM in answer.get("content", {})
-    }
 
 
 def _answered(response: Mapping[str, Any]) -> Iterator[str]:

@@ -7,9 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from fastapi import Depends, FastAPI, Request
-from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -19,25 +18,25 @@ from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.api_page import api_page
-from hubbub.aggregator.web.candidate_body import Candidates, saved_lists
+from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
-from hubbub.aggregator.web.login_routes import logging_in
-from hubbub.aggregator.web.mark_routes import marking
+from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
-from hubbub.aggregator.web.query_routes import learned, questions
-from hubbub.aggregator.web.release_routes import publishing
+from hubbub.aggregator.web.query_commands import Reached
+from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
+from hubbub.aggregator.web.release_routes import RELEASES
+from hubbub.aggregator.web.saved_routes import LISTS, MARKS
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.version import VERSION
 
-_QUESTIONS: Final = "/v1/"
-_LONGEST: Final = 40
 _PAGES: Final = {"/": "overview.html", "/metric": "metric.html", "/pipeline": "pipeline.html"}
-_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_LONGEST: Final = 40
+_OWN: Final = APIRouter()
 
 
 def make_app(
@@ -66,87 +65,77 @@ def make_app(
         dependencies=[Depends(check_parameters)],
     )
     handle_problems(app)
-    app.state.query = query
-    app.state.body_turns = Turns()
-    app.include_router(questions(tokens=access.asks, command=settings.command))
-    app.include_router(saved_lists())
-    app.include_router(marking())
-    app.include_router(learned())
-    app.include_router(publishing(releases, access))
-    app.include_router(logging_in(access, _PAGES))
-    requests: Counter[int] = Counter()
-
-    @app.get(
-        "/metrics",
-        response_class=PlainTextResponse,
-        dependencies=[needs("viewer")],
-        responses=PROBLEMS,
-    )
-    async def prometheus(query: Questions) -> Response:
-        """Estimates as gauges with the bounds of their intervals, for Prometheus."""
-        return Response(await exposition(query, requests), media_type=_TEXT)
-
-    _tell_whether_it_serves(app, query)
-    _serve_pages(app, notice)
+    app.state.query, app.state.releases, app.state.access = query, releases, access
+    app.state.pages, app.state.body_turns = _PAGES, Turns()
+    app.state.reached = Reached("", access.asks, settings.command)
+    app.state.requests = Counter[int]()
+    for routes in (QUESTIONS, LISTS, MARKS, MODELS, RELEASES, LOGIN, _OWN):
+        app.include_router(routes)
+    pages = Path(str(files("hubbub.aggregator.web") / "pages"))
+    app.mount("/static", StaticFiles(directory=pages))
+    label = 'class="notice" aria-label="What these numbers are"'
+    aside = f"<aside {label}>{escape(visible(notice))}</aside>\n" if notice else ""
+    for path, page in _PAGES.items():
+        text = (pages / page).read_text(encoding="utf-8").replace("<main", f"{aside}<main", 1)
+        app.add_api_route(path, _page(text), response_class=HTMLResponse, include_in_schema=False)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
-    counted = _counted(app, requests)
     origins = settings.origins
-    guarded = Guard(counted, access, limiter, _PAGES, origins, refusals=refusals, audit=audit)
+    guarded = Guard(
+        app=_counted(app, app.state.requests),
+        access=access,
+        limiter=limiter,
+        pages=_PAGES,
+        origins=origins,
+        refusals=Counter() if refusals is None else refusals,
+        audit=audit,
+    )
     return shared(guarded, origins) if origins else guarded
 
 
-def _tell_whether_it_serves(app: FastAPI, query: QueryEngine) -> None:
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        """Returns the version of this process, if it runs."""
-        return {"status": "serving", "version": VERSION}
-
-    @app.get("/ready", responses={503: PROBLEMS[503]})
-    async def ready() -> dict[str, str]:
-        """Returns 200 if Redis answers, so that queries can be answered; otherwise 503."""
-        await query.collected.check()
-        return {"status": "ready"}
-
-
-def _serve_pages(app: FastAPI, notice: str) -> None:
-    @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
-    async def documented() -> HTMLResponse:
-        return HTMLResponse(api_page(app.openapi()))
-
-    pages = Path(str(files("hubbub.aggregator.web") / "pages"))
-    app.mount("/static", StaticFiles(directory=pages))
-    for path, page in _PAGES.items():
-        app.add_api_route(
-            path,
-            _page(pages / page, notice),
-            response_class=FileResponse,
-            include_in_schema=False,
-        )
-
-
-def _page(path: Path, notice: str) -> Callable[[], Response]:
-    """Route function that serves a page, with the notice first if there is one."""
-    if not notice:
-        return lambda: FileResponse(path)
-    text_of = escape(visible(notice))
-    aside = f'<aside class="notice" aria-label="What these numbers are">{text_of}</aside>\n<main'
-    text = path.read_text(encoding="utf-8").replace("<main", aside, 1)
+def _page(text: str) -> Callable[[], Response]:
     return lambda: HTMLResponse(text)
+
+
+@_OWN.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    dependencies=[needs("viewer")],
+    responses=PROBLEMS,
+)
+async def prometheus(request: Request, query: Questions) -> Response:
+    """Estimates as gauges with the bounds of their intervals, for Prometheus."""
+    text = await exposition(query, request.app.state.requests)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@_OWN.get("/health")
+async def health() -> dict[str, str]:
+    """Returns the version of this process, if it runs."""
+    return {"status": "serving", "version": VERSION}
+
+
+@_OWN.get("/ready", responses={503: PROBLEMS[503]})
+async def ready(request: Request) -> dict[str, str]:
+    """Returns 200 if Redis answers, so that queries can be answered; otherwise 503."""
+    await request.app.state.query.collected.check()
+    return {"status": "ready"}
+
+
+@_OWN.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+async def documented(request: Request) -> HTMLResponse:
+    """Returns the OpenAPI document as a page."""
+    return HTMLResponse(api_page(request.app.openapi()))
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
     """Returns the OpenAPI document, with our Problem instead of FastAPI's validation error."""
     if not app.openapi_schema:
-        openapi = get_openapi(
-            title=app.title, version=app.version, summary=app.summary, routes=app.routes
-        )
-        schemas = openapi["components"]["schemas"]
+        schemas = FastAPI.openapi(app)["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         for model in (Candidates, Problem):
             schemas[model.__name__] = model.model_json_schema()
-        app.openapi_schema = openapi
-    return app.openapi_schema
+    return app.openapi_schema or {}
 
 
 def _counted(app: App, requests: Counter[int]) -> App:
@@ -166,18 +155,14 @@ def _counted(app: App, requests: Counter[int]) -> App:
 async def check_parameters(request: Request) -> None:
     """Raises BadParameter for a query parameter that the OpenAPI document does not contain."""
     path: str = request.scope["route"].path
-    if not (request.query_params and path.startswith(_QUESTIONS)):
+    if not (request.query_params and path.startswith("/v1/")):
         return
     operation = request.app.openapi()["paths"][path][request.method.lower()]
     parameters = operation.get("parameters", ())
     names = sorted(parameter["name"] for parameter in parameters if parameter["in"] == "query")
     for name in request.query_params:
         if name not in names:
-            raise BadParameter(_unknown(name, names))
-
-
-def _unknown(name: str, names: list[str]) -> str:
-    message = f"there is no parameter {name[:_LONGEST]!a} here"
-    if not names:
-        return f"{message}: this path has none; leave it out"
-    return f"{message}{did_you_mean(name, names, otherwise='.')} There are {', '.join(names)}"
+            remedy = ": this path has none; leave it out"
+            if names:
+                remedy = f"{did_you_mean(name, names, otherwise='.')} There are {', '.join(names)}"
+            raise BadParameter(f"there is no parameter {name[:_LONGEST]!a} here{remedy}")

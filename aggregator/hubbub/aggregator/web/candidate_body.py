@@ -3,17 +3,14 @@
 import asyncio
 import json
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from starlette.requests import ClientDisconnect
 
-from hubbub.aggregator.query.candidates import CandidateList, SavedList
-from hubbub.aggregator.web.parameters import ListName, Questions, Text, about, needs
-from hubbub.aggregator.web.problems import PROBLEMS
+from hubbub.aggregator.web.parameters import Text, about
 
 _MAX_STRINGS: Final = 1_000_000
 # Smaller bodies are read at once: it takes a millisecond.
@@ -41,7 +38,7 @@ OPENAPI: Final[dict[str, Any]] = {
 """For the OpenAPI document: what a route with such a body takes."""
 
 
-async def _read(request: Request) -> Candidates:
+async def read_candidates(request: Request) -> Candidates:
     """Returns the strings of a request's body.
 
     Raises:
@@ -104,45 +101,5 @@ def _malformed(where: str, why: str) -> RequestValidationError:
     return RequestValidationError([{"type": "body", "loc": where.split("."), "msg": why}])
 
 
-CandidatesBody = Annotated[Candidates, Depends(_read)]
+CandidatesBody = Annotated[Candidates, Depends(read_candidates)]
 """The strings of a request's body."""
-
-
-Add = Annotated[bool, Query(description="add to the list's strings instead of replacing them")]
-
-
-@dataclass(frozen=True, slots=True)
-class ListPage:
-    """All saved lists."""
-
-    lists: list[SavedList]
-
-
-def saved_lists() -> APIRouter:
-    """Returns the routes for saved lists of candidates."""
-    router = APIRouter(prefix="/v1/candidates", responses=PROBLEMS, dependencies=[needs("viewer")])
-
-    @router.get("")
-    async def every(query: Questions) -> ListPage:
-        """Returns all saved lists, without their strings."""
-        return ListPage(await query.lists.all())
-
-    @router.get("/{name}")
-    async def one_list(query: Questions, name: ListName) -> CandidateList:
-        """Returns the strings of one list."""
-        strings = await query.lists.find(name)
-        return CandidateList(name, len(strings), list(strings))
-
-    @router.put("/{name}", openapi_extra=OPENAPI)
-    async def save(
-        query: Questions, name: ListName, body: CandidatesBody, *, add: Add = False
-    ) -> SavedList:
-        """Saves a list: replaces the list of this name or adds to it. For publishers."""
-        return await query.lists.save(name, body.candidates, add=add)
-
-    @router.delete("/{name}", status_code=204)
-    async def remove(query: Questions, name: ListName) -> None:
-        """Deletes a list. For publishers."""
-        await query.lists.remove(name)
-
-    return router

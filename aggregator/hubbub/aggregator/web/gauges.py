@@ -3,11 +3,12 @@
 For every metric: the most frequent values in the newest epoch that has a minimum batch.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric as Series
 from prometheus_client.registry import Collector
 
@@ -98,11 +99,8 @@ async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """Returns the text for Prometheus; `requests` counts answered requests by status."""
     lines = [(line, await _newest(query, line)) for line in await query.metrics()]
     verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
-    registry = CollectorRegistry()
-    registry.register(
-        _Estimates(lines, [verdict for verdict in verdicts if verdict], Counter(requests))
-    )
-    return generate_latest(registry)
+    own = _Estimates(lines, [verdict for verdict in verdicts if verdict], requests)
+    return generate_latest(own)
 
 
 async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
@@ -112,37 +110,24 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
     if not large or metric.model or (line.kind == "strings" and not metric.candidates):
         return None
     newest_query = EstimateQuery(range=EpochRange(epochs=str(large[-1])))
-    try:
+    with suppress(BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
         return await query.estimate(line.name, newest_query, Page(0, _MAX_VALUES, "rank"))
-    except (BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
-        return None
+    return None
 
 
 async def _verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
     """Returns the alert's verdict on the newest final epoch; None without an alert."""
-    if metric.alert is None:
-        return None
-    try:
-        newest = (await judged_epochs(query, metric)).epochs
-        return await judge(query, metric, newest[-1]) if newest else None
-    except (BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
-        return None
+    with suppress(BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
+        if metric.alert and (newest := (await judged_epochs(query, metric)).epochs):
+            return await judge(query, metric, newest[-1])
+    return None
 
 
+@dataclass(frozen=True, slots=True)
 class _Estimates(Collector):
-    def __init__(
-        self,
-        lines: list[tuple[MetricLine, Estimated | None]],
-        verdicts: list[AlertVerdict],
-        requests: Counter[int],
-    ) -> None:
-        self._lines = lines
-        self._verdicts = verdicts
-        self._requests = requests
-
-    def describe(self) -> Iterator[Series]:
-        """Returns no series, so that registering needs no query."""
-        return iter(())
+    lines: Sequence[tuple[MetricLine, Estimated | None]]
+    verdicts: Sequence[AlertVerdict]
+    requests: Mapping[int, int]
 
     def collect(self) -> Iterator[Series]:
         """Returns the series of the queried estimates."""
@@ -151,7 +136,7 @@ class _Estimates(Collector):
         info = METRIC_INFO.family()
         odd = HONEST_P_VALUE.family()
         columns = {field: declared.family() for field, declared in estimate_columns().items()}
-        for line, estimate in self._lines:
+        for line, estimate in self.lines:
             info.add_metric([line.name, line.kind, line.unit], 1)
             report_counts.add_metric([line.name], line.reports)
             if line.waiting is not None:
@@ -168,22 +153,20 @@ class _Estimates(Collector):
         yield from self._percentiles()
         yield from (info, report_counts, waiting, epoch, of, odd, *columns.values())
         alerts = ALERT.family()
-        for verdict in self._verdicts:
+        for verdict in self.verdicts:
             alerts.add_metric(
                 [verdict.metric, verdict.when[:_LONGEST], verdict.date], int(verdict.fired)
             )
         yield alerts
         answered = HTTP_REQUESTS.family()
-        for status, number in sorted(self._requests.items()):
+        for status, number in sorted(self.requests.items()):
             answered.add_metric([str(status)], number)
         yield answered
 
     def _percentiles(self) -> Iterator[Series]:
-        """Returns series of the standard percentiles, for numbers in ranges."""
         families = {field: declared.family() for field, declared in PERCENTILES.items()}
-        for line, estimate in self._lines:
+        for line, estimate in self.lines:
             for row in estimate.percentiles if estimate else ():
                 for field, family in families.items():
-                    labels = [line.name, f"{row.percentile:g}"]
-                    family.add_metric(labels, getattr(row, field))
+                    family.add_metric([line.name, f"{row.percentile:g}"], getattr(row, field))
         yield from families.values()

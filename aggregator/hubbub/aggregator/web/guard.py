@@ -12,12 +12,13 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from hubbub.aggregator.access.audit_trail import Seen, is_question, question_of
+from hubbub.aggregator.access.audit_trail import Seen, is_question
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.web.problems import problem
@@ -61,6 +62,7 @@ _LARGEST_BODY: Final = 512 << 10  # texts of 65,536 characters fit
 _OF_STRINGS: Final = ("/v1/metrics/", "/v1/candidates/")
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
 class Guard:
     """An ASGI application that checks every request before it calls another.
 
@@ -70,46 +72,35 @@ class Guard:
         audit: gets a line for every query; None for no audit.
     """
 
-    def __init__(
-        self,
-        app: App,
-        access: Access,
-        limiter: Limiter,
-        pages: Collection[str],
-        origins: Collection[str] = (),
-        *,
-        refusals: Counter[str] | None = None,
-        audit: "AuditTrail | None" = None,
-    ) -> None:
-        self._refusals = Counter() if refusals is None else refusals
-        self._app = app
-        self._pages = pages
-        self._origins = origins
-        self._access = access
-        self._limiter = limiter
-        self._audit = audit
+    app: App
+    access: Access
+    limiter: Limiter
+    pages: Collection[str]
+    origins: Collection[str] = ()
+    refusals: Counter[str] = field(default_factory=Counter)
+    audit: "AuditTrail | None" = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
         state.update(caller=None, seen=Seen())
         headers = Headers(scope=scope)
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
         sender = _with_headers(send, scope)
-        if self._audit and is_question(scope["path"]):
-            sender = _noted(sender, scope, self._audit)
+        if self.audit and is_question(scope["path"]):
+            sender = _noted(sender, scope, self.audit)
         try:
-            await (refusal or self._app)(scope, receive, sender)
+            await (refusal or self.app)(scope, receive, sender)
         except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
             log_fault(_log, f"{scope['method']} of HTTP", error)
 
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
-        if not self._access.asks and not is_loopback(headers.get("host", "") or "?"):
+        if not self.access.asks and not is_loopback(headers.get("host", "") or "?"):
             return problem(403, "WrongHost", "use a name of this machine: 127.0.0.1")
-        if scope["method"] not in _READING and _from_elsewhere(headers, self._origins):
+        if scope["method"] not in _READING and _from_elsewhere(headers, self.origins):
             return problem(403, "OtherOrigin", "pages of other origins may not send requests")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
@@ -128,10 +119,10 @@ class Guard:
             asking = f"{caller.way} {caller.subject or caller.name}"
             if busy := self._too_many(asking):
                 return busy
-        self._limiter.charge(asking, 1)
+        self.limiter.charge(asking, 1)
         scope["state"]["caller"] = caller
         if caller is None:
-            is_open = scope["path"] in self._pages or scope["path"].startswith(_OPEN)
+            is_open = scope["path"] in self.pages or scope["path"].startswith(_OPEN)
             return None if is_open else refusal
         if caller.way == "login" and scope["method"] not in _READING and not _is_ours(headers):
             return problem(403, "OtherOrigin", "a session is only for pages of this service")
@@ -139,21 +130,21 @@ class Guard:
 
     def _too_many(self, asking: str) -> App | None:
         """Returns the refusal of a caller above its rate; None otherwise."""
-        wait_seconds = self._limiter.wait_seconds(asking)
+        wait_seconds = self.limiter.wait_seconds(asking)
         if not wait_seconds:
             return None
-        self._refusals["peer_limit"] += 1
+        self.refusals["peer_limit"] += 1
         after = {"retry-after": str(int(wait_seconds) + 1)}
         return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
     async def _identified(self, headers: Headers) -> tuple[Caller | None, App | None]:
         """Returns the caller, or the refusal if the route requires a caller."""
-        login = self._access.login
+        login = self.access.login
         way = {"login": login.oidc.title} if login else {}
         detail, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
         authorization, cookie = headers.get("authorization", ""), headers.get("cookie", "")
         try:
-            if caller := await self._access.caller(authorization, cookie):
+            if caller := await self.access.caller(authorization, cookie):
                 return caller, None
         except AccessRefused as error:
             title, detail = "TokenRefused", str(error)
@@ -200,10 +191,8 @@ def _noted(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
         if unwritten:
             return
         if message["type"] == "http.response.start":
-            state, address = scope["state"], network_of(scope.get("client"))
-            question = question_of(scope)
             try:
-                audit.note(question, state["caller"], address, message["status"], state["seen"])
+                audit.note(scope, network_of(scope.get("client")), message["status"])
             except ServiceUnavailable as error:
                 unwritten.append(str(error))
                 _log.error("%s", error)
@@ -231,24 +220,21 @@ def _with_headers(send: Send, scope: Scope) -> Send:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", "private, no-cache")
-            if scope["method"] != "GET" or message["status"] != 200 or "etag" in headers:  # noqa: PLR2004 OK
-                await send(message)
-            else:
-                started.append(message)
-            return
-        if not started:
-            await send(message)
-            return
-        await _tagged(started.pop(), message, etags, send)
+            if scope["method"] == "GET" and message["status"] == 200 and "etag" not in headers:  # noqa: PLR2004 OK
+                started.append(message)  # until its body gives the tag
+                return
+        elif started:
+            start = started.pop()
+            if not message.get("more_body"):
+                _tag(start, message, etags)
+            await send(start)
+        await send(message)
 
     return sending
 
 
-async def _tagged(start: Message, body: Message, etags: str, send: Send) -> None:
-    if body.get("more_body"):
-        await send(start)
-        await send(body)
-        return
+def _tag(start: Message, body: Message, etags: str) -> None:
+    """Adds the ETag of the whole body; 304 without a body if the browser has it."""
     tag = f'"{hashlib.sha256(body.get("body", b"")).hexdigest()[:32]}"'
     headers = MutableHeaders(scope=start)
     headers["etag"] = tag
@@ -256,5 +242,3 @@ async def _tagged(start: Message, body: Message, etags: str, send: Send) -> None
         start["status"] = 304
         del headers["content-length"]
         body["body"] = b""
-    await send(start)
-    await send(body)

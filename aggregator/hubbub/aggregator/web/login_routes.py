@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from hubbub.aggregator.access.callers import SESSION, Access, cookies_of
+from hubbub.aggregator.access.callers import SESSION, cookies_of
 from hubbub.aggregator.access.rights import Role, Way
 from hubbub.aggregator.access.sessions import LOGIN_SECONDS
 from hubbub.aggregator.web.parameters import Who, about, needs
@@ -49,59 +49,62 @@ class LoggedOut:
     to: str
 
 
-def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
-    """Returns the routes for logins, which may continue to `pages`."""
-    router = APIRouter(responses=PROBLEMS)
+LOGIN: Final = APIRouter(responses=PROBLEMS)
+"""The routes; the application's state has `access`, and `pages`, to which a login may continue."""
 
-    @router.get("/v1/me", dependencies=[needs("viewer")])
-    async def me(who: Who) -> Myself:
-        """Returns the caller's name, role and expiry."""
-        return Myself(name=who.name, way=who.way, role=who.role, groups=who.groups, until=who.until)
 
-    @router.get("/login", include_in_schema=False)
-    async def log_in(request: Request, to: To = "/", anew: Anew = False) -> Response:  # noqa: FBT002 of an address
-        to = _own(to, pages)
-        if access.login is None:
-            return problem(
-                404, "NotServed", "this service has no login: --http-access names no provider"
-            )
-        try:
-            url, begun, sealed = await access.login.begin(to, anew=anew)
-        except HubbubError as error:
-            return _refused(request, error, to)
-        answer = RedirectResponse(url, _SEE_OTHER)
-        # Lax, since the provider's page sends the answer; the cookie has no other use.
-        _keep(answer, _name(begun.state), sealed, LOGIN_SECONDS, strict=False)
-        return answer
+@LOGIN.get("/v1/me", dependencies=[needs("viewer")])
+async def me(who: Who) -> Myself:
+    """Returns the caller's name, role and expiry."""
+    return Myself(name=who.name, way=who.way, role=who.role, groups=who.groups, until=who.until)
 
-    @router.get("/login/callback", include_in_schema=False)
-    async def answered(request: Request) -> Response:
-        login, parameters = access.login, dict(request.query_params)
-        if login is None:
-            return problem(
-                404, "NotServed", "this service has no login: --http-access names no provider"
-            )
-        name, to = _name(parameters.get("state", "")), "/"
-        try:
-            begun = login.begun(_cookie(request, name), parameters.get("state", ""))
-            to = begun.to
-            caller, sealed = await login.finish(begun, parameters)
-        except HubbubError as error:
-            return _forget(_refused(request, error, to), name)
-        request.scope["state"]["caller"] = caller  # for the audit
-        answer = RedirectResponse(to, _SEE_OTHER)
-        _keep(answer, SESSION, sealed, login.oidc.session_seconds)
-        return _forget(answer, name)
 
-    @router.post("/logout", dependencies=[needs("viewer")])
-    async def log_out(request: Request, response: Response) -> LoggedOut:
-        """Ends a session at every aggregator; the returned address ends it at the provider."""
-        cookie = _cookie(request, SESSION)
-        to = await access.login.end(cookie) if access.login and cookie else None
-        _forget(response, SESSION)
-        return LoggedOut(to or "/")
+@LOGIN.get("/login", include_in_schema=False)
+async def log_in(request: Request, to: To = "/", anew: Anew = False) -> Response:  # noqa: FBT002 of an address
+    """Sends the browser to the provider."""
+    to, login = _own(to, request.app.state.pages), request.app.state.access.login
+    if login is None:
+        return _no_login()
+    try:
+        url, begun, sealed = await login.begin(to, anew=anew)
+    except HubbubError as error:
+        return _refused(request, error, to)
+    answer = RedirectResponse(url, _SEE_OTHER)
+    # Lax, since the provider's page sends the answer; the cookie has no other use.
+    _keep(answer, _name(begun.state), sealed, LOGIN_SECONDS, strict=False)
+    return answer
 
-    return router
+
+@LOGIN.get("/login/callback", include_in_schema=False)
+async def answered(request: Request) -> Response:
+    """Takes the provider's answer."""
+    login, parameters = request.app.state.access.login, dict(request.query_params)
+    if login is None:
+        return _no_login()
+    name, to = _name(parameters.get("state", "")), "/"
+    try:
+        begun = login.begun(_cookie(request, name), parameters.get("state", ""))
+        to = begun.to
+        caller, sealed = await login.finish(begun, parameters)
+    except HubbubError as error:
+        return _forget(_refused(request, error, to), name)
+    request.scope["state"]["caller"] = caller  # for the audit
+    answer = RedirectResponse(to, _SEE_OTHER)
+    _keep(answer, SESSION, sealed, login.oidc.session_seconds)
+    return _forget(answer, name)
+
+
+@LOGIN.post("/logout", dependencies=[needs("viewer")])
+async def log_out(request: Request, response: Response) -> LoggedOut:
+    """Ends a session at every aggregator; the returned address ends it at the provider."""
+    login, cookie = request.app.state.access.login, _cookie(request, SESSION)
+    to = await login.end(cookie) if login and cookie else None
+    _forget(response, SESSION)
+    return LoggedOut(to or "/")
+
+
+def _no_login() -> Response:
+    return problem(404, "NotServed", "this service has no login: --http-access names no provider")
 
 
 def _refused(request: Request, error: HubbubError, to: str) -> Response:

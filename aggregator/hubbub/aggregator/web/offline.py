@@ -23,7 +23,8 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.web.problems import handle_problems
-from hubbub.aggregator.web.query_routes import questions
+from hubbub.aggregator.web.query_commands import Reached
+from hubbub.aggregator.web.query_routes import QUESTIONS
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.epochs import epoch_dates
@@ -38,13 +39,9 @@ def totals_at(
     left_out: set[tuple[str, int]] | None = None,
     fresh_seconds: float = 0.0,
 ) -> tuple[FileTotals, Bundle]:
-    """Returns the totals in a folder or object store, and the bundle that describes them.
+    """Returns the totals that `hubbub aggregator --totals` wrote, and the bundle of them.
 
-    Args:
-        place: destination of `hubbub aggregator --totals`.
-        bundle: its file; None for the newest beside the totals.
-        left_out: as in FileTotals.
-        fresh_seconds: as in FileTotals.
+    `bundle` is its file; None for the newest beside the totals. The others are as in FileTotals.
 
     Raises:
         BadParameter: an invalid address.
@@ -87,7 +84,8 @@ class FileAnswers:
         self._bundle = definitions
         self._app = FastAPI()
         handle_problems(self._app)
-        self._app.include_router(questions())
+        self._app.include_router(QUESTIONS)
+        self._app.state.reached = Reached("", tokens=False)
         self._make_engine = partial(QueryEngine, definitions, files)
         # A notebook has a running loop in its own thread.
         self._apart = ThreadPoolExecutor(1, "answers")
@@ -132,24 +130,21 @@ class FileAnswers:
         async def send(message: dict[str, Any]) -> None:
             sent.append(message)
 
-        await self._app(_scope(request, len(body)), receive, send)  # type: ignore[arg-type]
+        path, _, query = request.selector.partition("?")
+        headers = [(name.lower().encode(), text.encode()) for name, text in request.header_items()]
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": request.get_method(),
+            "scheme": "http",
+            "path": urllib.parse.unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [*headers, (b"content-length", str(len(body)).encode())],
+            "client": ("127.0.0.1", 0),
+            "server": ("127.0.0.1", 80),
+            "state": {"caller": EVERYONE, "seen": Seen()},
+        }
+        await self._app(scope, receive, send)  # type: ignore[arg-type]
         status = HTTPStatus(sent[0]["status"])
         return Answer(status, status.phrase, b"".join(part.get("body", b"") for part in sent[1:]))
-
-
-def _scope(request: urllib.request.Request, size: int) -> dict[str, Any]:
-    path, _, query = request.selector.partition("?")
-    headers = [(name.lower().encode(), text.encode()) for name, text in request.header_items()]
-    return {
-        "type": "http",
-        "http_version": "1.1",
-        "method": request.get_method(),
-        "scheme": "http",
-        "path": urllib.parse.unquote(path),
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "headers": [*headers, (b"content-length", str(size).encode())],
-        "client": ("127.0.0.1", 0),
-        "server": ("127.0.0.1", 80),
-        "state": {"caller": EVERYONE, "seen": Seen()},
-    }

@@ -11,8 +11,6 @@ from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.rights import Caller, Role
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
-from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.percentiles import MAX_PERCENTILES
 from hubbub.query_results.columns import COLUMNS
 from hubbub.query_results.confidence import MAX_CONFIDENCE, MIN_CONFIDENCE
@@ -34,7 +32,6 @@ else:
 # The limit makes the parser check characters: a lone surrogate is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
 CatalogName = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
-ListName = Annotated[str, Path(max_length=_LONGEST, description="name of the list")]
 Last = Annotated[
     str | None,
     Query(max_length=_LONGEST_RANGE, description="counted back from now: 7 epochs, or 12h, 7d, 4w"),
@@ -79,80 +76,43 @@ class RankParameters:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateParameters:
-    """Tier, epochs, confidence and lists of a query."""
-
-    last: Last = None
-    epochs: Epochs = None
-    confidence: Confidence = CONFIDENCE
-    lists: Annotated[
-        list[str] | None,
-        Query(
-            alias="list",
-            max_length=20,
-            description="strings to look for: catalog, or the name of a saved list (repeat); by "
-            "default the catalog's",
-        ),
-    ] = None
-    tier: Annotated[
-        str | None,
-        Query(
-            max_length=_LONGEST,
-            description="only one tier, by its epsilon; or only the devices that discover strings",
-        ),
-    ] = None
+Lists = Annotated[
+    list[str] | None,
+    Query(
+        alias="list",
+        max_length=20,
+        description="strings to look for: catalog, or the name of a saved list (repeat); by "
+        "default the catalog's",
+    ),
+]
+Tier = Annotated[
+    str | None,
+    Query(
+        max_length=_LONGEST,
+        description="only one tier, by its epsilon; or only the devices that discover strings",
+    ),
+]
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedQuery:
-    """The parsed parameters of a question; `name` is the metric with all its tiers, or one tier."""
-
-    name: str
-    query: EstimateQuery
-
-
-def listed(metric: CatalogName, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:
-    """A query about listed values, numbers, or the strings of the catalog or of lists."""
-    return parsed_query(metric, question, ())
-
-
-def parsed_query(
-    metric: str, question: EstimateParameters, candidates: tuple[str, ...]
-) -> ParsedQuery:
-    """The query with these parameters, and with these candidate strings, if any."""
-    name = f"{metric}/{question.tier}" if question.tier else metric
-    lists = tuple(dict.fromkeys(question.lists or ()))
-    epochs = EpochRange(question.last or "", question.epochs or "")
-    return ParsedQuery(
-        name,
-        EstimateQuery(
-            range=epochs, confidence=question.confidence, candidates=candidates, lists=lists
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Paged:
-    """The requested rows: `number` of them from `first` on."""
-
-    first: Annotated[int, Query(ge=0, le=10_000_000, description="rows before the page")] = 0
-    number: Annotated[int, Query(ge=1, le=_MAX_ROWS, description="rows of the page")] = 100
+async def _page(
+    first: Annotated[int, Query(ge=0, le=10_000_000, description="rows before the page")] = 0,
+    number: Annotated[int, Query(ge=1, le=_MAX_ROWS, description="rows of the page")] = 100,
     order: Annotated[
         Order,
         Query(
             description="rank, the largest first; listed, as the catalog has it; or a field, the "
             "largest first with - before it"
         ),
-    ] = "rank"
+    ] = "rank",
     find: Annotated[
         str, Query(max_length=_LONGEST, description="only values whose name contains this text")
-    ] = ""
+    ] = "",
+) -> Page:
+    return Page(first, number, order, find)
 
-    @property
-    def page(self) -> Page:
-        """The page as the query core represents it."""
-        return Page(self.first, self.number, self.order, self.find)
+
+Paged = Annotated[Page, Depends(_page)]
+"""The requested rows."""
 
 
 class Paging:
@@ -174,13 +134,10 @@ _bearer = HTTPBearer(
 )
 
 
-Bearer = Annotated[object, Depends(_bearer)]
-
-
 def needs(role: Role) -> Any:
     """A dependency that requires this role, or a higher one, for some metric."""
 
-    async def check(request: Request, _bearer: Bearer) -> None:
+    async def check(request: Request, _bearer: Annotated[object, Depends(_bearer)]) -> None:
         _caller(request).check(role)
 
     return Depends(check)

@@ -126,18 +126,13 @@ def _malformed(wrong: Mapping[str, Any]) -> str:
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
     """Returns the methods that this path supports."""
-    paths: dict[str, Any] = app.openapi()["paths"]
     parts = request.url.path.split("/")
-    return {
-        method.upper()
-        for path, methods in paths.items()
-        if _fits(path.split("/"), parts)
-        for method in methods
-    }
 
+    def fits(path: str) -> bool:
+        own = path.split("/")
+        return len(own) == len(parts) and all(
+            name == part or name.startswith("{") for name, part in zip(own, parts, strict=True)
+        )
 
-def _fits(path: list[str], request_parts: list[str]) -> bool:
-    return len(path) == len(request_parts) and all(
-        part == other or part.startswith("{")
-        for part, other in zip(path, request_parts, strict=True)
-    )
+    paths: dict[str, Any] = app.openapi()["paths"]
+    return {method.upper() for path in paths if fits(path) for method in paths[path]}

@@ -2,12 +2,12 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
 from hubbub.analysis.answer import CONFIDENCE
 
 # More strings do not fit a shell's line; they belong in a saved list.
@@ -48,25 +48,23 @@ def commands(
 
     `answer` names what is requested, in HTTP and in notebooks: estimates or figures.
     """
-    epochs = dates or query.range.epochs
-    last = "" if dates else query.range.last
     if len(query.candidates) > _MAX_STRINGS:
         comment = f"# {len(query.candidates):,} strings: save them as a list, and use its name"
         return Commands(comment, comment)
+    query = replace(query, range=EpochRange(epochs=dates)) if dates else query
     return Commands(
-        _shell(name, query, epochs, last, answer, reached=reached),
-        _notebook(name, query, epochs, last, answer, reached=reached),
+        _shell(name, query, answer, reached=reached),
+        _notebook(name, query, answer, reached=reached),
     )
 
 
-def _shell(
-    name: str, query: EstimateQuery, epochs: str, last: str, answer: str, *, reached: Reached
-) -> str:
+def _shell(name: str, query: EstimateQuery, answer: str, *, reached: Reached) -> str:
     """Returns the `hubbub` command if a command line for this service is known, otherwise curl."""
     lines = []
     if reached.command:
         words = ["query" if answer == _ESTIMATES else answer, name]
-        words += [f"--epochs={epochs}"] * bool(epochs) + [f"--last={last}"] * bool(last)
+        words += [f"--epochs={query.range.epochs}"] * bool(query.range.epochs)
+        words += [f"--last={query.range.last}"] * bool(query.range.last)
         words += ["--anytime"] * query.anytime
         words += [f"--list={list_name}" for list_name in query.lists]
         words += [f"--confidence={query.confidence:g}"] * (query.confidence != CONFIDENCE)
@@ -76,7 +74,15 @@ def _shell(
         lines.append(reached.command.replace("{}", shlex.join(words)))
         return "\n".join(lines)
     metric, _, tier = name.partition("/")
-    parameters = {**_parameters(query, epochs, last), **({"tier": tier} if tier else {})}
+    parameters: dict[str, Any] = {
+        "epochs": query.range.epochs,
+        "last": query.range.last,
+        "list": list(query.lists),
+        "confidence": query.confidence if query.confidence != CONFIDENCE else None,
+        "anytime": "true" if query.anytime else None,
+        "tier": tier,
+    }
+    parameters = {name: value for name, value in parameters.items() if value}
     url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/{answer}?"
     words = ["curl --silent --show-error --fail-with-body"]
     if reached.tokens:
@@ -87,41 +93,26 @@ def _shell(
         words.append(f'${{{_AUTHORITY}:+--cacert "${_AUTHORITY}"}}')
     if query.candidates:
         words.append("--header 'Content-Type: application/json'")
-        words.append(f"--data {shlex.quote(_json(query.candidates))}")
+        body = json.dumps({"candidates": list(query.candidates)})
+        words.append(f"--data {shlex.quote(body)}")
     lines.append(" ".join([*words, shlex.quote(url + urlencode(parameters, doseq=True))]))
     return "\n".join(lines)
 
 
-def _notebook(
-    name: str, query: EstimateQuery, epochs: str, last: str, answer: str, *, reached: Reached
-) -> str:
-    arguments: dict[str, Any] = {"last": last, "epochs": epochs}
-    if query.confidence != CONFIDENCE:
-        arguments["confidence"] = query.confidence
-    if query.anytime:
-        arguments["anytime"] = True
-    arguments |= {"candidates": list(query.candidates), "lists": list(query.lists)}
+def _notebook(name: str, query: EstimateQuery, answer: str, *, reached: Reached) -> str:
+    arguments = {
+        "last": query.range.last,
+        "epochs": query.range.epochs,
+        "confidence": query.confidence if query.confidence != CONFIDENCE else None,
+        "anytime": query.anytime,
+        "candidates": list(query.candidates),
+        "lists": list(query.lists),
+    }
     more = "".join(f", {word}={value!r}" for word, value in arguments.items() if value)
     lines = ["import hubbub.notebook", ""]
     where = repr(reached.origin)
     if reached.tokens:
         lines.insert(0, "from os import environ\n")
         where += f', token=environ["{_TOKEN}"], authority=environ.get("{_AUTHORITY}")'
-    lines += [
-        f"answer = hubbub.notebook.connect({where}).{answer}({name!r}{more})",
-        "answer",
-    ]
+    lines += [f"answer = hubbub.notebook.connect({where}).{answer}({name!r}{more})", "answer"]
     return "\n".join(lines)
-
-
-def _parameters(query: EstimateQuery, epochs: str, last: str) -> Mapping[str, Any]:
-    parameters: dict[str, Any] = {"epochs": epochs, "last": last, "list": list(query.lists)}
-    if query.confidence != CONFIDENCE:
-        parameters["confidence"] = query.confidence
-    if query.anytime:
-        parameters["anytime"] = "true"
-    return {name: value for name, value in parameters.items() if value}
-
-
-def _json(strings: Sequence[str]) -> str:
-    return json.dumps({"candidates": list(strings)})

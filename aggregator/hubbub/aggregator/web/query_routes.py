@@ -6,8 +6,7 @@ POST for strings in the body; all others by GET.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -19,38 +18,35 @@ from hubbub.aggregator.query.answers import (
     Estimated,
     MetricDetail,
     MetricLine,
-    PipelineStatus,
     TopList,
-    Trended,
-    Watched,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.query.figures import Figured, has_figures, meant
-from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
+from hubbub.aggregator.query.models import LearnedModel, learned_model
+from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.query.trends import MAX_SERIES
-from hubbub.aggregator.web.candidate_body import OPENAPI, CandidatesBody
+from hubbub.aggregator.query.trends import MAX_SERIES, Trended
+from hubbub.aggregator.query.watched import Watched
+from hubbub.aggregator.web.candidate_body import OPENAPI, read_candidates
 from hubbub.aggregator.web.parameters import (
     CatalogName,
     Confidence,
     Epochs,
-    EstimateParameters,
     Last,
+    Lists,
     Paged,
     Paging,
-    ParsedQuery,
     Percentiles,
     Questions,
     RankParameters,
+    Tier,
     about,
-    listed,
     needs,
-    parsed_query,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
-from hubbub.aggregator.web.query_commands import Commands, Reached, commands
+from hubbub.aggregator.web.query_commands import Commands, commands
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
 from hubbub.query_results.rows import whole_rows
@@ -58,7 +54,7 @@ from hubbub.query_results.rows import whole_rows
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 _MAX_TOP: Final = 1000
 
-Route = Callable[[str], Callable[[Callable[..., Any]], Any]]
+Route = TypeVar("Route", bound=Callable[..., Any])
 Pages = Annotated[Paging, Depends()]
 Number = Annotated[int, Query(ge=1, le=_MAX_TOP, description="how many")]
 Follow = Annotated[list[str] | None, Query(max_length=MAX_SERIES, description="values to follow")]
@@ -107,224 +103,141 @@ class MetricPage:
 
 
 @dataclass(frozen=True, slots=True)
-class AfterParameters:
-    """The later epochs of a comparison."""
+class ParsedQuery:
+    """The parsed parameters of a question; `name` is the metric with all its tiers, or one tier."""
 
-    to_last: Last = None
-    to_epochs: Epochs = None
-
-    @property
-    def range(self) -> EpochRange:
-        """The epochs as the query core represents them."""
-        return EpochRange(self.to_last or "", self.to_epochs or "")
+    name: str
+    query: EstimateQuery
 
 
-def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
-    """Returns the routes; `tokens` and `command` are as in Reached."""
-    router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
-
-    @router.get("/metrics")
-    async def metrics(
-        query: Questions,
-        paging: Pages,
-        first: Annotated[int, Query(ge=0)] = 0,
-        number: Annotated[int, Query(ge=1, le=1000)] = 100,
-    ) -> MetricPage:
-        """Returns all metrics, with the number of stored reports by epoch."""
-        lines = await query.metrics()
-        paging.link(first, number, len(lines))
-        return MetricPage(len(lines), lines[first : first + number])
-
-    @router.get("/metrics/{metric}")
-    async def metric(query: Questions, metric: CatalogName) -> MetricDetail:
-        """Returns one metric, and what one person's report reveals."""
-        return await query.metric(metric)
-
-    @router.get("/columns")
-    async def columns() -> dict[QueryName, list[Column]]:
-        """Returns the columns of each answer's tables, in order, with units."""
-        return {question: list(own) for question, own in COLUMNS.items()}
-
-    @router.get("/status")
-    async def status(query: Questions) -> PipelineStatus:
-        """Returns the number of reports at each stage, and whether these numbers balance."""
-        return await query.status()
-
-    @router.get("/arrivals")
-    async def arrivals(
-        query: Questions,
-        after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last one received")] = 0,
-    ) -> Watched:
-        """Returns new reports of a development installation; nothing in production."""
-        return await query.watch(after)
-
-    @router.get("/metrics/{metric}/cross")
-    async def cross(
-        query: Questions,
-        question: Annotated[ParsedQuery, Depends(listed)],
-        rows: Part = "",
-        columns: Part = "",
-        by: Part = "",
-    ) -> Crossed:
-        """Returns two parts of a metric as a table, with their association; by a third part."""
-        return await query.cross(question.name, question.query, (rows, columns, by))
-
-    _compute(router)
-    _export(router)
-    _try(router)
-    posting = partial(router.post, openapi_extra=OPENAPI)
-    for route, put in ((router.get, listed), (posting, _strings)):
-        _ask(route, put)
-        _take_along(route, put, Reached("", tokens, command))
-    return router
-
-
-def _strings(
+async def _parsed(
     metric: CatalogName,
-    question: Annotated[EstimateParameters, Depends()],
-    body: CandidatesBody,
+    request: Request,
+    *,
+    last: Last = None,
+    epochs: Epochs = None,
+    confidence: Confidence = CONFIDENCE,
+    lists: Lists = None,
+    tier: Tier = None,
 ) -> ParsedQuery:
-    """Returns the query of a request with candidate strings in its body."""
-    return parsed_query(metric, question, tuple(dict.fromkeys(body.candidates)))
-
-
-def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
-    """Adds the five query routes: GET for listed values and numbers, POST for strings."""
-
-    @route("/metrics/{metric}/estimates")
-    async def estimates(
-        query: Questions,
-        question: Annotated[ParsedQuery, Depends(put)],
-        page: Annotated[Paged, Depends()],
-        ranks: Annotated[RankParameters, Depends()],
-        paging: Pages,
-        *,
-        anytime: Anytime = False,
-        likely: Likely = 0.0,
-    ) -> Estimated:
-        """Returns estimates with their intervals; for numbers in ranges also percentiles."""
-        wanted = replace(ranks.of(question.query), anytime=anytime, likely=likely)
-        answer = await query.estimate(question.name, wanted, page.page)
-        paging.link(page.first, page.number, answer.total)
-        return answer
-
-    @route("/metrics/{metric}/top")
-    async def top(
-        query: Questions, question: Annotated[ParsedQuery, Depends(put)], number: Number = 10
-    ) -> TopList:
-        """Returns the most frequent values, and how certain their order is."""
-        return await query.top(question.name, question.query, number)
-
-    @route("/metrics/{metric}/compare")
-    async def compare(
-        query: Questions,
-        question: Annotated[ParsedQuery, Depends(put)],
-        page: Annotated[Paged, Depends()],
-        to: Annotated[AfterParameters, Depends()],
-        percentile: Percentiles = None,
-    ) -> Compared:
-        """Returns the differences between earlier epochs (`last` or `epochs`) and later ones.
-
-        Without either: between the newest epoch that accepts no more reports and the one before.
-        """
-        wanted = replace(question.query, percentiles=tuple(percentile or ()))
-        return await query.compare(question.name, wanted, to.range, page.page)
-
-    @route("/metrics/{metric}/trend")
-    async def trend(
-        query: Questions,
-        question: Annotated[ParsedQuery, Depends(put)],
-        value: Follow = None,
-        number: FollowNumber = 5,
-        percentile: Percentiles = None,
-    ) -> Trended:
-        """Returns some values, or the requested percentiles, by epoch."""
-        wanted = replace(question.query, percentiles=tuple(percentile or ()))
-        return await query.trend(question.name, wanted, value or (), number)
-
-    @route("/metrics/{metric}/breakdown")
-    async def breakdown(
-        query: Questions, question: Annotated[ParsedQuery, Depends(put)], by: By = ""
-    ) -> BrokenDown:
-        """Returns the estimates of a metric by the values of one of its public fields."""
-        return await query.breakdown(question.name, question.query, by)
-
-
-def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached) -> None:
-    """Adds the route that returns the query as commands."""
-
-    @route("/metrics/{metric}/commands")
-    async def take_along(
-        query: Questions,
-        question: Annotated[ParsedQuery, Depends(put)],
-        request: Request,
-        origin: Origin = "",
-        anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
-    ) -> Commands:
-        """Returns commands for a shell and a notebook that give the same estimates or figures."""
-        metric = query.collected.bundle.metric(question.name)
-        answer, wanted = "estimates", replace(question.query, anytime=anytime)
-        if has_figures(metric):
-            # Figures have no strings, and no look at any time.
-            range_ = meant(metric, wanted, by_cohort=False).range
-            answer, wanted = "figures", EstimateQuery(range=range_, confidence=wanted.confidence)
-        selection = await query.collected.find(question.name, wanted.range)
-        where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
-        return commands(question.name, wanted, selection.dates, where, answer)
-
-
-def _compute(router: APIRouter) -> None:
-    @router.get("/metrics/{metric}/figures")
-    async def figures(
-        query: Questions,
-        question: Annotated[ParsedQuery, Depends(listed)],
-        by: FiguresBy = "",
-        *,
-        cohorts: Cohorts = False,
-    ) -> Figured:
-        """Returns conversions of a funnel, a rate, numbers of active devices, or retention."""
-        return await query.figures(question.name, question.query, by, by_cohort=cohorts)
-
-
-def _try(router: APIRouter) -> None:
-    @router.get("/experiments/{experiment}")
-    async def experiment(
-        query: Questions,
-        request: Request,
-        experiment: CatalogName,
-        confidence: Confidence = CONFIDENCE,
-    ) -> Experimented:
-        """Returns the effect of an experiment's arms on its metrics; valid at every look."""
-        about(request).metric = experiment
-        return await experimented(query, experiment, confidence)
-
-
-def _export(router: APIRouter) -> None:
-    content: dict[str, Any] = {
-        "text/csv": {"schema": {"type": "string"}},
-        _TYPES["parquet"]: {"schema": {"type": "string", "format": "binary"}},
-    }
-
-    @router.get(
-        "/metrics/{metric}/export",
-        response_class=Response,
-        responses={200: {"description": "The file.", "content": content}},
+    """The question in the address, with the candidate strings in the body of a POST."""
+    strings = (await read_candidates(request)).candidates if request.method == "POST" else ()
+    return ParsedQuery(
+        f"{metric}/{tier}" if tier else metric,
+        EstimateQuery(
+            range=EpochRange(last or "", epochs or ""),
+            confidence=confidence,
+            candidates=tuple(dict.fromkeys(strings)),
+            lists=tuple(dict.fromkeys(lists or ())),
+        ),
     )
-    async def export(
-        query: Questions,
-        question: Annotated[ParsedQuery, Depends(listed)],
-        ranks: Annotated[RankParameters, Depends()],
-        format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
-        anytime: Anytime = False,  # noqa: FBT002 as above
-    ) -> Response:
-        """Returns all estimates, figures if the metric has them, or percentiles, as a file."""
-        if has_figures(query.collected.bundle.metric(question.name)):
-            figures = await query.figures(question.name, question.query)
-            return await run_in_threadpool(_file, "figures", figures, format)
-        wanted = replace(ranks.of(question.query), anytime=anytime)
-        answer = await query.estimate(question.name, wanted)
-        rows: QueryName = "percentiles" if wanted.asks_ranks else "estimates"
-        return await run_in_threadpool(_file, rows, answer, format)
+
+
+async def _after(to_last: Last = None, to_epochs: Epochs = None) -> EpochRange:
+    """The later epochs of a comparison."""
+    return EpochRange(to_last or "", to_epochs or "")
+
+
+Parsed = Annotated[ParsedQuery, Depends(_parsed)]
+After = Annotated[EpochRange, Depends(_after)]
+QUESTIONS: Final = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
+"""The routes for questions; the application's state has `query`, and `reached` for commands."""
+
+
+def _get_or_post(path: str) -> Callable[[Route], Route]:
+    """Adds a route by GET for listed values and numbers, and by POST for strings."""
+
+    def add(route: Route) -> Route:
+        QUESTIONS.get(path)(route)
+        return QUESTIONS.post(path, openapi_extra=OPENAPI)(route)
+
+    return add
+
+
+@QUESTIONS.get("/metrics")
+async def metrics(
+    query: Questions,
+    paging: Pages,
+    first: Annotated[int, Query(ge=0)] = 0,
+    number: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> MetricPage:
+    """Returns all metrics, with the number of stored reports by epoch."""
+    lines = await query.metrics()
+    paging.link(first, number, len(lines))
+    return MetricPage(len(lines), lines[first : first + number])
+
+
+@QUESTIONS.get("/metrics/{metric}")
+async def metric(query: Questions, metric: CatalogName) -> MetricDetail:
+    """Returns one metric, and what one person's report reveals."""
+    return await query.metric(metric)
+
+
+@QUESTIONS.get("/columns")
+async def columns() -> dict[QueryName, list[Column]]:
+    """Returns the columns of each answer's tables, in order, with units."""
+    return {question: list(own) for question, own in COLUMNS.items()}
+
+
+@QUESTIONS.get("/status")
+async def status(query: Questions) -> PipelineStatus:
+    """Returns the number of reports at each stage, and whether these numbers balance."""
+    return await query.status()
+
+
+@QUESTIONS.get("/arrivals")
+async def arrivals(
+    query: Questions,
+    after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last one received")] = 0,
+) -> Watched:
+    """Returns new reports of a development installation; nothing in production."""
+    return await query.watch(after)
+
+
+@QUESTIONS.get("/metrics/{metric}/cross")
+async def cross(
+    query: Questions, question: Parsed, rows: Part = "", columns: Part = "", by: Part = ""
+) -> Crossed:
+    """Returns two parts of a metric as a table, with their association; by a third part."""
+    return await query.cross(question.name, question.query, (rows, columns, by))
+
+
+@QUESTIONS.get("/metrics/{metric}/figures")
+async def figures(
+    query: Questions, question: Parsed, by: FiguresBy = "", *, cohorts: Cohorts = False
+) -> Figured:
+    """Returns conversions of a funnel, a rate, numbers of active devices, or retention."""
+    return await query.figures(question.name, question.query, by, by_cohort=cohorts)
+
+
+@QUESTIONS.get(
+    "/metrics/{metric}/export",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The file.",
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                _TYPES["parquet"]: {"schema": {"type": "string", "format": "binary"}},
+            },
+        }
+    },
+)
+async def export(
+    query: Questions,
+    question: Parsed,
+    ranks: Annotated[RankParameters, Depends()],
+    format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
+    anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
+) -> Response:
+    """Returns all estimates, figures if the metric has them, or percentiles, as a file."""
+    if has_figures(query.collected.bundle.metric(question.name)):
+        figures = await query.figures(question.name, question.query)
+        return await run_in_threadpool(_file, "figures", figures, format)
+    wanted = replace(ranks.of(question.query), anytime=anytime)
+    answer = await query.estimate(question.name, wanted)
+    rows: QueryName = "percentiles" if wanted.asks_ranks else "estimates"
+    return await run_in_threadpool(_file, rows, answer, format)
 
 
 def _file(rows: QueryName, answer: Estimated | Figured, kind: str) -> Response:
@@ -335,6 +248,98 @@ def _file(rows: QueryName, answer: Estimated | Figured, kind: str) -> Response:
     return Response(body, media_type=_TYPES[kind], headers=headers)
 
 
+@QUESTIONS.get("/experiments/{experiment}")
+async def experiment(
+    query: Questions,
+    request: Request,
+    experiment: CatalogName,
+    confidence: Confidence = CONFIDENCE,
+) -> Experimented:
+    """Returns the effect of an experiment's arms on its metrics; valid at every look."""
+    about(request).metric = experiment
+    return await experimented(query, experiment, confidence)
+
+
+@_get_or_post("/metrics/{metric}/estimates")
+async def estimates(
+    query: Questions,
+    question: Parsed,
+    page: Paged,
+    ranks: Annotated[RankParameters, Depends()],
+    paging: Pages,
+    *,
+    anytime: Anytime = False,
+    likely: Likely = 0.0,
+) -> Estimated:
+    """Returns estimates with their intervals; for numbers in ranges also percentiles."""
+    wanted = replace(ranks.of(question.query), anytime=anytime, likely=likely)
+    answer = await query.estimate(question.name, wanted, page)
+    paging.link(page.first, page.number or answer.total, answer.total)
+    return answer
+
+
+@_get_or_post("/metrics/{metric}/top")
+async def top(query: Questions, question: Parsed, number: Number = 10) -> TopList:
+    """Returns the most frequent values, and how certain their order is."""
+    return await query.top(question.name, question.query, number)
+
+
+@_get_or_post("/metrics/{metric}/compare")
+async def compare(
+    query: Questions,
+    question: Parsed,
+    page: Paged,
+    after: After,
+    percentile: Percentiles = None,
+) -> Compared:
+    """Returns the differences between earlier epochs (`last` or `epochs`) and later ones.
+
+    Without either: between the newest epoch that accepts no more reports and the one before.
+    """
+    wanted = replace(question.query, percentiles=tuple(percentile or ()))
+    return await query.compare(question.name, wanted, after, page)
+
+
+@_get_or_post("/metrics/{metric}/trend")
+async def trend(
+    query: Questions,
+    question: Parsed,
+    value: Follow = None,
+    number: FollowNumber = 5,
+    percentile: Percentiles = None,
+) -> Trended:
+    """Returns some values, or the requested percentiles, by epoch."""
+    wanted = replace(question.query, percentiles=tuple(percentile or ()))
+    return await query.trend(question.name, wanted, value or (), number)
+
+
+@_get_or_post("/metrics/{metric}/breakdown")
+async def breakdown(query: Questions, question: Parsed, by: By = "") -> BrokenDown:
+    """Returns the estimates of a metric by the values of one of its public fields."""
+    return await query.breakdown(question.name, question.query, by)
+
+
+@_get_or_post("/metrics/{metric}/commands")
+async def take_along(
+    query: Questions,
+    question: Parsed,
+    request: Request,
+    origin: Origin = "",
+    anytime: Anytime = False,  # noqa: FBT002 as above
+) -> Commands:
+    """Returns commands for a shell and a notebook that give the same estimates or figures."""
+    answer, wanted = "estimates", replace(question.query, anytime=anytime)
+    metric = query.collected.bundle.metric(question.name)
+    if has_figures(metric):
+        # Figures have no strings, and no look at any time.
+        range_ = meant(metric, wanted, by_cohort=False).range
+        answer, wanted = "figures", EstimateQuery(range=range_, confidence=wanted.confidence)
+    selection = await query.collected.find(question.name, wanted.range)
+    address = origin or str(request.base_url).rstrip("/")
+    reached = replace(request.app.state.reached, origin=address)
+    return commands(question.name, wanted, selection.dates, reached, answer)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelPage:
     """All models."""
@@ -342,21 +347,21 @@ class ModelPage:
     models: list[LearnedModel]
 
 
-def learned() -> APIRouter:
-    """Returns the routes for models."""
-    router = APIRouter(prefix="/v1/models", responses=PROBLEMS, dependencies=[needs("viewer")])
+MODELS: Final = APIRouter(prefix="/v1/models", responses=PROBLEMS, dependencies=[needs("viewer")])
+"""The routes for models."""
 
-    @router.get("")
-    async def every(query: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
-        """Returns all models, with the progress of their learning."""
-        return ModelPage(await learned_models(query, confidence))
 
-    @router.get("/{model}")
-    async def one(
-        query: Questions, request: Request, model: CatalogName, confidence: Confidence = CONFIDENCE
-    ) -> LearnedModel:
-        """Returns a model's coefficients, its rounds, and the state that devices use."""
-        about(request).metric = model
-        return await learned_model(query, model, confidence)
+@MODELS.get("")
+async def every(query: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
+    """Returns all models, with the progress of their learning."""
+    names = [name for name, metric in query.collected.bundle.metrics.items() if metric.model]
+    return ModelPage([await learned_model(query, name, confidence) for name in names])
 
-    return router
+
+@MODELS.get("/{model}")
+async def one(
+    query: Questions, request: Request, model: CatalogName, confidence: Confidence = CONFIDENCE
+) -> LearnedModel:
+    """Returns a model's coefficients, its rounds, and the state that devices use."""
+    about(request).metric = model
+    return await learned_model(query, model, confidence)

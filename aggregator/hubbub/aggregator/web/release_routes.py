@@ -1,13 +1,12 @@
 """Routes for releases, for publishers; and the list of tokens, for admins."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.releases.releasing import BudgetLeft, ReleaseQuery, ReleaseResult, Releases
+from hubbub.aggregator.releases.releasing import BudgetLeft, ReleaseQuery, Releases
 from hubbub.aggregator.web.parameters import Questions, Text, Who, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.privacy.releases import Released
@@ -101,36 +100,23 @@ class TokenLine:
     groups: tuple[str, ...]
 
 
-def publishing(releases: Releases, access: Access) -> APIRouter:
-    """Returns the routes."""
-    router = APIRouter(prefix="/v1", responses=PROBLEMS)
-
-    @router.post("/releases", dependencies=[needs("publisher")])
-    async def release(ask: AskBody, request: Request, who: Who, query: Questions) -> Release:
-        """Makes a release. A repeated request gets the same numbers and costs nothing."""
-        about(request).metric, about(request).release = ask.metric, ask.query[:40]
-        who.check("publisher", ask.metric)
-        release_query = ReleaseQuery(**{**ask.model_dump(), "epochs": tuple(ask.epochs)})
-        own = releases.seen_by(who, query.collected)
-        return _release(own, await own.release(release_query))
-
-    @router.get("/releases", dependencies=[needs("publisher")])
-    async def record(who: Who, query: Questions) -> Record:
-        """Returns all releases with their callers, and this year's remaining budget by purpose."""
-        entries, purposes = await releases.seen_by(who, query.collected).record()
-        lines = [RecordLine(**releases.dated(entry)) for entry in entries]
-        return Record(lines, list(purposes), entries.unreadable)
-
-    @router.get("/tokens", dependencies=[needs("admin")])
-    async def token_lines() -> list[TokenLine]:
-        """Returns all tokens with their names and expiry."""
-        tokens = access.tokens.all() if access.tokens else []
-        return [TokenLine(token.name, token.role, token.expires, token.groups) for token in tokens]
-
-    return router
+def _releases_of_caller(request: Request, who: Who, query: Questions) -> Releases:
+    releases: Releases = request.app.state.releases
+    return releases.seen_by(who, query.collected)
 
 
-def _release(releases: Releases, result: ReleaseResult) -> Release:
+OwnReleases = Annotated[Releases, Depends(_releases_of_caller)]
+RELEASES: Final = APIRouter(prefix="/v1", responses=PROBLEMS)
+"""The routes; the application's state has `releases` and `access`."""
+
+
+@RELEASES.post("/releases", dependencies=[needs("publisher")])
+async def release(ask: AskBody, request: Request, who: Who, releases: OwnReleases) -> Release:
+    """Makes a release. A repeated request gets the same numbers and costs nothing."""
+    about(request).metric, about(request).release = ask.metric, ask.query[:40]
+    who.check("publisher", ask.metric)
+    query = ReleaseQuery(**{**ask.model_dump(), "epochs": tuple(ask.epochs)})
+    result = await releases.release(query)
     return Release(
         **releases.dated(result.entry),
         values=list(result.entry.answer),
@@ -138,3 +124,19 @@ def _release(releases: Releases, result: ReleaseResult) -> Release:
         epsilon_left=result.budget_left.epsilon_left,
         delta_left=result.budget_left.delta_left,
     )
+
+
+@RELEASES.get("/releases", dependencies=[needs("publisher")])
+async def record(releases: OwnReleases) -> Record:
+    """Returns all releases with their callers, and this year's remaining budget by purpose."""
+    entries, purposes = await releases.record()
+    lines = [RecordLine(**releases.dated(entry)) for entry in entries]
+    return Record(lines, list(purposes), entries.unreadable)
+
+
+@RELEASES.get("/tokens", dependencies=[needs("admin")])
+async def token_lines(request: Request) -> list[TokenLine]:
+    """Returns all tokens with their names and expiry."""
+    file = request.app.state.access.tokens
+    tokens = file.all() if file else []
+    return [TokenLine(token.name, token.role, token.expires, token.groups) for token in tokens]
