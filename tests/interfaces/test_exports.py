@@ -20,14 +20,13 @@ import numpy as np
 import pytest
 
 from docs.reference.prometheus import declared
-from hubbub.aggregator.publishing.alerts import AlertPublisher
 from hubbub.aggregator.publishing.publisher import (
+    AlertPublisher,
     Closed,
     DeliveryLog,
     EpochPublisher,
     Folder,
-    RedisDeliveryLog,
-    Webhook,
+    webhook,
 )
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
@@ -37,11 +36,11 @@ from hubbub.cli.local.ports import free_port
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import MemoryServer
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.bundles import DAY
-from tests.support.fakes import MemoryDeliveryLog
 
 CLOSED = DAYS - 3
 ROOT = Path(__file__).parents[2]
@@ -111,12 +110,12 @@ def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Pat
 def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest(
     tmp_path: Path,
 ) -> None:
-    signed, delivery_log = signed_in(tmp_path), MemoryDeliveryLog()
+    signed, delivery_log = signed_in(tmp_path), DeliveryLog(MemoryServer())
     moved = {"shape": [0.1, 0.9]}
 
     async def body(url: str) -> str:
         query = await engine_of(signed, 3, np.random.default_rng(6), moved)
-        publisher = AlertPublisher(query, Webhook(url, b"secret", delivery_log))
+        publisher = AlertPublisher(query, webhook(url, b"secret", delivery_log))
         Hook.refusals = 1
         assert await publisher.publish_due() == 0, "it was refused, and waits"
         assert await publisher.publish_due() == 1
@@ -142,16 +141,14 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, backend: s
     async def body(url: str) -> None:
         server = await connect_redis(home.redis_url)
         clock = [1e9]
-        delivery_log: DeliveryLog = (
-            MemoryDeliveryLog()
-            if backend == "memory"
-            else RedisDeliveryLog(server, lambda: clock[0])
+        delivery_log = DeliveryLog(
+            MemoryServer() if backend == "memory" else server, lambda: clock[0]
         )
         query = QueryEngine(home.signed.bundle, RedisStore(server))
-        publisher = EpochPublisher(query, [Webhook(url, b"secret", delivery_log)])
+        publisher = EpochPublisher(query, [webhook(url, b"secret", delivery_log)])
         Hook.refusals = 2
         if backend == "redis":
-            others = RedisDeliveryLog(server, lambda: clock[0])
+            others = DeliveryLog(server, lambda: clock[0])
             assert await others.claim(f"theme:{home.today - DAYS + 1}")
             assert await publisher.publish_closed() == 7 * CLOSED - 3, (
                 "one is another's for a while"
@@ -192,12 +189,12 @@ def _stranger() -> Iterator[str]:
 def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    signed, delivery_log = signed_in(tmp_path), MemoryDeliveryLog()
+    signed, delivery_log = signed_in(tmp_path), DeliveryLog(MemoryServer())
     moved = {"shape": [0.1, 0.9]}
 
     async def body(urls: list[str]) -> list[tuple[int, int]]:
         query = await engine_of(signed, 3, np.random.default_rng(6), moved)
-        hooks = [Webhook(url, b"", delivery_log) for url in urls]
+        hooks = [webhook(url, b"", delivery_log) for url in urls]
         return [
             (
                 await AlertPublisher(query, hook).publish_due(),
@@ -248,13 +245,11 @@ def _dripping(answer: bytes) -> Iterator[str]:
     ],
 )
 def test_a_webhook_that_drips_is_given_up_and_called_again(scheme: str, answer: bytes) -> None:
-    delivery_log = MemoryDeliveryLog()
-    closed = Closed(
-        id="shape:7", metric="shape", epoch=7, date="2024-10-06", document={"id": "shape:7"}
-    )
+    delivery_log = DeliveryLog(MemoryServer())
+    closed = Closed(metric="shape", date="2024-10-06", document={"id": "shape:7"})
 
     async def body(url: str) -> None:
-        hook = Webhook(url, b"", delivery_log, seconds=0.5)
+        hook = webhook(url, b"", delivery_log, seconds=0.5)
         for _ in range(2):
             assert await hook.wants("shape", 7, closed.date)
             with pytest.raises(ConnectionError, match=r"no whole answer within|timed out"):
@@ -266,7 +261,7 @@ def test_a_webhook_that_drips_is_given_up_and_called_again(scheme: str, answer: 
 
 def test_a_webhook_has_an_address() -> None:
     with pytest.raises(BadParameter, match="--webhook must be an address"):
-        Webhook("file:///etc/passwd", b"", MemoryDeliveryLog())
+        webhook("file:///etc/passwd", b"", DeliveryLog(MemoryServer()))
 
 
 def asked_by(dashboard: dict[str, Any]) -> set[str]:

@@ -17,17 +17,17 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-from hubbub.aggregator.publishing.otlp import Collector
-from hubbub.aggregator.publishing.publisher import EpochPublisher
+from hubbub.aggregator.publishing.otlp import collector
+from hubbub.aggregator.publishing.publisher import DeliveryLog, EpochPublisher
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.client import Outcome
 from hubbub.client.opentelemetry import Named, PrivateMetricExporter
 from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter
+from hubbub.runtime.redis.server import MemoryServer
 from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.bundles import Signed
-from tests.support.fakes import MemoryDeliveryLog
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -63,11 +63,11 @@ def _receiver() -> Iterator[str]:
 
 
 def test_a_collector_receives_the_estimates_of_every_closed_epoch_once(tmp_path: Path) -> None:
-    signed, delivery_log = signed_in(tmp_path), MemoryDeliveryLog()
+    signed, delivery_log = signed_in(tmp_path), DeliveryLog(MemoryServer())
 
     async def body(url: str) -> Any:
         query = await engine_of(signed, 3, np.random.default_rng(6), {"shape": [0.1, 0.9]})
-        publisher = EpochPublisher(query, [Collector(url, delivery_log)])
+        publisher = EpochPublisher(query, [collector(url, delivery_log)])
         Receiver.refusals = 1
         first = await publisher.publish_closed()
         assert await publisher.publish_closed() == 1, "what was refused is sent again"
@@ -107,7 +107,7 @@ def test_a_collector_receives_the_estimates_of_every_closed_epoch_once(tmp_path:
 
 def test_an_address_of_no_collector_is_refused() -> None:
     with pytest.raises(BadParameter, match="--otlp must be an address"):
-        Collector("nowhere", MemoryDeliveryLog())
+        collector("nowhere", DeliveryLog(MemoryServer()))
 
 
 class Reporting:

@@ -7,7 +7,7 @@ import pytest
 
 import hubbub.notebook
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.aggregator.publishing.publisher import Webhook
+from hubbub.aggregator.publishing.publisher import webhook
 from hubbub.aggregator.settings import parse as aggregator
 from hubbub.bundles.tokens import Tokens
 from hubbub.cli.main import main
@@ -110,7 +110,7 @@ def test_a_service_is_told_of_no_port_that_there_is_not(
         lambda: transport_to("127.0.0.1:70000", roots=None, insecure=True, transport="http"),
         lambda: transport_to("https://127.0.0.1:70000", roots=None),
         lambda: hubbub.notebook.connect("http://127.0.0.1:70000"),
-        lambda: Webhook("https://127.0.0.1:70000/", b"", None),  # type: ignore[arg-type]  # not reached
+        lambda: webhook("https://127.0.0.1:70000/", b"", None),  # type: ignore[arg-type]  # not reached
         lambda: Tokens("https://issuer.example.org:70000"),
         lambda: issuer([*ISSUER, "--oidc", "https://a:70000", "--oidc-audience", "app"]),
         lambda: relay(["--gateway", "https://a:70000", "--insecure"]),

@@ -6,13 +6,11 @@ Each process handles the metrics that it counted itself, and skips answers that 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.errors import HubbubError
 
 _log: Final = logging.getLogger("hubbub.aggregator")
@@ -43,13 +41,11 @@ class EstimateKeeper:
     def __init__(
         self,
         query: QueryEngine,
-        answer_store: AnswerStore,
         changed: set[str],
         epochs: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._query = query
-        self._answer_store = answer_store
         self._changed = changed
         self._epochs = epochs
         self._clock = clock
@@ -95,12 +91,18 @@ class EstimateKeeper:
         if metric.randomizer.VALUES == "strings" and not metric.candidates:
             return 0  # unlisted strings are only queried with candidates
         choices: dict[str, EpochRange] = {}
-        for range_, epoch_choice in self._questions(every):
+        epochs = reversed(every.epochs[-self._epochs :] if self._epochs else ())
+        ranges = {
+            "newest": EpochRange(),
+            **{last: EpochRange(last=last) for last in _RANGES.get(metric.epoch, ())},
+            **{every.date(epoch): EpochRange(epochs=str(epoch)) for epoch in epochs},
+        }
+        for range_, epoch_choice in ranges.items():
             selection = await self._query.collected.find(name, epoch_choice)
             if sum(reports[epoch] for epoch in selection.epochs) >= metric.fewest:
                 choices[range_] = epoch_choice
         # First: `hubbub forget` deletes the answers of the listed ranges.
-        await self._answer_store.ranges(name, list(choices))
+        await self._query.answers.ranges(name, list(choices))
         number = 0
         try:
             for range_, epoch_choice in choices.items():
@@ -111,13 +113,6 @@ class EstimateKeeper:
             now = (await self._query.collected.find(name, EpochRange(epochs="all"))).by_epoch()
             if any(now.get(epoch, 0) < count for epoch, count in reports.items()):
                 # Totals were deleted meanwhile, maybe before an answer from them was stored.
-                await self._answer_store.drop(name, list(choices))
+                await self._query.answers.drop(name, list(choices))
                 self._changed.add(name)
         return number
-
-    def _questions(self, every: EpochSelection) -> Iterator[tuple[str, EpochRange]]:
-        yield "newest", EpochRange()
-        for last in _RANGES.get(every.metric.epoch, ()):
-            yield last, EpochRange(last=last)
-        for epoch in reversed(every.epochs[-self._epochs :] if self._epochs else ()):
-            yield every.date(epoch), EpochRange(epochs=str(epoch))

@@ -8,7 +8,7 @@ model.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -83,7 +83,7 @@ class EstimatesTable:
         self._files_by_metric.setdefault(closed.metric, set()).add(name)
 
 
-def table_of(document: dict[str, Any], definition: str) -> bytes:
+def table_of(document: Mapping[str, Any], definition: str) -> bytes:
     """A closed epoch's rows as Parquet; `definition` is a digest of the metric's definition."""
     pa, parquet = arrow("the table of estimates")
     types = {
@@ -100,7 +100,7 @@ def table_of(document: dict[str, Any], definition: str) -> bytes:
     return content
 
 
-def _rows(document: dict[str, Any], definition: str) -> Iterator[dict[str, Any]]:
+def _rows(document: Mapping[str, Any], definition: str) -> Iterator[dict[str, Any]]:
     if "values" not in document:
         return
     promised = document["promised"]

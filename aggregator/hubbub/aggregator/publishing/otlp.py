@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from hubbub.aggregator.publishing.publisher import Closed, Deliveries, DeliveryLog
+from hubbub.aggregator.publishing.publisher import Closed, DeliveryLog, HttpReceiver
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
 from hubbub.runtime.version import VERSION
@@ -23,35 +23,30 @@ _FIGURES: Final = {
 }
 
 
-class Collector:
-    """A Sink: an OpenTelemetry collector, to which every closed epoch is sent until it is accepted.
+def collector(url: str, delivery_log: DeliveryLog) -> HttpReceiver:
+    """An OpenTelemetry collector, to which every closed epoch is sent until it is accepted.
 
-    Args:
-        url: of its metrics, such as http://127.0.0.1:4318/v1/metrics.
+    `url` is that of its metrics, such as http://127.0.0.1:4318/v1/metrics.
 
     Raises:
         BadParameter: no http or https address.
         MissingDependency: OpenTelemetry is not installed.
     """
+    export_request({})  # fails now, if OpenTelemetry is missing
 
-    def __init__(self, url: str, delivery_log: DeliveryLog) -> None:
-        self._deliveries = Deliveries(
-            url, delivery_log, setting="--otlp", whom="collector", kind="otlp:"
-        )
-        export_request({})  # fails now, if OpenTelemetry is missing
-
-    async def wants(self, metric: str, epoch: int, date: str) -> bool:
-        """Claims the epoch; returns whether this process must send it."""
-        del date
-        return await self._deliveries.claim(f"{metric}:{epoch}")
-
-    async def take(self, closed: Closed) -> None:
-        """Sends it. Raises OSError with the reason, unless the answer is 2xx."""
+    def encode(closed: Closed) -> tuple[Mapping[str, str], bytes] | None:
         if "values" not in closed.document:
-            await self._deliveries.pass_over(closed.id)
-            return
-        headers = {"Content-Type": "application/x-protobuf"}
-        await self._deliveries.send(closed.id, headers, export_request(closed.document))
+            return None
+        return {"Content-Type": "application/x-protobuf"}, export_request(closed.document)
+
+    return HttpReceiver(
+        url=url,
+        delivery_log=delivery_log,
+        setting="--otlp",
+        name="collector",
+        encode=encode,
+        kind="otlp:",
+    )
 
 
 def export_request(document: Mapping[str, Any]) -> bytes:
@@ -71,15 +66,15 @@ def export_request(document: Mapping[str, Any]) -> bytes:
     _set(resource.resource.attributes, {"service.name": "hubbub"})
     scope = resource.scope_metrics.add()
     scope.scope.name, scope.scope.version = "hubbub", VERSION
-    times = [
+    begin, end = (
         int(datetime.fromisoformat(document[name]).timestamp()) * 10**9
         for name in ("since", "until")
-    ]
+    )
     for name, points in _gauges(document):
         metric = scope.metrics.add(name=name)
         for figure, attributes in points:
             point = metric.gauge.data_points.add(
-                as_double=figure, start_time_unix_nano=times[0], time_unix_nano=times[1]
+                as_double=figure, start_time_unix_nano=begin, time_unix_nano=end
             )
             _set(point.attributes, attributes)
     content: bytes = request.SerializeToString()

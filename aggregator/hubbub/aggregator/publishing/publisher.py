@@ -1,4 +1,4 @@
-"""Publishes the estimates of every closed epoch, to a folder or to a webhook.
+"""Publishes the estimates of every closed epoch, to a folder or to a webhook; and alerts.
 
 An epoch is published once its totals are final, so that no sink needs it twice. Files are written
 atomically. A webhook receives an epoch until it answers 2xx, from one aggregator at a time: at
@@ -13,20 +13,22 @@ import logging
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.alert_verdicts import judge, judged_epochs
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
+from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.errors.addresses import server_parts
 from hubbub.programs.http_calls import HttpCalls, NoHttp
 from hubbub.programs.unwritable import replace_file
 from hubbub.query_results.rows import whole_rows
-from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.redis.server import Hashes
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
@@ -34,17 +36,22 @@ _CALL_SECONDS: Final = 30.0
 _ANSWER_BYTES: Final = 16 << 20  # largest answer of a webhook that is read and ignored
 # After this time another process takes over an epoch that a killed process claimed.
 _CLAIM_SECONDS: Final = 600
+# After an outage alerts of this many epochs are judged; a new alert does not report on last year.
+_JUDGED_EPOCHS: Final = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """One epoch as published; `id` is the same whenever it is published again."""
+    """One epoch as published."""
 
-    id: str
     metric: str
-    epoch: int
     date: str
-    document: dict[str, Any]
+    document: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Its identifier, the same whenever it is published again."""
+        return str(self.document["id"])
 
     def json(self) -> bytes:
         """The document as it is written and sent."""
@@ -64,7 +71,7 @@ class Sink(Protocol):
 
 
 class Folder:
-    """Files FOLDER/METRIC/DATE.json, and .csv if there are values.
+    """A Sink: files FOLDER/METRIC/DATE.json, and .csv if there are values.
 
     Until 2026-11 the epoch's number was used instead of its date; such files count as written.
     """
@@ -83,15 +90,16 @@ class Folder:
 
     async def take(self, closed: Closed) -> None:
         """Writes the files; the JSON last, as the sign that all are complete."""
-        await asyncio.to_thread(self._write, closed)
 
-    def _write(self, closed: Closed) -> None:
-        own = self._folder / closed.metric
-        own.mkdir(exist_ok=True)
-        if "values" in closed.document:
-            table = to_csv(whole_rows("estimates", closed.document)).encode()
-            replace_file(own / f"{file_name(closed.date)}.csv", table)
-        replace_file(own / f"{file_name(closed.date)}.json", closed.json())
+        def write() -> None:
+            own = self._folder / closed.metric
+            own.mkdir(exist_ok=True)
+            if "values" in closed.document:
+                table = to_csv(whole_rows("estimates", closed.document)).encode()
+                replace_file(own / f"{file_name(closed.date)}.csv", table)
+            replace_file(own / f"{file_name(closed.date)}.json", closed.json())
+
+        await asyncio.to_thread(write)
 
 
 def file_name(date: str) -> str:
@@ -99,31 +107,18 @@ def file_name(date: str) -> str:
     return date.replace(":", "")
 
 
-class DeliveryLog(Protocol):
-    """The delivered epochs, shared by all aggregators."""
+class DeliveryLog:
+    """The delivered epochs of all aggregators: `aggregator:told`, name -> "told", or its claim."""
 
-    async def claim(self, name: str) -> bool:
-        """Claims an epoch; False if it was sent, or another aggregator is sending it."""
-        ...
-
-    async def release(self, name: str) -> None:
-        """Gives up a claim after a failure, so that anyone may try next."""
-        ...
-
-    async def done(self, name: str) -> None:
-        """Records the delivery."""
-        ...
-
-
-class RedisDeliveryLog:
-    """A delivery log in the hash `aggregator:told`: name -> "told", or when it was claimed."""
-
-    def __init__(self, server: RedisServer, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, server: Hashes, clock: Callable[[], float] = time.time) -> None:
         self._server = server
         self._clock = clock
 
     async def claim(self, name: str) -> bool:
-        """Claims an epoch. Raises StoreUnavailable."""
+        """Claims an epoch; False if it was sent, or another aggregator is sending it.
+
+        This and the other methods raise StoreUnavailable without Redis.
+        """
         ask, now = self._server.ask, str(int(self._clock()))
         if await ask("HSETNX", "aggregator:told", name, now):
             return True
@@ -136,108 +131,94 @@ class RedisDeliveryLog:
         return True
 
     async def release(self, name: str) -> None:
-        """Gives up a claim. Raises StoreUnavailable."""
+        """Gives up a claim after a failure, so that anyone may try next."""
         await self._server.ask("HDEL", "aggregator:told", name)
 
     async def done(self, name: str) -> None:
-        """Records the delivery. Raises StoreUnavailable."""
+        """Records the delivery."""
         await self._server.ask("HSET", "aggregator:told", name, "told")
 
 
-class Deliveries:
-    """POSTs to one address, each until the answer is 2xx, by one aggregator at a time.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpReceiver:
+    """A Sink: POSTs to one address, each until the answer is 2xx, by one aggregator at a time.
 
     Args:
         setting: option that contains the address, for errors.
-        whom: name of the receiver, for errors.
+        name: of the receiver, for errors.
+        encode: headers and body of a request; None for an epoch that is not sent.
         kind: prefix of ids in the delivery log, since several addresses get the same epochs.
+        calls: makes the calls.
 
     Raises:
         BadParameter: no http or https address.
     """
 
-    def __init__(
-        self,
-        url: str,
-        delivery_log: DeliveryLog,
-        *,
-        setting: str,
-        whom: str,
-        kind: str = "",
-        seconds: float = _CALL_SECONDS,
-    ) -> None:
-        if server_parts(url) is None:
-            raise BadParameter(f"{setting} must be an address: https://HOST/PATH")
-        self._url = url
-        self._log = delivery_log
-        self._whom = whom
-        self._kind = kind
-        self._calls = HttpCalls(seconds)
+    url: str
+    delivery_log: DeliveryLog
+    setting: str
+    name: str
+    encode: Callable[[Closed], tuple[Mapping[str, str], bytes] | None]
+    kind: str = ""
+    calls: HttpCalls = field(default_factory=lambda: HttpCalls(_CALL_SECONDS))
 
-    async def claim(self, name: str) -> bool:
-        """Claims a delivery; returns whether this process must send it."""
-        return await self._log.claim(self._kind + name)
-
-    async def pass_over(self, name: str) -> None:
-        """Marks it as done without sending it."""
-        await self._log.done(self._kind + name)
-
-    async def send(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Sends it. Raises OSError with the reason, unless the answer is 2xx."""
-        try:
-            await asyncio.to_thread(self._post, dict(headers), body)
-        except OSError:
-            await self._log.release(self._kind + name)
-            raise
-        await self._log.done(self._kind + name)
-
-    def _post(self, headers: dict[str, str], body: bytes) -> None:
-        request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
-        try:
-            answer = self._calls.answer(request, _ANSWER_BYTES)
-        except NoHttp as error:
-            raise OSError(f"the {self._whom}'s {error}") from error
-        except OSError as error:
-            raise ConnectionError(f"the {self._whom} does not answer: {error}") from error
-        if not answer.is_success:
-            raise OSError(f"the {self._whom} answered {answer.status}")
-
-
-class Webhook:
-    """An HTTP POST of the JSON; with a secret, signed: X-Hubbub-Signature, HMAC-SHA-256.
-
-    Args:
-        seconds: time limit of a call.
-
-    Raises:
-        BadParameter: no http or https address.
-    """
-
-    def __init__(
-        self, url: str, secret: bytes, delivery_log: DeliveryLog, seconds: float = _CALL_SECONDS
-    ) -> None:
-        self._secret = secret
-        self._deliveries = Deliveries(
-            url, delivery_log, setting="--webhook", whom="webhook", seconds=seconds
-        )
+    def __post_init__(self) -> None:
+        """Checks the address."""
+        if server_parts(self.url) is None:
+            raise BadParameter(f"{self.setting} must be an address: https://HOST/PATH")
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Claims the epoch; returns whether this process must send it."""
         del date  # its number identifies it, as before dates existed
-        return await self._deliveries.claim(f"{metric}:{epoch}")
+        return await self.delivery_log.claim(f"{self.kind}{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
         """Sends it. Raises OSError with the reason, unless the answer is 2xx."""
-        body = closed.json()
-        headers = {"Content-Type": "application/json", "X-Hubbub-Id": closed.id}
-        if self._secret:
-            signed = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
-            headers["X-Hubbub-Signature"] = f"sha256={signed}"
-        await self._deliveries.send(closed.id, headers, body)
+        if request := self.encode(closed):
+            try:
+                await asyncio.to_thread(self._post, *request)
+            except OSError:
+                await self.delivery_log.release(self.kind + closed.id)
+                raise
+        await self.pass_over(closed.id)
 
     async def pass_over(self, name: str) -> None:
         """Marks it as done without sending it."""
-        await self._deliveries.pass_over(name)
+        await self.delivery_log.done(self.kind + name)
+
+    def _post(self, headers: Mapping[str, str], body: bytes) -> None:
+        request = urllib.request.Request(self.url, body, dict(headers))  # noqa: S310 http or https, as checked
+        try:
+            answer = self.calls.answer(request, _ANSWER_BYTES)
+        except NoHttp as error:
+            raise OSError(f"the {self.name}'s {error}") from error
+        except OSError as error:
+            raise ConnectionError(f"the {self.name} does not answer: {error}") from error
+        if not answer.is_success:
+            raise OSError(f"the {self.name} answered {answer.status}")
+
+
+def webhook(
+    url: str, secret: bytes, delivery_log: DeliveryLog, seconds: float = _CALL_SECONDS
+) -> HttpReceiver:
+    """The receiver of the JSON; with a secret, signed: X-Hubbub-Signature, HMAC-SHA-256."""
+
+    def encode(closed: Closed) -> tuple[Mapping[str, str], bytes]:
+        body = closed.json()
+        headers = {"Content-Type": "application/json", "X-Hubbub-Id": closed.id}
+        if secret:
+            signed = hmac.new(secret, body, hashlib.sha256).hexdigest()
+            headers["X-Hubbub-Signature"] = f"sha256={signed}"
+        return headers, body
+
+    return HttpReceiver(
+        url=url,
+        delivery_log=delivery_log,
+        setting="--webhook",
+        name="webhook",
+        encode=encode,
+        calls=HttpCalls(seconds),
+    )
 
 
 class EpochPublisher:
@@ -310,26 +291,72 @@ class EpochPublisher:
         return count
 
     async def _published(self, selection: EpochSelection, epoch: int) -> Closed:
-        name, reports = selection.metric.name, selection.by_epoch()[epoch]
-        date = selection.date(epoch)
-        head: dict[str, Any] = {
-            "id": f"{name}:{epoch}",
-            "metric": name,
+        metric, date = selection.metric, selection.date(epoch)
+        document: dict[str, Any] = {
+            "id": f"{metric.name}:{epoch}",
+            "metric": metric.name,
             "epoch": epoch,
             "date": date,
         }
-        metric = selection.metric
+        reports = {"reports": selection.by_epoch()[epoch]}
         if metric.model:
-            document = {**head, "reports": reports, "kind": "model"}
+            document |= {**reports, "kind": "model"}
         elif metric.randomizer.VALUES == "strings" and not metric.candidates:
             # Unlisted strings are only queried with candidates.
-            document = {**head, "reports": reports, "kind": "strings"}
+            document |= {**reports, "kind": "strings"}
         else:
+            query = EstimateQuery(range=EpochRange(epochs=str(epoch)))
             try:
-                estimates = await self._query.estimate(
-                    name, EstimateQuery(range=EpochRange(epochs=str(epoch)))
-                )
-                document = {**head, **asdict(estimates)}
+                document |= asdict(await self._query.estimate(metric.name, query))
             except BatchTooSmall as error:
-                document = {**head, "reports": reports, "refused": str(error)}
-        return Closed(id=head["id"], metric=name, epoch=epoch, date=date, document=document)
+                document |= {**reports, "refused": str(error)}
+        return Closed(metric=metric.name, date=date, document=document)
+
+
+class AlertPublisher:
+    """Judges epochs that are over, and sends the alerts."""
+
+    def __init__(self, query: QueryEngine, webhook: HttpReceiver) -> None:
+        self._query = query
+        self._webhook = webhook
+
+    async def run(self) -> None:
+        """Publishes repeatedly, until cancelled. What cannot be sent now is sent later."""
+        while True:
+            try:
+                await self.publish_due()
+            except HubbubError as error:
+                _log.warning("alerts wait: %s", error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def publish_due(self) -> int:
+        """Judges the due epochs, and returns the number of sent alerts."""
+        sent = 0
+        for metric in self._query.collected.bundle.metrics.values():
+            if metric.alert:
+                judged = await judged_epochs(self._query, metric, _JUDGED_EPOCHS)
+                for epoch in judged.epochs:
+                    sent += await self._publish(metric, epoch, judged.date(epoch))
+        return sent
+
+    async def _publish(self, metric: Metric, epoch: int, date: str) -> bool:
+        """Sends the alert of this epoch, if there is one; returns whether it was sent now."""
+        name = f"alert:{metric.name}"
+        if not await self._webhook.wants(name, epoch, date):
+            return False
+        try:
+            alarm = await judge(self._query, metric, epoch)
+            if alarm is None or not alarm.fired:
+                await self._webhook.pass_over(f"{name}:{epoch}")
+                return False
+            document = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(alarm)}
+            await self._webhook.take(Closed(metric=metric.name, date=date, document=document))
+        except (OSError, TotalsUnreadable) as error:
+            _log.warning(
+                "the alarm of %s, %s, was not sent and will be sent again: %s",
+                metric.name,
+                date,
+                error,
+            )
+            return False
+        return True

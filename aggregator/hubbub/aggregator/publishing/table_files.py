@@ -4,7 +4,7 @@ import csv
 import io
 import unicodedata
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from hubbub.aggregator.object_storage import arrow
 from hubbub.errors.printable import UNSEEN
@@ -23,29 +23,24 @@ def to_csv(table: Sequence[Row]) -> str:
     A ' precedes a text that a spreadsheet would run as a formula, since devices supply the values.
     """
     lines = _Rows()
+    # With this line end, csv quotes values that contain either character, so that no value can
+    # begin a row of its own.
     writer = csv.DictWriter(lines, list(table[0]) if table else [], lineterminator="\r\n")
     writer.writeheader()
     for row in table:
-        writer.writerow({name: _cell(cell) for name, cell in row.items()})
+        inert_row = {n: inert(cell) if isinstance(cell, str) else cell for n, cell in row.items()}
+        writer.writerow(inert_row)
     return "".join(f"{line[:-2]}\n" for line in lines)
 
 
 class _Rows(list[str]):
-    r"""The output of csv, one entry per row.
-
-    With "\r\n" as line end, csv quotes values that contain either character, so that no value can
-    begin a row of its own.
-    """
+    """The output of csv, one entry per row."""
 
     write = list.append
 
 
 def to_parquet(table: Sequence[Row]) -> bytes:
-    """Rows as Apache Parquet.
-
-    Raises:
-        MissingDependency: pyarrow is not installed.
-    """
+    """Rows as Apache Parquet. Raises MissingDependency without pyarrow."""
     pa, parquet = arrow("Parquet")
     out = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(list(table)), out)
@@ -61,7 +56,3 @@ def inert(text: str) -> str:
         return "'" + text
     lead = next((c for c in text if c.isprintable() and not c.isspace() and c not in UNSEEN), "")
     return "'" + text if _FORMULA & set(unicodedata.normalize("NFKC", lead)) else text
-
-
-def _cell(cell: Any) -> Any:
-    return inert(cell) if isinstance(cell, str) else cell

@@ -85,8 +85,12 @@ class TotalsWriter:
             except TotalsUnreadable as error:
                 _log.warning("closed totals are not written: %s", error)
         await self._files.index(self._collected.bundle.streams)
-        # Afterwards, so that windows deleted meanwhile are removed, too.
-        await self._delete()
+        # Afterwards, so that windows deleted meanwhile are removed, too. Even if deleted before:
+        # another writer may still have had them.
+        laws = await self._store.report_counts()
+        gone = {window for window, terms in laws.items() if terms.get(DELETED)}
+        filed = await self._files.windows({window.stream for window in gone})
+        await self._files.delete(gone & filed.keys())
         if number:
             _log.info("totals written", extra=facts(windows=number, to=self._files.place.name))
         return number
@@ -181,14 +185,6 @@ class TotalsWriter:
             return
         await self._store.drop_cells(window)
         self._dropped.add(window)
-
-    async def _delete(self) -> None:
-        """Deletes the files of windows whose totals were deleted in Redis."""
-        laws = await self._store.report_counts()
-        gone = {window for window, terms in laws.items() if terms.get(DELETED)}
-        # Even if deleted before: another writer may still have had them.
-        filed = await self._files.windows({window.stream for window in gone})
-        await self._files.delete(gone & filed.keys())
 
 
 def _agree(own: WindowTotals, filed: WindowTotals) -> bool:
