@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hubbub.aggregator.access.access_setup import access_of
+from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.entry import Entry

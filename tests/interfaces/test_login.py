@@ -14,14 +14,14 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 from playwright.sync_api import Page, expect
 
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.aggregator.access.access_setup import access_of, login_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
-from hubbub.aggregator.access.callers import SESSION, Access
-from hubbub.aggregator.access.login import Provider as AskedProvider
-from hubbub.aggregator.access.sessions import Begun
+from hubbub.aggregator.access.callers import SESSION, Access, access_of, login_of
+from hubbub.aggregator.access.login import Login
+from hubbub.aggregator.access.sessions import Begun, EndedSessions
 from hubbub.aggregator.query import QueryEngine
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.runtime.oidc.signed_claims import check_claims
+from hubbub.runtime.redis.server import MemoryServer
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import metric_text
@@ -256,7 +256,7 @@ def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
     monkeypatch.setattr("hubbub.aggregator.access.login.CALL_SECONDS", 0)
     oidc = read_access(access_file(tmp_path, "https://id.example.org", "https://h", RIGHTS)).oidc
     assert oidc is not None
-    login_provider = AskedProvider(oidc, time.time)
+    login = Login(oidc, {}, time.time, EndedSessions(MemoryServer(), time.time))
 
     async def drops() -> AsyncIterator[bytes]:
         for _ in range(100):
@@ -269,7 +269,7 @@ def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
             described = {"token_endpoint": "https://id.example.org/token"}
             begun = Begun("state", "nonce", "verifier", "/")
             with pytest.raises(ServiceUnavailable, match="TimeoutError"):
-                await login_provider._exchanged(client, described, begun, "code")
+                await login._exchanged(client, described, begun, "code")
 
     asyncio.run(body())
 

@@ -11,12 +11,12 @@ import pytest
 from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.aggregator.access.access_setup import access_of, login_of
-from hubbub.aggregator.access.callers import SESSION, Access
-from hubbub.aggregator.access.ended_sessions import (
+from hubbub.aggregator.access.callers import SESSION, Access, access_of, login_of
+from hubbub.aggregator.access.sessions import (
     EndedSessions,
+    Session,
+    Sessions,
 )
-from hubbub.aggregator.access.sessions import Session, Sessions
 from hubbub.errors import ServiceUnavailable, StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.server import MemoryServer, RedisServer

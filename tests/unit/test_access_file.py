@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.aggregator.access.access_file import files_of, read_access
-from hubbub.aggregator.access.access_setup import access_of
+from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.rights import Caller, Grant
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, MissingDependency

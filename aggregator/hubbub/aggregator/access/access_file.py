@@ -67,11 +67,7 @@ class AccessFile:
 
 
 def read_access(path: Path) -> AccessFile:
-    """Reads an access file.
-
-    Raises:
-        BadParameter: it cannot be read, or is invalid.
-    """
+    """Reads an access file. Raises BadParameter if it is invalid, or cannot be read."""
     text = _read(path, "it")
     try:
         toml = parse_toml(text)
@@ -177,8 +173,8 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     names = {field.name for field in fields(Oidc)} - {"origin", "secret", "session_seconds"}
     table.only(*sorted(names | {"secret_file", "session_hours"}))
     issuer = _address(table, "issuer", table.text("issuer"))
-    own = _address(_Table(path, "", {}), "origin", origin)
-    if urlsplit(own).path not in {"", "/"} or urlsplit(own).query:
+    own = urlsplit(_address(_Table(path, "", {}), "origin", origin))
+    if own.path not in {"", "/"} or own.query:
         raise BadParameter(f"{path}: origin must be only https://HOST")
     client = table.text("client")
     named = {field: path.parent / table.text(field) for field in _FILES if field in table.fields}
@@ -187,19 +183,18 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     )
     if "secret_file" in named and not secret:
         raise table.wrong("secret_file", "is an empty file; leave it out for a public client")
-    keys = _keys(named["session_keys"]) if "session_keys" in named else ()
     if "authority" in named:
         _check_authority(named["authority"])
     oidc = Oidc(
         issuer=issuer,
         client=client,
-        origin=own.rstrip("/"),
+        origin=origin.rstrip("/"),
         secret=secret,
         audience=table.text("audience", client),
         groups_claim=table.text("groups_claim", "groups"),
         scopes=table.texts("scopes", ("openid", "profile", "email")),
         session_seconds=3600 * table.number("session_hours", 8, _LONGEST_SESSION_HOURS),
-        session_keys=keys,
+        session_keys=_keys(named["session_keys"]) if "session_keys" in named else (),
         authority=named.get("authority"),
         title=table.text("title", urlsplit(issuer).hostname or issuer),
     )

@@ -18,9 +18,8 @@ from authlib.oidc.core import CodeIDToken
 from joserfc.errors import JoseError
 
 from hubbub.aggregator.access.access_file import AccessFile, Oidc
-from hubbub.aggregator.access.ended_sessions import EndedSessions
 from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
-from hubbub.aggregator.access.sessions import Begun, Session, Sessions, new_id
+from hubbub.aggregator.access.sessions import Begun, EndedSessions, Session, Sessions, new_id
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc.provider_keys import CALL_SECONDS, ProviderKeys, check_address
@@ -50,11 +49,8 @@ def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
     A claim that is a single text is one group.
     """
     value: Any = claims
-    if claim in claims:
-        value = claims[claim]
-    else:
-        for name in claim.split("."):
-            value = value.get(name) if isinstance(value, Mapping) else None
+    for name in [claim] if claim in claims else claim.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
     if isinstance(value, str):
         return (value,)
     if isinstance(value, list):
@@ -68,8 +64,17 @@ def name_of(claims: Claims) -> str:
     return short(next(name for name in named if isinstance(name, str) and name))
 
 
+CALLBACK: Final = "/login/callback"
+
+_SECRET_LENGTH: Final = 43  # 256 bits, as RFC 7636 wants of a verifier
+_REMEDY: Final = "try again, or use a token of hubbub keys token"
+
+
 class Login:
     """Login at a provider.
+
+    Its methods raise ServiceUnavailable if the provider is needed, and does not answer, or not as
+    a provider.
 
     Args:
         clock: seconds since 1970.
@@ -87,7 +92,7 @@ class Login:
         self._rights = rights
         self._clock = clock
         self._ended = ended
-        self._provider = Provider(oidc, clock)
+        self._keys = ProviderKeys(oidc.issuer, oidc.authority, clock, _REMEDY)
         self._sessions = Sessions(oidc.session_keys, clock)
 
     def renewed(self, access: AccessFile) -> "Login | None":
@@ -96,23 +101,29 @@ class Login:
             return None
         login = Login(access.oidc, access.groups, self._clock, self._ended)
         if login.oidc == self.oidc:
-            login._provider, login._sessions = self._provider, self._sessions
+            login._keys, login._sessions = self._keys, self._sessions
         return login
 
     async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun, str]:
-        """Address to visit, the begun login, and its cookie. Raises ServiceUnavailable.
+        """Address to visit, what the answer must match, and the cookie of the begun login.
 
         With `anew`, the provider must ask who it is, even if it knows.
         """
-        url, begun = await self._provider.begin(to, anew=anew)
+        described = await self._keys.description()
+        state, nonce, verifier = (generate_token(_SECRET_LENGTH) for _ in range(3))
+        begun = Begun(state, nonce, verifier, to)
+        async with self._client(described) as client:
+            url, _ = client.create_authorization_url(
+                described["authorization_endpoint"],
+                state=begun.state,
+                nonce=begun.nonce,
+                code_verifier=begun.verifier,
+                **({"prompt": "login"} if anew else {}),
+            )
         return url, begun, self._sessions.seal_login(begun)
 
     def begun(self, cookie: str, state: str) -> Begun:
-        """The login that an answer belongs to.
-
-        Raises:
-            AccessRefused: this browser has no such login.
-        """
+        """The login that an answer belongs to. Raises AccessRefused for one of another browser."""
         login = self._sessions.open_login(cookie) if cookie else None
         if login is None or login.state != state:
             raise AccessRefused(
@@ -124,11 +135,10 @@ class Login:
     async def finish(self, begun: Begun, answer: Mapping[str, str]) -> tuple[Caller, str]:
         """The person who logged in, and their session as a cookie.
 
-        Raises:
-            AccessRefused: the login failed, or the person has no access.
-            ServiceUnavailable: the provider does not answer.
+        `answer` is the provider's to the browser. Raises AccessRefused if the login failed, or if
+        the answer belongs to another login, or if the person has no access.
         """
-        claims = await self._provider.finish(begun, answer)
+        claims = await self._claims(begun, answer)
         until = int(self._clock()) + self.oidc.session_seconds
         caller = self._caller(claims, "login", until)
         session = Session(
@@ -145,41 +155,46 @@ class Login:
     async def session(self, cookie: str) -> Caller | None:
         """The caller of a session, with the current rights of its groups; None if it is over.
 
-        Raises:
-            StoreUnavailable: it is unknown whether the session was ended.
+        Raises StoreUnavailable if it is unknown whether the session was ended.
         """
-        login_session = self._sessions.open(cookie)
-        if login_session is None or (login_session.issuer, login_session.client) != (
-            self.oidc.issuer,
-            self.oidc.client,
-        ):
+        own = self._sessions.open(cookie)
+        if own is None or (own.issuer, own.client) != (self.oidc.issuer, self.oidc.client):
             return None
-        if await self._ended.has(login_session.id):
+        if await self._ended.has(own.id):
             return None
-        grants = granted(login_session.groups, self._rights)
         return Caller(
-            name=login_session.name,
+            name=own.name,
             way="login",
-            grants=grants,
-            subject=login_session.subject,
-            groups=login_session.groups,
-            until=login_session.until,
+            grants=granted(own.groups, self._rights),
+            subject=own.subject,
+            groups=own.groups,
+            until=own.until,
         )
 
     async def script(self, token: str) -> Caller:
-        """The caller of a program's token. Raises AccessRefused, ServiceUnavailable."""
-        claims = await self._provider.read(token)
+        """The caller of a program's token. Raises AccessRefused for one that is not for us."""
+        claims, _ = await self._keys.opened(token)
+        self._check(claims, self.oidc.audience)
         return self._caller(claims, "script", int(claims["exp"]))
 
     async def end(self, cookie: str) -> str | None:
         """Ends a session with all its copies; the provider's logout address, if it has one.
 
-        Raises:
-            StoreUnavailable: the session continues.
+        Raises StoreUnavailable if the session continues.
         """
         if session := self._sessions.open(cookie):
             await self._ended.end(session.id, session.until)
-        return await self._provider.logout_url()
+        try:
+            described = await self._keys.description()
+        except ServiceUnavailable:
+            return None
+        if not isinstance(end := described.get("end_session_endpoint"), str):
+            return None
+        parameters = {
+            "client_id": self.oidc.client,
+            "post_logout_redirect_uri": f"{self.oidc.origin}/",
+        }
+        return f"{end}{'&' if '?' in end else '?'}{urlencode(parameters)}"
 
     def _caller(self, claims: Claims, way: Way, until: int) -> Caller:
         claim, name = self.oidc.groups_claim, name_of(claims)
@@ -204,53 +219,8 @@ class Login:
             until=until,
         )
 
-
-CALLBACK: Final = "/login/callback"
-
-_SECRET_LENGTH: Final = 43  # 256 bits, as RFC 7636 wants of a verifier
-_REMEDY: Final = "try again, or use a token of hubbub keys token"
-
-
-class Provider:
-    """An identity provider.
-
-    Args:
-        clock: seconds since 1970.
-    """
-
-    def __init__(self, settings: Oidc, clock: Callable[[], float]) -> None:
-        self.settings = settings
-        self._clock = clock
-        self._keys = ProviderKeys(settings.issuer, settings.authority, clock, _REMEDY)
-
-    async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun]:
-        """Address to which a browser goes to log in, and what the answer must match.
-
-        With `anew`, the provider asks for a login even if it knows the person.
-
-        Raises:
-            ServiceUnavailable: the provider does not answer, or not as a provider.
-        """
-        described = await self._keys.description()
-        state, nonce, verifier = (generate_token(_SECRET_LENGTH) for _ in range(3))
-        begun = Begun(state, nonce, verifier, to)
-        async with self._client(described) as client:
-            url, _ = client.create_authorization_url(
-                described["authorization_endpoint"],
-                state=begun.state,
-                nonce=begun.nonce,
-                code_verifier=begun.verifier,
-                **({"prompt": "login"} if anew else {}),
-            )
-        return url, begun
-
-    async def finish(self, begun: Begun, answer: Mapping[str, str]) -> Claims:
-        """Claims about the person who logged in, from the provider's answer to the browser.
-
-        Raises:
-            AccessRefused: the login failed, or the answer belongs to another login.
-            ServiceUnavailable: the provider does not answer, or not as a provider.
-        """
+    async def _claims(self, begun: Begun, answer: Mapping[str, str]) -> Claims:
+        """Claims about the person who logged in."""
         described = await self._keys.description()
         issuer = described["issuer"]
         if answer.get("iss", issuer) != issuer:  # RFC 9207: another provider's answer
@@ -263,44 +233,19 @@ class Provider:
             token = await self._exchanged(client, described, begun, answer["code"])
             access_token = str(token.get("access_token", ""))
             claims, header = await self._keys.opened(str(token.get("id_token", "")))
-            self._check(claims, self.settings.client)
+            self._check(claims, self.oidc.client)
             check_id_token(
                 claims,
                 header,
-                client=self.settings.client,
+                client=self.oidc.client,
                 nonce=begun.nonce,
                 access_token=access_token,
             )
             return await self._with_more(described, claims, access_token)
 
-    async def read(self, token: str) -> Claims:
-        """Claims of a program's token.
-
-        Raises:
-            AccessRefused: it is not the provider's, not for us, or expired.
-            ServiceUnavailable: the provider's keys are unknown, and it does not answer.
-        """
-        claims, _ = await self._keys.opened(token)
-        self._check(claims, self.settings.audience)
-        return claims
-
-    async def logout_url(self) -> str | None:
-        """Address at which a browser logs out of the provider; None if there is none."""
-        try:
-            described = await self._keys.description()
-        except ServiceUnavailable:
-            return None
-        if not isinstance(end := described.get("end_session_endpoint"), str):
-            return None
-        parameters = {
-            "client_id": self.settings.client,
-            "post_logout_redirect_uri": f"{self.settings.origin}/",
-        }
-        return f"{end}{'&' if '?' in end else '?'}{urlencode(parameters)}"
-
     def _check(self, claims: Claims, audience: str) -> None:
-        own = self.settings
-        check_claims(claims, issuer=own.issuer, audiences=(audience,), now=self._clock())
+        issuer, now = self.oidc.issuer, self._clock()
+        check_claims(claims, issuer=issuer, audiences=(audience,), now=now)
 
     async def _exchanged(
         self, client: AsyncOAuth2Client, described: Mapping[str, Any], begun: Begun, code: str
@@ -327,9 +272,8 @@ class Provider:
 
     async def _with_more(self, described: Mapping[str, Any], claims: Claims, token: str) -> Claims:
         """The claims, together with those that only the userinfo endpoint has."""
-        first = self.settings.groups_claim.partition(".")[0]
-        has_claims = self.settings.groups_claim in claims or first in claims
-        where = described.get("userinfo_endpoint")
+        claim, where = self.oidc.groups_claim, described.get("userinfo_endpoint")
+        has_claims = claim in claims or claim.partition(".")[0] in claims
         if has_claims or not where or not token:
             return claims
         check_address("userinfo_endpoint", where)
@@ -339,7 +283,7 @@ class Provider:
         return {**more, **claims} if more.get("sub") == claims["sub"] else claims
 
     def _client(self, described: Mapping[str, Any]) -> AsyncOAuth2Client:
-        own = self.settings
+        own = self.oidc
         ways = described.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         way = "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
         return AsyncOAuth2Client(

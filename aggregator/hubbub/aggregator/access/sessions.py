@@ -1,26 +1,33 @@
 """Sessions: a browser's encrypted cookie about who logged in, which it can neither read nor change.
 
-There is no table of sessions, except of those ended early (ended_sessions.py): any aggregator with
-the same keys accepts a session of another, and no data about people is stored beside devices' data.
+There is no table of sessions, except of those ended early: any aggregator with the same keys
+accepts a session of another, and no data about people is stored beside devices' data. An ended one
+is a Redis key, `aggregator:ended:HASH`, until it would have expired, with the hash of a random
+name: it does not show whose session it was.
 Fernet (AES-128-CBC and HMAC-SHA256; Fernet specification, 2013) encrypts; its keys are those of the
 access file.
 """
 
+import hashlib
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from hubbub.errors import AccessRefused
+from hubbub.runtime.redis.server import Hashes
 
 LOGIN_SECONDS: Final = 600
 """So long somebody may take at the provider."""
 
 # Browsers keep 4,096 bytes of name, value and attributes.
 _LARGEST_BYTES: Final = 3_600
+# Clocks of machines differ; the record of an ended session is deleted when all count it as expired.
+_APART_SECONDS: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ class Sessions:
 
     def seal(self, session: Session) -> str:
         """The session as a cookie. Raises AccessRefused if it is too long for browsers."""
-        sealed = self._sealed("session", {**_fields_of(session), "groups": list(session.groups)})
+        sealed = self._sealed("session", session)
         if len(sealed) > _LARGEST_BYTES:
             raise AccessRefused(
                 f"{len(session.groups)} groups are too many for one session; name fewer of them in "
@@ -83,24 +90,23 @@ class Sessions:
 
     def seal_login(self, begun: Begun) -> str:
         """A begun login, as a cookie; it continues without a query that is too long for one."""
-        sealed = self._sealed("login", _fields_of(begun))
+        sealed = self._sealed("login", begun)
         if len(sealed) <= _LARGEST_BYTES:
             return sealed
-        return self._sealed("login", _fields_of(replace(begun, to=begun.to.partition("?")[0])))
+        return self._sealed("login", replace(begun, to=begun.to.partition("?")[0]))
 
     def open_login(self, cookie: str) -> Begun | None:
         """The begun login, unless it took too long."""
         body = self._opened("login", cookie, LOGIN_SECONDS)
         return None if body is None else Begun(**body)
 
-    def _sealed(self, kind: str, body: Mapping[str, Any]) -> str:
-        text = json.dumps({"kind": kind, **body}, separators=(",", ":")).encode()
+    def _sealed(self, kind: str, body: Begun | Session) -> str:
+        text = json.dumps({"kind": kind, **asdict(body)}, separators=(",", ":")).encode()
         return self._seal.encrypt_at_time(text, int(self._clock())).decode()
 
     def _opened(self, kind: str, cookie: str, seconds: int | None = None) -> dict[str, Any] | None:
         try:
-            sealed = cookie.encode()
-            now = int(self._clock())
+            sealed, now = cookie.encode(), int(self._clock())
             text = (
                 self._seal.decrypt(sealed)
                 if seconds is None
@@ -117,5 +123,23 @@ def new_id() -> str:
     return secrets.token_urlsafe(16)
 
 
-def _fields_of(of: Begun | Session) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in of.__slots__}
+class EndedSessions:
+    """Sessions ended in any aggregator of a Redis; methods raise StoreUnavailable without it."""
+
+    def __init__(self, server: Hashes, clock: Callable[[], float] = time.time) -> None:
+        self._server = server
+        self._clock = clock
+
+    async def end(self, session: str, until: int) -> None:
+        """Ends a session; `until` is when it would expire, in seconds since 1970."""
+        key, seconds = _ended_key(session), max(0, until - int(self._clock())) + _APART_SECONDS
+        # Uses only commands that users.acl of every version grants.
+        await self._server.durable([("HSET", key, "until", until), ("EXPIRE", key, seconds)])
+
+    async def has(self, session: str) -> bool:
+        """Whether the session was ended."""
+        return bool(await self._server.ask("EXISTS", _ended_key(session)))
+
+
+def _ended_key(session: str) -> str:
+    return f"aggregator:ended:{hashlib.sha256(session.encode()).hexdigest()[:32]}"

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hubbub.aggregator.access.rights import Caller, Grant, Role, granted, within
 from hubbub.errors import BadParameter, KeysUnusable
@@ -86,9 +86,8 @@ class Tokens:
             # A deleted file admits nobody; read_tokens reports it at the start.
             self._tokens_by_digest, self._stamp = {}, None
             return
-        stamp = (status.st_mtime_ns, status.st_ino)
-        if stamp != self._stamp:
-            self._stamp = stamp
+        former, self._stamp = self._stamp, (status.st_mtime_ns, status.st_ino)
+        if self._stamp != former:
             try:
                 self._tokens_by_digest = {token.sha256: token for token in read_tokens(self._path)}
             except KeysUnusable as error:
@@ -96,21 +95,16 @@ class Tokens:
 
 
 def read_tokens(path: Path) -> list[Token]:
-    """The tokens of a file.
-
-    Raises:
-        KeysUnusable: it cannot be read, or is not a token file.
-    """
+    """The tokens of a file. Raises KeysUnusable if it is no token file, or cannot be read."""
     try:
-        return [_token(**token) for token in json.loads(path.read_bytes())["tokens"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return [
+            Token(**{**token, "groups": tuple(token.get("groups", ()))})
+            for token in json.loads(path.read_bytes())["tokens"]
+        ]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise KeysUnusable(
             f"{path}: not a file of tokens; make one with: hubbub keys token {path} --name NAME"
         ) from error
-
-
-def _token(*, groups: Sequence[str] = (), **values: Any) -> Token:
-    return Token(**values, groups=tuple(groups))
 
 
 def add_token(
