@@ -40,11 +40,7 @@ class FileIndex:
         self._files: dict[str, Entries] = {}
 
     def entries(self) -> Entries:
-        """All entries; none if an earlier version has written the totals.
-
-        Raises:
-            TotalsUnreadable: a file of the index is damaged.
-        """
+        """All entries; none from an earlier version. Raises TotalsUnreadable for a damaged file."""
         for _ in range(_ATTEMPTS):
             try:
                 self._files = {
@@ -66,7 +62,12 @@ class FileIndex:
         except TotalsUnreadable as error:
             _log.warning("%s; the index is built again from the existing files", error)
             entries = {}
-        content = _encode(_joined([entries, changes]))
+        windows: dict[str, dict[str, list[int] | None]] = {}
+        for window, count in sorted(_joined([entries, changes]).items()):
+            state = [count.reports, count.dummies] if count else None
+            windows.setdefault(window.stream, {})[str(window.epoch)] = state
+        document = {"version": _VERSION, "windows": windows}
+        content = json.dumps(document, separators=(",", ":")).encode()
         own = _name(content)
         if names == [own]:
             return
@@ -101,21 +102,9 @@ def _joined(parts: Iterable[Entries]) -> Entries:
     for part in parts:
         for window, count in part.items():
             former = entries.get(window, count)
-            entries[window] = max(former, count, key=_tags) if former and count else None
+            largest = max(former, count, key=lambda own: own.tags) if former and count else None
+            entries[window] = largest
     return entries
-
-
-def _tags(count: Counted) -> int:
-    return count.tags
-
-
-def _encode(entries: Entries) -> bytes:
-    windows: dict[str, dict[str, list[int] | None]] = {}
-    for window, count in sorted(entries.items()):
-        state = [count.reports, count.dummies] if count else None
-        windows.setdefault(window.stream, {})[str(window.epoch)] = state
-    document = {"version": _VERSION, "windows": windows}
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _name(content: bytes) -> str:

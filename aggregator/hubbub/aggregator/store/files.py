@@ -80,12 +80,9 @@ def newest_bundle(place: Place) -> Bundle:
 class FileTotals:
     """Totals in files. Every method raises StoreUnavailable if the place cannot be read.
 
-    Args:
-        place: location of the files.
-        bundle: returns the bundle in use, to whose definitions the files must belong.
-        fresh_seconds: how long a listing is used; for readers that know the windows from elsewhere.
-        left_out: epochs, by metric, that are not answered. `read` adds the epochs whose files it
-            cannot read; None to leave none out.
+    The files must belong to the definitions of the `bundle` in use. A listing is used for
+    `fresh_seconds`, by readers that know the windows from elsewhere. `left_out` has epochs, by
+    metric, that are not answered; `read` adds those whose files it cannot read; None for none.
     """
 
     def __init__(
@@ -106,10 +103,7 @@ class FileTotals:
         self._listed: dict[str, tuple[float, dict[Window, list[FileName]]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """Counts of all windows of these streams that have a report.
-
-        Includes a window whose file is missing, which `read` refuses.
-        """
+        """Counts of all windows with a report, even of a missing file, which `read` refuses."""
         return {
             window: count
             for window, count in (await self.windows(streams)).items()
@@ -132,21 +126,16 @@ class FileTotals:
             TotalsUnreadable: a file is missing, damaged, foreign, or of another definition.
         """
         listed = await self._listed_or_new(windows)
-        absent = {window for window in windows if window not in listed}
-        if absent:
-            entries = await self._entries()
-            absent = {window for window in absent if entries.get(window)}
-        every = await self._decoded(windows, listed, absent)
+        absent = [window for window in windows if window not in listed]
+        entries = await self._entries() if absent else {}
+        every = await self._decoded(windows, listed, {w for w in absent if entries.get(w)})
         return [
             replace(totals, last=listed[window][0].counted.last) if window in listed else totals
             for window, totals in zip(windows, every, strict=True)
         ]
 
     async def content(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """As `read`, with `last` as in Redis when the file was written.
-
-        A window without a file is empty, even if its file is missing.
-        """
+        """As `read`, with `last` as in Redis at the time; a window without a file is empty."""
         return await self._decoded(windows, await self._listed_or_new(windows))
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
@@ -206,7 +195,21 @@ class FileTotals:
         A larger file stays: Redis may have been restored from a backup made before the window
         closed. Files of other states are deleted.
         """
-        return await asyncio.to_thread(self._write, window, totals)
+
+        def write() -> bool:
+            name, content = encode(window, totals, self._bundle().asked_in(window.stream))
+            names = self._list(window.stream).get(window, [])
+            if any(other.counted.tags > name.counted.tags for other in names):
+                return False
+            if name not in names:
+                self.place.write(name.path, content, owner_only=True)
+            for other in names:
+                if other != name:
+                    self.place.delete(other.path)
+            self.forget_listing([window.stream])
+            return name not in names
+
+        return await asyncio.to_thread(write)
 
     async def write_bundle(self, bundle: Bundle) -> None:
         """Writes the bundle beside the totals of its reports."""
@@ -227,35 +230,17 @@ class FileTotals:
         """Deletes the files of these windows, after recording that in the index."""
         entries = await self._entries()
         await self._update({window: None for window in windows if entries.get(window)})
-        by_stream: dict[str, set[Window]] = {}
-        for window in windows:
-            by_stream.setdefault(window.stream, set()).add(window)
-        for stream, own in by_stream.items():
+        for stream in {window.stream for window in windows}:
             self.forget_listing([stream])
             for window, names in (await self.listed([stream])).items():
-                if window in own:
-                    for name in names:
-                        await asyncio.to_thread(self.place.delete, name.path)
+                for name in names if window in windows else ():
+                    await asyncio.to_thread(self.place.delete, name.path)
             self.forget_listing([stream])
 
     async def _update(self, changes: Entries) -> None:
         if changes:
             await asyncio.to_thread(self._index.update, changes)
             self._indexed = (-float("inf"), {})
-
-    def _write(self, window: Window, totals: WindowTotals) -> bool:
-        name, content = encode(window, totals, self._bundle().asked_in(window.stream))
-        names = self._list(window.stream).get(window, [])
-        if any(other.counted.tags > name.counted.tags for other in names):
-            return False
-        is_new = name not in names
-        if is_new:
-            self.place.write(name.path, content, owner_only=True)
-        for other in names:
-            if other != name:
-                self.place.delete(other.path)
-        self.forget_listing([window.stream])
-        return is_new
 
     def _list(self, stream: str) -> dict[Window, list[FileName]]:
         listing: dict[Window, list[FileName]] = {}
@@ -272,23 +257,19 @@ class FileTotals:
     ) -> list[WindowTotals]:
         """Content of the files of these windows; `absent` are windows whose files are missing."""
         definitions = {window.stream: self._definition(window.stream) for window in windows}
+        refusals: dict[Window, TotalsUnreadable] = {}
 
-        def load(window: Window) -> WindowTotals | TotalsUnreadable:
+        def load(window: Window) -> WindowTotals:
+            names = listed.get(window, ())
             try:
                 if window in absent:
                     raise self._missing(window)
-                names = listed.get(window, ())
                 return self._load(window, names, definitions[window.stream]) if names else _NOTHING
             except TotalsUnreadable as error:
-                return error
+                refusals[window] = error
+                return _NOTHING
 
-        totals, refusals = [], {}
-        loaded = await asyncio.to_thread(self._place_calls, load, windows)
-        for window, result in zip(windows, loaded, strict=True):
-            if isinstance(result, TotalsUnreadable):
-                refusals[window] = result
-            else:
-                totals.append(result)
+        totals = await asyncio.to_thread(self._place_calls, load, windows)
         if refusals:
             if self.left_out is not None:
                 self.left_out.update(map(_epoch_of, refusals))
@@ -296,16 +277,20 @@ class FileTotals:
             raise TotalsUnreadable(f"{first} (and so {others:,} more)") if others else first
         return totals
 
-    def _missing(self, window: Window) -> TotalsUnreadable:
-        return TotalsUnreadable(
-            f"{self.place.shown(folder_of(window.stream))}: the file of {self._date(window)} is "
-            "missing, which the index has; put it back from a copy, or run hubbub totals write, if "
-            "Redis still has the epoch"
-        )
+    def _definition(self, stream: str) -> str:
+        try:
+            return definition_of(self._bundle().asked_in(stream))
+        except UnknownMetric:  # of a retired metric, which no query concerns
+            return ""
 
-    def _date(self, window: Window) -> str:
+    def _missing(self, window: Window) -> TotalsUnreadable:
         metric = self._bundle().streams.get(window.stream)
-        return epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else window.name
+        date = epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else window.name
+        return TotalsUnreadable(
+            f"{self.place.shown(folder_of(window.stream))}: the file of {date} is missing, which "
+            "the index has; put it back from a copy, or run hubbub totals write, if Redis still "
+            "has the epoch"
+        )
 
     def _load(self, window: Window, names: Sequence[FileName], definition: str) -> WindowTotals:
         place = self.place.shown(names[0].path)
@@ -331,12 +316,6 @@ class FileTotals:
             return [call(subject) for subject in subjects]
         with ThreadPoolExecutor(_CALLS, "totals") as calls:
             return list(calls.map(call, subjects))
-
-    def _definition(self, stream: str) -> str:
-        try:
-            return definition_of(self._bundle().asked_in(stream))
-        except UnknownMetric:  # of a retired metric, which no query concerns
-            return ""
 
 
 _NOTHING: Final = WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, batch_reports=0, at=0)

@@ -103,7 +103,6 @@ class RedisStore:
         await self._server.check_rights("aggregator", trial, rights)
 
     async def shards(self, window: Window) -> int:
-        """Number of a window's shards, which the first call decides."""
         first = ("HSETNX", "aggregator:windows", window.name, str(self._shards))
         _, shards = await self._server.durable([first, ("HGET", *first[1:3])])
         try:
@@ -112,7 +111,6 @@ class RedisStore:
             raise self._unreadable(window) from error
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
-        """Applies a commit atomically; with SEEN, returns the tags that were counted before."""
         keys = [_key(what, window, commit.shard) for what in ("totals", "seen", "batches", "tags")]
         head = [
             commit.batch_id[:_ID_BYTES],
@@ -153,19 +151,14 @@ class RedisStore:
         fields = [("size", size), ("law", json.dumps(law))]
         fields += [*chunks, ("crowd", totals.batch_reports), ("at", totals.at)]
         fields += [("last", secrets.token_bytes(_ID_BYTES))]
-        await self._server.durable(
-            [
-                ("HSET", key, *(part for pair in fields for part in pair)),
-                ("HSETNX", "aggregator:windows", window.name, "1"),
-            ]
-        )
+        write = ("HSET", key, *(part for pair in fields for part in pair))
+        enter = ("HSETNX", "aggregator:windows", window.name, "1")
+        await self._server.durable([write, enter])
 
     async def remembered(self) -> Mapping[Window, int]:
-        """Windows whose tags are stored, and until when they are needed."""
         return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"), 0, _MAX)
 
     async def forget(self, window: Window) -> None:
-        """Deletes a window's tags, and ids except the newest: it counts no more reports."""
         for shard in range(await self.shards(window)):
             tags = _key("tags", window, shard)
             # The mark comes first: partly deleted tags must not be used.
@@ -182,7 +175,6 @@ class RedisStore:
         await self._server.durable([("HDEL", "aggregator:remembered", window.name)])
 
     async def delete(self, window: Window, filed: int = 0) -> int:
-        """Deletes a closed window's totals; the law has their reports as counted:deleted."""
         commands = [
             script(_FORGET, [_key("totals", window, shard)], [-1 if shard else filed])
             for shard in range(await self.shards(window))
@@ -190,10 +182,7 @@ class RedisStore:
         return sum(map(int, await self._server.durable(commands)))
 
     async def drop_cells(self, window: Window) -> None:
-        """Drops a closed window's cells, which a file has; its counts stay.
-
-        One command per shard: Redis restores either all of its chunks or none.
-        """
+        # One command per shard: Redis restores either all of its chunks or none.
         for shard in range(await self.shards(window)):
             key = _key("totals", window, shard)
             fields = await self._server.ask("HKEYS", key)
@@ -213,68 +202,58 @@ class RedisStore:
         return self._expected[window]
 
     async def counted_by_window(self) -> Mapping[Window, int]:
-        """Number of tags of every window that has any."""
         names = [window.name for window in await self.remembered()]
         if not names:
             return {}
         # Only current ones, since this is read several times a second.
         shards = await self._server.ask("HMGET", "aggregator:windows", *names)
         shard_counts = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
-        laws = await self._laws(self._numbers(shard_counts, 1, _MAX_SHARDS))
-        return {window: terms["counted"] + terms[DUMMIES] for window, terms in laws.items()}
+        laws = await self._changed(self._numbers(shard_counts, 1, _MAX_SHARDS))
+        return {window: Counted.of(terms).tags for window, (terms, _) in laws.items()}
 
     async def room(self) -> float:
-        """Number of bytes that Redis may still use; infinite without a maxmemory."""
-        _, free_room = await self._server.room()
-        return free_room
+        # Infinite without a maxmemory.
+        return (await self._server.room())[1]
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """Totals of these windows, in their order."""
         if not windows:
             return []
         shard_counts = await self._shard_counts()
         shards = [shard_counts.get(window, 0) for window in windows]
-        answers = await self._server.each(
-            [
-                ("HGETALL", _key("totals", window, shard))
-                for window, number in zip(windows, shards, strict=True)
-                for shard in range(number)
-            ]
-        )
-        parts = iter(answers)
-        return [
-            self._window_totals(window, [next(parts) for _ in range(number)])
+        commands = [
+            ("HGETALL", _key("totals", window, shard))
             for window, number in zip(windows, shards, strict=True)
+            for shard in range(number)
         ]
+        parts = iter(await self._server.each(commands))
+        totals = []
+        for window, number in zip(windows, shards, strict=True):
+            try:
+                totals.append(_window_totals([next(parts) for _ in range(number)]))
+            except _NOT_READ as error:
+                raise self._unreadable(window) from error
+        return totals
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """Counts of all windows of these streams that have a report."""
         shard_counts = await self._shard_counts()
         laws = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
         every = {window: Counted.of(*law) for window, law in laws.items()}
         return {window: count for window, count in every.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        """Per window, the aggregator's terms of the conservation law."""
-        return await self._laws(await self._shard_counts())
+        laws = await self._changed(await self._shard_counts())
+        return {window: terms for window, (terms, _) in laws.items()}
 
     async def _shard_counts(self) -> dict[Window, int]:
         """All windows, and the numbers of their shards."""
         reply = await self._server.ask("HGETALL", "aggregator:windows")
         return self._numbers(reply, 1, _MAX_SHARDS)
 
-    async def _laws(self, shard_counts: Mapping[Window, int]) -> dict[Window, Counter[str]]:
-        return {window: terms for window, (terms, _) in (await self._changed(shard_counts)).items()}
-
     async def _changed(
         self, shard_counts: Mapping[Window, int]
     ) -> dict[Window, tuple[Counter[str], bytes]]:
         """Each window's terms of the law, and the last change of its cells."""
-        shards = [
-            (window, shard)
-            for window, number in sorted(shard_counts.items())
-            for shard in range(number)
-        ]
+        shards = [(w, shard) for w, n in sorted(shard_counts.items()) for shard in range(n)]
         answers = await self._server.each(
             [("HMGET", _key("totals", window, shard), "law", "last") for window, shard in shards]
         )
@@ -294,14 +273,6 @@ class RedisStore:
             for window, shard_terms in terms.items()
             if window not in broken
         }
-
-    def _window_totals(
-        self, window: Window, shards: Sequence[Mapping[bytes, bytes]]
-    ) -> WindowTotals:
-        try:
-            return _window_totals(shards)
-        except _NOT_READ as error:
-            raise self._unreadable(window) from error
 
     def _unreadable(self, window: Window) -> TotalsUnreadable:
         self._leave_out(window.name)
@@ -346,12 +317,11 @@ def _window_totals(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     for law in laws:
         terms.update(law)
     count = Counted.of(settled(terms), b"".join(shard.get(b"last", b"") for shard in shards))
-    smallest, newest = min(batch_sizes, default=0), max(times, default=0)
     return WindowTotals(
         cells=summed,
         counted=count.reports,
-        batch_reports=smallest,
-        at=newest,
+        batch_reports=min(batch_sizes, default=0),
+        at=max(times, default=0),
         dummies=count.dummies,
         last=count.last,
     )

@@ -8,12 +8,7 @@ import logging
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
-from hubbub.aggregator.store.contract import (
-    DELETED,
-    Counted,
-    TotalsStore,
-    WindowTotals,
-)
+from hubbub.aggregator.store.contract import DELETED, Counted, TotalsStore, WindowTotals
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
@@ -55,13 +50,14 @@ class FiledStore:
         return [every[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """Counts of all windows of these streams that have a report."""
         own = await self._redis.counted(streams)
         filed = await self._unless_away(self._files.counted(streams), {})
-        return {**await self._only_filed(own, filed), **own}
+        # Redis does not know these windows, has lost them, or their totals were deleted.
+        only = {window: count for window, count in filed.items() if window not in own}
+        forgotten = await self._forgotten() if only else frozenset()
+        return {**{w: count for w, count in only.items() if w not in forgotten}, **own}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        """Per window, the aggregator's terms of the conservation law."""
         own = await self._redis.report_counts()
         counts = await self._unless_away(self._files.report_counts(), {})
         return {**{w: terms for w, terms in counts.items() if not own.get(w)}, **own}
@@ -78,11 +74,9 @@ class FiledStore:
         return number
 
     async def remembered(self) -> Mapping[Window, int]:
-        """Windows whose tags are stored, and until when they are needed."""
         return await self._redis.remembered()
 
     async def forget(self, window: Window) -> None:
-        """Deletes a window's tags."""
         await self._redis.forget(window)
 
     async def _unless_away(self, call: Awaitable[Result], otherwise: Result) -> Result:
@@ -101,14 +95,6 @@ class FiledStore:
             return otherwise
         self._is_place_away = False
         return result
-
-    async def _only_filed(
-        self, own: Mapping[Window, Counted], filed: Mapping[Window, Counted]
-    ) -> dict[Window, Counted]:
-        """Windows of the files that Redis does not know, or has lost."""
-        only = {window: count for window, count in filed.items() if window not in own}
-        forgotten = await self._forgotten() if only else frozenset()
-        return {window: count for window, count in only.items() if window not in forgotten}
 
     async def _forgotten(self) -> frozenset[Window]:
         """Windows whose totals were deleted, even if files still exist."""

@@ -125,16 +125,10 @@ def encode(window: Window, totals: WindowTotals, metric: Metric) -> tuple[FileNa
 
 
 def decode(content: bytes, own: FileName, definition: str, place: str) -> WindowTotals:
-    """Content of a file.
+    """Totals in the whole content of a file with this name; `place` names it in errors.
 
-    Args:
-        content: of the whole file.
-        own: its name.
-        definition: digest that it must have, by definition_of; "" for any.
-        place: name of the file in errors.
-
-    Raises:
-        TotalsUnreadable: it is damaged, foreign, another window's, or of another definition.
+    `definition` is the digest that it must have, by definition_of; "" for any. Raises
+    TotalsUnreadable if it is damaged, foreign, another window's, or of another definition.
     """
     pa, parquet = arrow("a file of totals")
     try:
