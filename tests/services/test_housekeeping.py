@@ -95,7 +95,7 @@ class House:
 
     @property
     def ids(self) -> list[int]:
-        return self.opener.key_ids
+        return [key.id for key in self.opener.keys]
 
     async def opens(self, key_id: int) -> bool:
         [key] = [key for key in self.signed.bundle.keys if key.id == key_id]

@@ -6,14 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.aggregator.ingest.fold import (
-    _FOLDS,
     count_ones,
     count_ones_in_groups,
     fold,
     well_formed,
 )
 from hubbub.errors import BadPayload
-from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, tally
+from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, layout, tally
 
 layouts: st.SearchStrategy[Layout] = st.one_of(
     st.builds(OneHot, st.integers(2, 70_000)),
@@ -111,4 +110,10 @@ def test_ones_are_counted_as_one_by_one(rows: int, width: int, number: int, seed
 
 
 def test_every_layout_has_its_fold() -> None:
-    assert set(_FOLDS) == {OneHot, BitVector, Subset, Samples, CohortBits}
+    every: list[Layout] = [OneHot(3), BitVector(9), Subset(9, 2), Samples(9, 2), CohortBits(4, 9)]
+    kinds = [kind for kind in vars(layout).values() if hasattr(kind, "payload_bytes")]
+    assert {*kinds} == {Layout, *map(type, every)}
+    for own in every:
+        none = np.zeros((0, own.payload_bytes), dtype=np.uint8)
+        assert fold(own, none).tolist() == [0] * own.size
+        assert len(well_formed(own, none)) == 0

@@ -87,7 +87,7 @@ class Housekeeping:
 
     async def _forget_a_key(self) -> None:
         """Deletes at most one key, at most once an hour."""
-        elapsed, key_ids = self._clocks.elapsed(), set(self._opener.key_ids)
+        elapsed, key_ids = self._clocks.elapsed(), {key.id for key in self._opener.keys}
         if self._forgot is not None and elapsed - self._forgot < BELIEVED_SECONDS:
             return
         now = self._clocks.earliest()
@@ -98,14 +98,20 @@ class Housekeeping:
             return
         starts = await begun(self._bundle, self._store)
         for key in sorted(over, key=lambda key: key.end):
+            why_kept = ""
             if elapsed - self._served.get(key.id, -_DAY) < _DAY:
-                self._keep(key, "it opened reports within a day")
+                why_kept = "it opened reports within a day"
             elif not moved_past(starts, key.end, longest):
-                self._keep(key, "no counted reports confirm the time since")
-            else:
+                why_kept = "no counted reports confirm the time since"
+            if not why_kept:
                 self._forget(key)
                 self._forgot = elapsed
                 return
+            self._say(
+                f"key {key.id}",
+                f"opening key {key.id} has ended by this clock, but {why_kept}: it is kept; if it "
+                "has really ended, run: hubbub keys rotate --today",
+            )
 
     def _forget(self, key: OpeningKeyPublic) -> None:
         self._opener.forget([key.id])
@@ -114,13 +120,6 @@ class Housekeeping:
             forget_keys(self._path, [key.id])
         except KeysUnusable as error:
             self._say("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
-
-    def _keep(self, key: OpeningKeyPublic, why: str) -> None:
-        self._say(
-            f"key {key.id}",
-            f"opening key {key.id} has ended by this clock, but {why}: it is kept; if it has "
-            "really ended, run: hubbub keys rotate --today",
-        )
 
     async def _forget_tags(self) -> None:
         """Deletes tags of windows closed for an hour, once a later epoch has reports."""

@@ -44,7 +44,9 @@ class IngestService:
         try:
             if len(request.batch_id) != _BATCH_ID_BYTES:
                 raise BadParameter("a batch id has 16 bytes")
-            with continued(_texts(context)):
+            metadata = context.invocation_metadata() or ()
+            texts = {name: value for name, value in metadata if isinstance(value, str)}
+            with continued(texts):
                 outcome = await self._intake.apply(
                     Window(request.stream, request.epoch),
                     request.batch_id,
@@ -56,9 +58,3 @@ class IngestService:
             kinds = (_CODES[kind] for kind in type(error).__mro__ if kind in _CODES)
             await context.abort(next(kinds, grpc.StatusCode.INTERNAL), str(error))
         return wire.BatchOutcome(already_applied=outcome is Outcome.ALREADY_APPLIED)
-
-
-def _texts(context: Context) -> dict[str, str]:
-    """The text headers of a call."""
-    metadata = context.invocation_metadata() or ()
-    return {name: value for name, value in metadata if isinstance(value, str)}

@@ -1,6 +1,5 @@
 """Folds payloads into totals, with numpy, by layout; tests compare with the layouts' `cells`."""
 
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -110,17 +109,45 @@ def _words(rows: Payloads) -> Words:
 
 def well_formed(layout: Layout, payloads: Payloads) -> Mask:
     """Which payloads an honest client could have sent: those that `layout.cells` accepts."""
-    mask: Mask = _FOLDS[type(layout)][0](layout, payloads)
+    mask: Mask
+    match layout:
+        case OneHot():
+            mask = _indices(payloads) < layout.size
+        case BitVector():
+            mask = _without_padding(layout.size, payloads)
+        case Subset():
+            mask = (weigh(payloads) == layout.ones) & _without_padding(layout.size, payloads)
+        case Samples():
+            indices = _sampled(layout, payloads)
+            ascending = np.all(np.diff(indices // 2, axis=1) > 0, axis=1)
+            mask = ascending & (indices[:, -1] < layout.size)
+        case CohortBits():
+            bits = _without_padding(layout.bits, payloads[:, 2:])
+            mask = bits & (_indices(payloads[:, :2]) < layout.cohorts)
+        case _:
+            raise AssertionError("payloads of a layout that cannot be folded")
     return mask
 
 
 def fold(layout: Layout, payloads: Payloads) -> Cells:
     """Sum of all payloads' cells, shape (layout.size,); all must be well formed."""
-    cells: Cells = _FOLDS[type(layout)][1](layout, payloads)
-    return cells
+    match layout:
+        case OneHot():
+            return np.bincount(_indices(payloads), minlength=layout.size)
+        case BitVector() | Subset():
+            return count_ones(payloads)[: layout.size]
+        case Samples():
+            return np.bincount(_sampled(layout, payloads).reshape(-1), minlength=layout.size)
+        case CohortBits():
+            cohorts = _indices(payloads[:, :2])
+            reports = np.bincount(cohorts, minlength=layout.cohorts)
+            bits = count_ones_in_groups(payloads[:, 2:], cohorts, layout.cohorts)[:, : layout.bits]
+            return np.concatenate([reports[:, None], bits], axis=1).reshape(-1)
+        case _:
+            raise AssertionError("payloads of a layout that cannot be folded")
 
 
-def _indices(payloads: Payloads) -> npt.NDArray[np.int64]:
+def _indices(payloads: Payloads) -> Cells:
     """The payloads as little-endian numbers."""
     indices = payloads[:, 0].astype(np.int64)
     for byte in range(1, payloads.shape[1]):
@@ -128,75 +155,15 @@ def _indices(payloads: Payloads) -> npt.NDArray[np.int64]:
     return indices
 
 
-def _honest_one_hot(layout: OneHot, payloads: Payloads) -> Mask:
-    return _indices(payloads) < layout.size
-
-
-def _fold_one_hot(layout: OneHot, payloads: Payloads) -> Cells:
-    return np.bincount(_indices(payloads), minlength=layout.size)
-
-
-def _honest_bits(layout: BitVector, payloads: Payloads) -> Mask:
-    padding = layout.size % 8
-    if not padding:
+def _without_padding(size: int, payloads: Payloads) -> Mask:
+    """Whether the bits after the first `size` are zero."""
+    if size % 8 == 0:
         return np.ones(len(payloads), dtype=np.bool_)
-    mask: Mask = payloads[:, -1] >> padding == 0
+    mask: Mask = payloads[:, -1] >> size % 8 == 0
     return mask
 
 
-def _fold_bits(layout: BitVector, payloads: Payloads) -> Cells:
-    return count_ones(payloads)[: layout.size]
-
-
-def _honest_subset(layout: Subset, payloads: Payloads) -> Mask:
-    right: Mask = weigh(payloads) == layout.ones
-    return right & _honest_bits(BitVector(layout.size), payloads)
-
-
-def _fold_subset(layout: Subset, payloads: Payloads) -> Cells:
-    return _fold_bits(BitVector(layout.size), payloads)
-
-
-def _sampled(layout: Samples, payloads: Payloads) -> npt.NDArray[np.int64]:
+def _sampled(layout: Samples, payloads: Payloads) -> Cells:
     """Index of each answer; shape (reports, sampled)."""
     width = OneHot(layout.size).payload_bytes
     return _indices(payloads.reshape(-1, width)).reshape(len(payloads), layout.sampled)
-
-
-def _honest_samples(layout: Samples, payloads: Payloads) -> Mask:
-    indices = _sampled(layout, payloads)
-    ascending: Mask = np.all(np.diff(indices // 2, axis=1) > 0, axis=1)
-    inside: Mask = indices[:, -1] < layout.size
-    return ascending & inside
-
-
-def _fold_samples(layout: Samples, payloads: Payloads) -> Cells:
-    return np.bincount(_sampled(layout, payloads).reshape(-1), minlength=layout.size)
-
-
-def _cohorts(payloads: Payloads) -> npt.NDArray[np.int64]:
-    return _indices(payloads[:, :2])
-
-
-def _honest_cohort_bits(layout: CohortBits, payloads: Payloads) -> Mask:
-    bits = _honest_bits(BitVector(layout.bits), payloads[:, 2:])
-    mask: Mask = bits & (_cohorts(payloads) < layout.cohorts)
-    return mask
-
-
-def _fold_cohort_bits(layout: CohortBits, payloads: Payloads) -> Cells:
-    cohorts = _cohorts(payloads)
-    reports = np.bincount(cohorts, minlength=layout.cohorts)
-    bits = count_ones_in_groups(payloads[:, 2:], cohorts, layout.cohorts)[:, : layout.bits]
-    return np.concatenate([reports[:, None], bits], axis=1).reshape(-1)
-
-
-_FOLDS: Final[
-    Mapping[type, tuple[Callable[[Any, Payloads], Mask], Callable[[Any, Payloads], Cells]]]
-] = {
-    OneHot: (_honest_one_hot, _fold_one_hot),
-    BitVector: (_honest_bits, _fold_bits),
-    Subset: (_honest_subset, _fold_subset),
-    Samples: (_honest_samples, _fold_samples),
-    CohortBits: (_honest_cohort_bits, _fold_cohort_bits),
-}

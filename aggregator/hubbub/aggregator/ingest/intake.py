@@ -189,16 +189,18 @@ class Intake:
     ) -> _Part:
         """Opens and checks one shard's part."""
         metric = bundle.asked_in(window.stream)
-        length = metric.sealed_bytes
         rejected: Counter[str] = Counter()
-        if over or not _key_fits(bundle, metric, window, key_id):
+        key = key_at(bundle.keys, epoch_start(window.epoch, metric.epoch))
+        right: list[bytes] = []
+        if over or key is None or key.id != key_id:
             rejected["expired" if over else "wrong_key"] = len(sealed)
-            return _Part(tags=[], payloads=_no_payloads(metric), duplicates=0, rejected=rejected)
-        right = [report for report in sealed if len(report) == length]
-        rejected["wrong_length"] = len(sealed) - len(right)
+        else:
+            right = [report for report in sealed if len(report) == metric.sealed_bytes]
+            rejected["wrong_length"] = len(sealed) - len(right)
         once = list(dict.fromkeys(right))
         if not once:
-            return _Part(tags=[], payloads=_no_payloads(metric), duplicates=0, rejected=rejected)
+            none = np.zeros((0, metric.randomizer.layout.payload_bytes), dtype=np.uint8)
+            return _Part(tags=[], payloads=none, duplicates=0, rejected=rejected)
         payloads, opened, fillers = await self._open(metric, window, key_id, once, rejected)
         # Compared after opening: an altered copy has the same tag, but cannot displace the report.
         first: dict[bytes, int] = {}
@@ -225,12 +227,7 @@ class Intake:
         max_reports: int | None,
         dummies: int,
     ) -> tuple[Outcome, int]:
-        """Counts one shard's part: all of it ends in that shard's terms of the law.
-
-        `batch_reports` is the number of counted reports in the whole batch, as far as known;
-        `dummies` is the part's share of the dummies, none of which was counted before. Returns
-        the outcome, and the final number of counted reports.
-        """
+        """Counts one shard's part; returns the final number of counted reports, too."""
         tags, payloads = part.tags, part.payloads
         duplicates, rejected = part.duplicates, +part.rejected
         while True:
@@ -282,18 +279,18 @@ class Intake:
         sealed: Sequence[bytes],
         rejected: Counter[str],
     ) -> tuple[npt.NDArray[np.uint8], list[int], int]:
-        """The honest payloads, their places in `sealed`, and the number of fillers.
-
-        Adds the others to `rejected`.
-        """
+        """Honest payloads, their places in `sealed`, number of fillers; extends `rejected`."""
         with self._stages.of("open", len(sealed)):
             info = seal_info(*window)
             payloads, did_open = await self._opener.open(info, key_id, sealed, metric.kem)
             # Even if the catalog has no `cover` any more, since devices use old bundles for long.
             closed = [] if metric.development else np.nonzero(~did_open)[0].tolist()
-            fillers = await self._fillers(
-                metric, window, key_id, [sealed[place] for place in closed]
-            )
+            fillers = 0
+            if closed:
+                _, did_open_as_filler = await self._opener.open(
+                    filler_info(*window), key_id, [sealed[place] for place in closed], metric.kem
+                )
+                fillers = int(did_open_as_filler.sum())
         good = well_formed(metric.randomizer.layout, payloads)
         rejected["not_opened"] += int((~did_open).sum()) - fillers
         rejected["bad_payload"] += int((did_open & ~good).sum())
@@ -301,20 +298,6 @@ class Intake:
         if len(keep):
             self.served[key_id] = self._clocks.elapsed()
         return payloads[keep], keep.tolist(), fillers
-
-    async def _fillers(
-        self, metric: Metric, window: Window, key_id: int, closed: Sequence[bytes]
-    ) -> int:
-        """How many of the reports that did not open are fillers."""
-        if not closed:
-            return 0
-        _, did_open = await self._opener.open(filler_info(*window), key_id, closed, metric.kem)
-        return int(did_open.sum())
-
-
-def _key_fits(bundle: Bundle, metric: Metric, window: Window, key_id: int) -> bool:
-    key = key_at(bundle.keys, epoch_start(window.epoch, metric.epoch))
-    return key is not None and key.id == key_id
 
 
 def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
@@ -341,10 +324,6 @@ def _shares(dummies: int, sizes: Sequence[int]) -> list[int]:
     edges = [0, *accumulate(sizes)]
     upto = [dummies * edge // max(edges[-1], 1) for edge in edges]
     return [after - before for before, after in pairwise(upto)]
-
-
-def _no_payloads(metric: Metric) -> npt.NDArray[np.uint8]:
-    return np.zeros((0, metric.randomizer.layout.payload_bytes), dtype=np.uint8)
 
 
 def _date(window: Window, metric: Metric) -> str:

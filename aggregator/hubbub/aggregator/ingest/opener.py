@@ -24,10 +24,10 @@ Payloads = npt.NDArray[np.uint8]
 
 
 class Opener:
-    """Opens the reports of a batch in `processes` processes that hold the private keys."""
+    """Opens the reports of a batch in `processes` processes that hold the private `keys`."""
 
     def __init__(self, keys: Sequence[OpeningKey], processes: int) -> None:
-        self._keys = list(keys)
+        self.keys = tuple(keys)
         self._processes = processes
         self._executor = self._start()
 
@@ -39,12 +39,9 @@ class Opener:
         `info` is the context to which reports are bound; `sealed` reports have the same length. A
         report that does not open has a payload of zeros.
         """
-        loop = asyncio.get_running_loop()
+        loop, length = asyncio.get_running_loop(), len(sealed[0])
         # Joined bytes need one copy on each side; a list would need an object per report.
-        length, more = len(sealed[0]), SEAL_BYTES[kem]
-        chunks = [
-            b"".join(sealed[first : first + _CHUNK]) for first in range(0, len(sealed), _CHUNK)
-        ]
+        chunks = [b"".join(sealed[at : at + _CHUNK]) for at in range(0, len(sealed), _CHUNK)]
         while True:
             executor = self._executor
             try:
@@ -64,27 +61,17 @@ class Opener:
                     self._executor = self._start()
         payloads = np.frombuffer(b"".join(p for p, _ in opened), dtype=np.uint8)
         did_open = np.frombuffer(b"".join(o for _, o in opened), dtype=np.bool_)
-        return payloads.reshape(len(sealed), length - more), did_open
+        return payloads.reshape(len(sealed), length - SEAL_BYTES[kem]), did_open
 
     def forget(self, ids: Collection[int]) -> None:
         """Replaces the processes by others without these keys."""
-        self.use([key for key in self._keys if key.id not in ids])
+        self.use([key for key in self.keys if key.id not in ids])
 
     def use(self, keys: Sequence[OpeningKey]) -> None:
         """Replaces the processes by others with these keys."""
-        self._keys = list(keys)
+        self.keys = tuple(keys)
         former, self._executor = self._executor, self._start()
         former.shutdown(wait=False)  # they finish their current work
-
-    @property
-    def keys(self) -> tuple[OpeningKey, ...]:
-        """The keys in use."""
-        return tuple(self._keys)
-
-    @property
-    def key_ids(self) -> list[int]:
-        """Ids of the keys in use."""
-        return [key.id for key in self._keys]
 
     def close(self) -> None:
         """Stops the processes."""
@@ -96,5 +83,5 @@ class Opener:
             self._processes,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=hold_keys,
-            initargs=(self._keys,),
+            initargs=(self.keys,),
         )

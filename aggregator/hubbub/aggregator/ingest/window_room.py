@@ -55,11 +55,8 @@ class Room:
         if self._looked is None or now - self._looked > _LOOK_SECONDS:
             free_room = await self._store.room()
             self._more = max(free_room, 0) * _TIMES_WHAT_IS_LEFT / TAG_COST
-            self._reserved = (
-                Counter(await self._store.counted_by_window())
-                if free_room < float("inf")
-                else Counter()
-            )
+            is_limited = free_room < float("inf")
+            self._reserved = Counter(await self._store.counted_by_window() if is_limited else ())
             self._looked = now
         if self._more == float("inf"):
             return self._most or None
@@ -69,15 +66,13 @@ class Room:
         return min(fitting, self._most) if self._most else fitting
 
     def _warn(self, window: Window) -> None:
-        """Warns once if a window as large as the previous epoch's will not fit.
-
-        By then, the room of earlier epochs' windows is free.
-        """
+        """Warns once if a window as large as the previous epoch's will not fit."""
         stream, epoch = window
         needed = self._reserved[Window(stream, epoch - 1)] - self._reserved[window] if epoch else 0
         free_room = self._more / _TIMES_WHAT_IS_LEFT
         if needed <= free_room or window in self._warned:
             return
+        # By then, the room of earlier epochs' windows is free.
         free_room += sum(
             n
             for other, n in self._reserved.items()
