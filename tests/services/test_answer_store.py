@@ -15,9 +15,6 @@ import redis.asyncio
 
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
-from hubbub.aggregator.query.answer_store import (
-    AnswerStore,
-)
 from hubbub.aggregator.retention import delete_totals
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
@@ -38,7 +35,7 @@ class StoreView:
 
     server: RedisServer
     store: RedisStore
-    kept: AnswerStore
+    answers: RedisServer | MemoryServer
     query: QueryEngine
     keeper: EstimateKeeper
     changed: set[str]
@@ -75,12 +72,12 @@ async def _store_view(
 ) -> AsyncIterator[StoreView]:
     server = await connect_redis(url)
     store = RedisStore(server)
-    answer_store = AnswerStore(MemoryServer()) if memory else AnswerStore(server)
-    query = QueryEngine(catalog_files.bundle, store, clock=lambda: NOW, answer_store=answer_store)
+    answers = MemoryServer() if memory else server
+    query = QueryEngine(catalog_files.bundle, store, clock=lambda: NOW, server=answers)
     changed = set[str]()
-    keeper = EstimateKeeper(query, answer_store, changed, 3, lambda: NOW)
+    keeper = EstimateKeeper(query, changed, 3, lambda: NOW)
     try:
-        yield StoreView(server, store, answer_store, query, keeper, changed)
+        yield StoreView(server, store, answers, query, keeper, changed)
     finally:
         await server.close()
 
@@ -111,7 +108,7 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
                 catalog_files.bundle,
                 _Broken(setup.server),
                 clock=lambda: NOW,
-                answer_store=setup.kept,
+                server=setup.answers,
             )
             for question, answer in zip(questions, worked, strict=True):
                 assert await again.estimate("theme", question) == answer
@@ -141,7 +138,7 @@ def test_another_definition_of_a_metric_has_other_answers(
             metrics = dict(catalog_files.bundle.metrics)
             metrics["theme"] = replace(metrics["theme"], description="something else")
             changed = replace(catalog_files.bundle, metrics=metrics)
-            other = QueryEngine(changed, setup.store, clock=lambda: NOW, answer_store=setup.kept)
+            other = QueryEngine(changed, setup.store, clock=lambda: NOW, server=setup.answers)
             answer = await other.estimate("theme", EstimateQuery())
             assert answer.description == "something else"
 
@@ -173,7 +170,7 @@ def test_no_answer_from_deleted_totals_stays_whenever_they_are_deleted(
 
             async def deleted_meanwhile(*arguments: Any) -> Any:
                 answer = await former(*arguments)
-                await delete_totals([Window(name, every.epochs[0])], home.store, home.kept)
+                await delete_totals([Window(name, every.epochs[0])], home.store, home.query.answers)
                 return answer
 
             await home.count(name, back=40)  # so that its answer is worked out anew
@@ -252,9 +249,8 @@ def test_what_nobody_can_read_is_worked_out(
                 key = f"aggregator:estimates:theme:{date}"
                 former = await setup.client.hget(key, field)
                 await setup.client.hset(key, field, garbage)
-                fresh = AnswerStore(setup.server)
                 other = QueryEngine(
-                    catalog_files.bundle, setup.store, clock=lambda: NOW, answer_store=fresh
+                    catalog_files.bundle, setup.store, clock=lambda: NOW, server=setup.server
                 )
                 assert await other.estimate("theme", EstimateQuery()) == worked
                 await setup.client.hdel(key, field)

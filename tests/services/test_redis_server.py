@@ -17,7 +17,7 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from hubbub.aggregator.releases.entry import Entry
-from hubbub.aggregator.releases.release_log import RedisReleaseLog
+from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.certificate_authorities import write_certificates
@@ -348,7 +348,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert await totals(store, WINDOW) == Totals(cells=[3, 0], reports=3)
         assert (await store.report_counts())[WINDOW] == {"counted": 3}
         assert await batch_reports(store, WINDOW) == 0
-        record = RedisReleaseLog(adding)
+        record = ReleaseLog(adding)
         entry = Entry(
             id="i",
             at=1,

@@ -26,7 +26,7 @@ import pytest
 from hubbub.aggregator.access.rights import Caller, Grant
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
-from hubbub.aggregator.releases.release_log import Entries, RedisReleaseLog, ReleaseLog
+from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
@@ -137,7 +137,7 @@ def check(
                 await body(MemoryReleaseLog())
                 return
             server = await connect_redis(url)
-            await body(RedisReleaseLog(server))
+            await body(ReleaseLog(server))
             await server.close()
 
         if request.param == "memory":
@@ -201,7 +201,7 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
     async def body(port: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         client: Any = server.client
-        record, first = RedisReleaseLog(server), _entry("first", epsilon=0.5)
+        record, first = ReleaseLog(server), _entry("first", epsilon=0.5)
         await record.spend(first, (1.0, 1e-6))
         await client.rpush("aggregator:releases", spoil(text))
         entries = await record.entries()
@@ -215,7 +215,7 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
         assert await record.spend(first, (1.0, 1e-6)) == (first, True)
         last = _entry("last", epsilon=0.25)
         assert await record.spend(last, (1.0, 1e-6)) == (last, False)
-        assert [entry.id for entry in await RedisReleaseLog(server).entries()][-1] == "last"
+        assert [entry.id for entry in await ReleaseLog(server).entries()][-1] == "last"
         for entry in entries:
             (entry.by + entry.text()).encode()
             assert entry.by.isprintable()
@@ -252,7 +252,7 @@ def test_what_a_lost_entry_may_have_spent_counts_where_it_can_be_told(
 def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> None:
     async def body(port: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
-        records = [RedisReleaseLog(server) for _ in range(5)]
+        records = [ReleaseLog(server) for _ in range(5)]
         spending = [
             record.spend(_entry(f"{number % 15}", epsilon=0.1), (1.0, 0.0))
             for number, record in enumerate(records * 6)

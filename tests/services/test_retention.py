@@ -12,14 +12,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.retention import (
-    Promises,
-    Retention,
-    days_of,
-    delete_totals,
-    length_of,
-    promised,
-)
+from hubbub.aggregator.retention import Retention, days_of, delete_totals, length_of, promised
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
@@ -81,8 +74,7 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
         retention = Retention(
             bundle,
             store,
-            Promises(MemoryServer()),
-            AnswerStore(MemoryServer()),
+            MemoryServer(),
             Sure(),
             changed=changed,
         )
@@ -96,8 +88,7 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
         unsure = Retention(
             replace(bundle),
             store,
-            Promises(MemoryServer()),
-            AnswerStore(MemoryServer()),
+            MemoryServer(),
             Clocks(),
             changed=changed,
         )
@@ -122,33 +113,32 @@ def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_cha
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        store, answer_store, changed = RedisStore(server), AnswerStore(server), set[str]()
-        promises = Promises(server)
+        store, changed = RedisStore(server), set[str]()
         # Nobody has to be sure of the time to promise.
-        await Retention(served, store, promises, answer_store, Clocks(), changed=changed).look()
+        await Retention(served, store, server, Clocks(), changed=changed).look()
         old = await _count(store, theme, 40, 30)
         tier = await _count(store, replace(theme, name="theme/1"), 40, 30)
         young = await _count(store, theme, 30, 20)
         other = await _count(store, crashed, 40, 10)
-        await Retention(after, store, promises, answer_store, Clocks(), changed=changed).look()
+        await Retention(after, store, server, Clocks(), changed=changed).look()
         assert len(await store.counted(["theme", "theme/1", "crashed"])) == 4
         for _ in range(2):
-            await Retention(after, store, promises, answer_store, Sure(), changed=changed).look()
+            await Retention(after, store, server, Sure(), changed=changed).look()
             counted = await store.counted(["theme", "theme/1", "crashed"])
             counts = {window: (count.reports, count.dummies) for window, count in counted.items()}
             assert counts == {young: (20, 0), other: (10, 0)}
         law = await store.report_counts()
         assert [law[window]["counted:deleted"] for window in (old, tier)] == [30, 30]
         assert changed == set(later)
-        promise = (await promised(promises))["theme"]
+        promise = (await promised(server))["theme"]
         over = epoch_start(young.epoch + 1, "day") + 35 * DAYS
         assert promise.is_over(young.epoch, over)
         assert not promise.is_over(young.epoch, over - 1)
         # Of what comes after the longer line, the longer line says it.
         assert promise.is_over(young.epoch + 32, over + 32 * DAYS) is not bool(later)
         await server.client.hset("aggregator:retention", "theme", "{")
-        await Retention(served, store, promises, answer_store, Sure(), changed=changed).look()
-        assert (await promised(promises))["theme"].days == {"day": {35: None}}
+        await Retention(served, store, server, Sure(), changed=changed).look()
+        assert (await promised(server))["theme"].days == {"day": {35: None}}
         await server.close()
 
     asyncio.run(body())
@@ -176,14 +166,10 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        store, promises, answer_store = (
-            RedisStore(server),
-            Promises(server),
-            AnswerStore(server),
-        )
+        store = RedisStore(server)
 
         async def look(bundle: Bundle) -> set[Window]:
-            await Retention(bundle, store, promises, answer_store, Sure(), changed=set()).look()
+            await Retention(bundle, store, server, Sure(), changed=set()).look()
             return set(await store.counted(["theme"]))
 
         gone, middle, recent = [await _count(store, old, days, 7) for days in (60, 47, 22)]
@@ -196,10 +182,10 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
         assert await look(with_theme(new)) == {recent, *own}
         assert {gone, middle, early}.isdisjoint(await store.counted(["theme"]))
         assert await look(with_theme(replace(new, keep="40d"))) == {recent, own[1]}
-        assert set((await promised(promises))["theme"].days) == {first, then}
+        assert set((await promised(server))["theme"].days) == {first, then}
         # Back to the first length: nothing of what was promised is lost.
         assert await look(with_theme(old)) == {recent, own[1]}
-        assert list((await promised(promises))["theme"].days) == [then, first]
+        assert list((await promised(server))["theme"].days) == [then, first]
         await server.close()
 
     asyncio.run(body())
@@ -251,8 +237,7 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
             await _count(store, shade, days, 30)
         await _count(store, older, 40, 7)  # of a version that remembered nothing
         served = replace(catalog_files.bundle, metrics={"shade": shade}, history={})
-        promises, answer_store = Promises(server), AnswerStore(server)
-        await Retention(served, store, promises, answer_store, Clocks(), changed=set()).look()
+        await Retention(served, store, server, Clocks(), changed=set()).look()
         await server.close()
 
     asyncio.run(fill())

@@ -22,9 +22,8 @@ import pytest
 import redis.asyncio
 
 from hubbub.aggregator.object_storage import Place
-from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
+from hubbub.aggregator.publishing.publisher import DeliveryLog, EpochPublisher, Folder
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
-from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.store.contract import (
     Commit,
     Counted,
@@ -621,7 +620,7 @@ def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
         text = (await exposition(query, {})).decode()
         assert 'metric="crashed"' in text
         assert 'hubbub_estimate{metric="theme"' not in text
-        folder, claims = tmp_path / "dropped", RedisDeliveryLog(server)
+        folder, claims = tmp_path / "dropped", DeliveryLog(server)
         assert await EpochPublisher(query, [Folder(folder)]).publish_closed() == 1
         assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
         assert await claims.claim("crashed:5"), "nobody is at it who would say so"
@@ -701,7 +700,7 @@ def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
         store, window = RedisStore(server), Window("theme", 5)
         size = catalog_files.bundle.metric("theme").randomizer.layout.size
         key = window.key("aggregator:totals")
-        query = QueryEngine(catalog_files.bundle, store, answer_store=AnswerStore(server))
+        query = QueryEngine(catalog_files.bundle, store, server=server)
 
         async def add(first: int) -> None:
             cells = [first] + [9] * (size - 1)

@@ -18,7 +18,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.retention import Promises, Retention, delete_totals
+from hubbub.aggregator.retention import Retention, delete_totals
 from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.store.redis import RedisStore
@@ -455,13 +455,12 @@ def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
     async def body() -> None:
         await filled.fill()
         await filled.writer(redis_days=3).look()  # drops the cells of the first
-        promises = Promises(MemoryServer())
-        await promises.promise("theme", '{"epoch": "day", "days": {"2": null}}')
+        server, promise = MemoryServer(), '{"epoch": "day", "days": {"2": null}}'
+        await server.durable([("HSET", "aggregator:retention", "theme", promise)])
         retention = Retention(
             filled.bundle,
             filled.filed,
-            promises,
-            AnswerStore(MemoryServer()),
+            server,
             Settled(_now),
             changed=set(),
         )

@@ -8,8 +8,7 @@ from math import inf
 
 import numpy as np
 
-from hubbub.aggregator.releases.entry import Entry
-from hubbub.aggregator.releases.release_log import Entries
+from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.store.contract import (
     DELETED,
     DUMMIES,
@@ -178,38 +177,18 @@ def _last(shards: Sequence[_Sums]) -> bytes:
     return b"".join(sums.last for sums in shards)
 
 
-@dataclass(slots=True)
-class MemoryReleaseLog:
+class MemoryReleaseLog(ReleaseLog):
     """A record in this process's memory. Passes the same tests."""
 
-    _entries: dict[str, Entry] = field(default_factory=dict)
-
-    async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
-        """Enter a release: the entry that holds, and whether it was there before."""
-        if entry.id in self._entries:
-            return self._entries[entry.id], True
-        (await self.entries()).check(entry, allowance)
-        self._entries[entry.id] = entry
-        return entry, False
-
-    async def entries(self) -> Entries:
-        """All of them."""
-        return Entries(list(self._entries.values()))
-
-
-class MemoryDeliveryLog:
-    """A delivery log in this process's memory."""
-
     def __init__(self) -> None:
-        self._seen_batches: set[str] = set()
+        self._stored: list[bytes] = []
+        self._reported_unreadable = 0
 
-    async def claim(self, name: str) -> bool:
-        """Whether it was not sent yet."""
-        return name not in self._seen_batches
+    async def _texts(self) -> list[bytes]:
+        return list(self._stored)
 
-    async def release(self, name: str) -> None:
-        """Nothing: nobody holds a claim."""
-
-    async def done(self, name: str) -> None:
-        """It was told."""
-        self._seen_batches.add(name)
+    async def _append(self, length: int, text: str) -> list[bytes]:
+        if more := self._stored[length:]:
+            return more
+        self._stored.append(text.encode())
+        return []

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.retention import Promises, Retention, promised
+from hubbub.aggregator.retention import Retention, promised
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
@@ -63,16 +62,16 @@ def _fill(run: LocalRun) -> None:
 async def _hour_passes(run: LocalRun, days_later: int = 0) -> None:
     """What the aggregator does every hour, once its clocks agree."""
     server = await connect_redis(run.aggregator_redis)
-    store, answer_store = RedisStore(server), AnswerStore(server)
+    store = RedisStore(server)
     clocks = Sure(lambda: time.time() + days_later * 86_400)
-    await Retention(run.bundle, store, Promises(server), answer_store, clocks, changed=set()).look()
+    await Retention(run.bundle, store, server, clocks, changed=set()).look()
     await server.close()
 
 
 async def _promised(run: LocalRun) -> bool:
     """Whether the running aggregator remembers for how long `theme` is kept."""
     server = await connect_redis(run.aggregator_redis)
-    promises = await promised(Promises(server))
+    promises = await promised(server)
     await server.close()
     return "theme" in promises and promises["theme"].days == {"day": {35: None}}
 

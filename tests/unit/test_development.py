@@ -12,9 +12,9 @@ import pytest
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import Watched
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.query.watched import Watched
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import Compared, Estimated, Trended
+from hubbub.aggregator.query.answers import Compared, Estimated
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.query.trends import Trended
 from hubbub.aggregator.reload import _check_follows
 from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw

@@ -115,7 +115,7 @@ class Devices:
 
     signed: Signed
     store: MemoryStore = field(default_factory=MemoryStore)
-    rounds: Rounds = field(default_factory=lambda: Rounds(MemoryServer()))
+    server: MemoryServer = field(default_factory=MemoryServer)
     models: bytes = b""
     now: float = START * DAY
     model: str = "churn"
@@ -195,11 +195,13 @@ class Devices:
 
     def learner(self) -> ModelLearner:
         bundle = self.signed.bundle
-        return ModelLearner(lambda: bundle, self.store, self.rounds, Clocks(lambda: self.now))
+        return ModelLearner(
+            lambda: bundle, self.store, Rounds(self.server), Clocks(lambda: self.now)
+        )
 
     async def learned(self) -> LearnedModel:
         clocks = Clocks(lambda: self.now)
-        query = QueryEngine(self.signed.bundle, self.store, clocks=clocks, rounds=self.rounds)
+        query = QueryEngine(self.signed.bundle, self.store, clocks=clocks, server=self.server)
         return await learned_model(query, self.model, 0.95)
 
     async def state(self) -> bytes:
@@ -318,7 +320,8 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
         0,
         1,
     ]
-    store, rounds, now = MemoryStore(), Rounds(MemoryServer()), float(START * DAY)
+    store, server, now = MemoryStore(), MemoryServer(), float(START * DAY)
+    rounds = Rounds(server)
     bundle = SimpleNamespace(metrics={"churn": replace(metric, development=True)}, development=True)
 
     def look() -> int:
@@ -326,7 +329,7 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
         return asyncio.run(learner.look())
 
     def following() -> str | None:
-        query = QueryEngine(cast("Any", bundle), store, clocks=Clocks(lambda: now), rounds=rounds)
+        query = QueryEngine(cast("Any", bundle), store, clocks=Clocks(lambda: now), server=server)
         return asyncio.run(learned_model(query, "churn", 0.95)).next
 
     now += 61

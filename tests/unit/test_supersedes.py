@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import Point, Trended
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.query.trends import Point, Trended
 from hubbub.analysis.answering import answer
 from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw

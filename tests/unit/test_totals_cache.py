@@ -228,9 +228,8 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
             metric = metric_toml("theme", mechanism="grr", epsilon=2.0, values=values)
             signed = make_signed(folder, catalog_toml(metric), start=day * DAY)
             bundles.append(signed.bundle)
-        engine = QueryEngine(
-            bundles[0], store, clock=lambda: (day + 2) * DAY, answer_store=answer_store
-        )
+        engine = QueryEngine(bundles[0], store, clock=lambda: (day + 2) * DAY)
+        engine.answers = answer_store
         answer_store.gate = gate = asyncio.Event()
         before = asyncio.create_task(engine.estimate("theme", EstimateQuery()))
         for _ in range(20):

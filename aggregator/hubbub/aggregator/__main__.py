@@ -7,37 +7,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
-from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.ended_sessions import EndedSessions
+from hubbub.aggregator.access.callers import Access, access_of
+from hubbub.aggregator.access.sessions import EndedSessions
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.learning.learner import ModelLearner
-from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.object_storage import Place
-from hubbub.aggregator.publishing.alerts import AlertPublisher
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
-from hubbub.aggregator.publishing.otlp import Collector
+from hubbub.aggregator.publishing.otlp import collector
 from hubbub.aggregator.publishing.publisher import (
+    AlertPublisher,
+    DeliveryLog,
     EpochPublisher,
     Folder,
-    RedisDeliveryLog,
     Sink,
-    Webhook,
+    webhook,
 )
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.query.candidates import CandidateLists
-from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.report_counts import Shuffler
-from hubbub.aggregator.releases.release_log import RedisReleaseLog
+from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.reload import (
     Parts,
@@ -48,7 +43,7 @@ from hubbub.aggregator.reload import (
     files,
     reading,
 )
-from hubbub.aggregator.retention import Promises, Retention
+from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import DeletableTotals
@@ -93,28 +88,28 @@ def _opener(settings: Settings, bundle: Bundle, clocks: Clocks) -> Opener:
 async def _serve(settings: Settings) -> None:
     settings, tls = limited(settings), settings.common.tls
     bundle = bundle_of(settings)
-    server, store = await _store(settings)
-    clocks, memory = await _watched(server)
+    server, store, clocks, memory = await _redis(settings)
     opener = _opener(settings, bundle, clocks)
     stages, room = Stages(), Room(store, settings.max_window)
     # PRIVACY: no single report of production is stored.
     arrivals = Arrivals() if settings.common.development else None
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    answer_store, promises = AnswerStore(server), Promises(server)
-    beside = {"stages": stages, "clocks": clocks, "arrivals": arrivals, **_of_analysts(server)}
     totals, totals_files = _totals(settings, store, lambda: query.collected.bundle)
-    query = QueryEngine(bundle, totals, upstream, answer_store=answer_store, **beside)
+    query = QueryEngine(
+        bundle, totals, upstream, stages=stages, clocks=clocks, server=server, arrivals=arrivals
+    )
     refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
-    access = _access(settings, server)
+    access = access_of(settings.http.tokens, access_file(settings), EndedSessions(server))
     http = _http(settings, query, server, access, refusals=refusals)
-    loops = [*_outlets(settings, query, server), *_writers(settings, query, store, totals_files)]
-    if settings.kept_epochs:
-        loops.append(EstimateKeeper(query, answer_store, intake.changed, settings.kept_epochs).run)
+    loops = _outlets(settings, query, server, intake.changed)
+    if totals_files:
+        days = settings.outlets.redis_days
+        loops.append(TotalsWriter(query.collected, store, totals_files, days).run)
     keeping = Housekeeping(
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
-    servers = [_for_shufflers(settings, intake, refusals)]
+    shufflers = _for_shufflers(settings, intake, refusals)
     metrics = Metrics(
         totals.report_counts,
         counters={BATCHES: intake.counts, THROTTLED_CALLS: refusals, RELOADS: reloads},
@@ -123,7 +118,7 @@ async def _serve(settings: Settings) -> None:
         date_of=query.collected.date_of,
         certificates=[tls, settings.http.tls],
     ).door(settings.metrics_listen, tls)
-    retention = Retention(bundle, totals, promises, answer_store, clocks, changed=intake.changed)
+    retention = Retention(bundle, totals, server, clocks, changed=intake.changed)
     parts = Parts(
         bundle=bundle,
         intake=intake,
@@ -133,17 +128,17 @@ async def _serve(settings: Settings) -> None:
         keeping=keeping,
         retention=retention,
         clocks=clocks,
-        servers=servers,
+        shufflers=shufflers,
         metrics=metrics,
         upstream=upstream,
         http=http,
         access=access,
     )
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
-    learner = ModelLearner(lambda: parts.bundle, totals, query.rounds, clocks)
+    loops.append(ModelLearner(lambda: parts.bundle, totals, query.rounds, clocks).run)
     try:
-        loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
-        faces: list[Serves] = [*servers, *([http] if http else []), metrics]
+        loops += [clocks.run, memory.run, keeping.run, reloader.run, retention.run]
+        faces: list[Serves] = [shufflers, *([http] if http else []), metrics]
         await serve_until_signal(faces, loops, _start_fields(settings, bundle), reloader.reload)
     finally:
         opener.close()
@@ -161,44 +156,18 @@ def _totals(
     return FiledStore(store, files), files
 
 
-def _writers(
-    settings: Settings, query: QueryEngine, store: RedisStore, files: FileTotals | None
-) -> list[Loop]:
-    """Loops that write files of totals, if the settings request any."""
-    if files is None:
-        return []
-    return [TotalsWriter(query.collected, store, files, settings.outlets.redis_days).run]
-
-
-def _of_analysts(server: RedisServer) -> dict[str, Any]:
-    """Analysts' lists and marks, and models' rounds, as arguments of the query engine."""
-    return {
-        "lists": CandidateLists(server),
-        "marks": Marks(server),
-        "rounds": Rounds(server),
-    }
-
-
-def _access(settings: Settings, server: RedisServer) -> Access:
-    # A logout ends the session at all aggregators of this Redis.
-    ended = EndedSessions(server, time.time)
-    return access_of(settings.http.tokens, access_file(settings), ended)
-
-
-async def _watched(server: RedisServer) -> tuple[Clocks, Memory]:
-    """Monitors of Redis' clock and memory, each after a first reading."""
-    clocks, memory = Clocks(beside=server.times), Memory(server)
+async def _redis(settings: Settings) -> tuple[RedisServer, RedisStore, Clocks, Memory]:
+    """Redis, the totals in it, and monitors of its clock and memory, once all have answered."""
+    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
+    store, clocks, memory = (
+        RedisStore(server, settings.shards),
+        Clocks(beside=server.times),
+        Memory(server),
+    )
+    await store.check()
     await clocks.look()
     await memory.look()
-    return clocks, memory
-
-
-async def _store(settings: Settings) -> tuple[RedisServer, RedisStore]:
-    """Redis, and the totals in it, once both answer."""
-    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
-    store = RedisStore(server, settings.shards)
-    await store.check()
-    return server, store
+    return server, store, clocks, memory
 
 
 def _gauges(
@@ -248,39 +217,39 @@ def _http(
         return None
     from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
 
+    audit = None
+    if settings.http.audit:
+        path = None if settings.http.audit == "-" else Path(settings.http.audit)
+        audit = AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
     return HttpServer(
         settings.http,
         query,
-        Releases(query.collected, RedisReleaseLog(server)),
+        Releases(query.collected, ReleaseLog(server)),
         access=access,
-        audit=_audit(settings, query),
+        audit=audit,
         refusals=refusals,
         notice=f"{NOTICES[settings.common.development]} {settings.http.notice}".strip(),
     )
 
 
-def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
-    """The audit trail, if the settings request it."""
-    if not settings.http.audit:
-        return None
-    path = None if settings.http.audit == "-" else Path(settings.http.audit)
-    return AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
-
-
-def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> list[Loop]:
-    """Loops that publish finished epochs, if the settings request any."""
+def _outlets(
+    settings: Settings, query: QueryEngine, server: RedisServer, changed: set[str]
+) -> list[Loop]:
+    """Loops that publish answers, if the settings request any."""
     loops: list[Loop] = []
+    if settings.kept_epochs:
+        loops.append(EstimateKeeper(query, changed, settings.kept_epochs).run)
     sinks: list[Sink] = []
     if settings.export_dir:
         sinks.append(Folder(settings.export_dir))
     if settings.outlets.estimates:
         sinks.append(EstimatesTable(Place.at(settings.outlets.estimates), query.collected))
     if settings.outlets.otlp:
-        sinks.append(Collector(settings.outlets.otlp, RedisDeliveryLog(server)))
+        sinks.append(collector(settings.outlets.otlp, DeliveryLog(server)))
     if settings.webhook:
-        webhook = Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server))
-        sinks.append(webhook)
-        loops.append(AlertPublisher(query, webhook).run)
+        hook = webhook(settings.webhook, settings.webhook_secret, DeliveryLog(server))
+        sinks.append(hook)
+        loops.append(AlertPublisher(query, hook).run)
     if sinks:
         loops.append(EpochPublisher(query, sinks).run)
     return loops

@@ -19,11 +19,7 @@ _LONGEST: Final = 300  # of a reason that an object store gives
 
 
 def arrow(what: str) -> tuple[ModuleType, ModuleType]:
-    """The packages pyarrow and pyarrow.parquet, imported only where somebody needs them.
-
-    Raises:
-        MissingDependency: pyarrow is not installed; `what` needs it.
-    """
+    """Pyarrow and pyarrow.parquet, which `what` needs. Raises MissingDependency without them."""
     try:
         import pyarrow as pa  # noqa: PLC0415 40 MB that few need
         from pyarrow import parquet  # noqa: PLC0415
@@ -163,14 +159,11 @@ def _reason(error: Exception) -> str:
 
 
 def _replace(target: Path, content: bytes, withheld: int) -> None:
-    """Writes beside the target and renames, with both synchronized to the disk.
-
-    Two processes that write the same file use different temporary files. `withheld` are mode bits
-    that neither the file nor a folder created for it gets.
-    """
+    """Writes beside the target and renames, durably, without the mode bits `withheld`."""
     for parent in reversed(target.parents):
         if not parent.exists():
             parent.mkdir(mode=0o777 & ~withheld, exist_ok=True)
+    # Two processes that write the same file use different temporary files.
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         part.touch(mode=0o666 & ~withheld, exist_ok=False)

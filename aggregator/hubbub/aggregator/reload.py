@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.aggregator.access.access_file import AccessFile, files_of, read_access
-from hubbub.aggregator.access.access_setup import login_of
-from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.callers import Access, login_of
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
@@ -48,7 +47,7 @@ class Parts:
     keeping: Housekeeping
     retention: Retention
     clocks: Clocks
-    servers: Sequence[Server]
+    shufflers: Server
     metrics: HttpDoor
     upstream: Shuffler | None
     http: "HttpServer | None"
@@ -110,7 +109,8 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         def take() -> Mapping[str, Any]:
             _take(limits, bundle, keys, parts)
             if access:
-                _let_in(access, parts.access)
+                own = parts.access
+                own.use(access, login_of(access, own.login, ended=own.ended))
             return describe(settings, bundle)
 
         return take
@@ -121,8 +121,7 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
 def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: Parts) -> None:
     tls = limits.common.tls
     if tls:
-        for server in parts.servers:
-            server.renew(tls)
+        parts.shufflers.renew(tls)
         parts.metrics.renew()
         if parts.upstream:
             parts.upstream.renew()
@@ -137,11 +136,6 @@ def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: P
     parts.query.use(bundle)
     parts.keeping.use(bundle)
     parts.retention.use(bundle)
-
-
-def _let_in(access: AccessFile, parts: Access) -> None:
-    login = login_of(access, parts.login, ended=parts.ended)
-    parts.use(access, login)
 
 
 def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:

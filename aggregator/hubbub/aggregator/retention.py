@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -24,29 +25,10 @@ from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.logs import facts
 from hubbub.runtime.redis.server import Hashes
 
-
-class Promises:
-    """How long totals are kept, by metric, including metrics that no catalog has any more.
-
-    Both methods raise StoreUnavailable without Redis.
-    """
-
-    def __init__(self, server: Hashes) -> None:
-        self._server = server
-
-    async def promises(self) -> Mapping[str, bytes]:
-        """The last stored promise of each metric."""
-        reply = await self._server.ask("HGETALL", "aggregator:retention")
-        return {name.decode(errors="replace"): text for name, text in reply.items()}
-
-    async def promise(self, metric: str, text: str) -> None:
-        """Stores a metric's promise."""
-        await self._server.durable([("HSET", "aggregator:retention", metric, text)])
-
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 3600.0
+_KEY: Final = "aggregator:retention"
 _DAY: Final = 86_400
 
 
@@ -135,10 +117,11 @@ def length_of(epoch: int, lengths: Collection[str], now: float) -> str:
     return max(begun or lengths, key=lambda length: epoch_start(epoch, length))
 
 
-async def promised(promises: Promises) -> dict[str, Promised]:
+async def promised(server: Hashes) -> dict[str, Promised]:
     """The promises of all metrics that were ever served, by name."""
     result = {}
-    for name, text in (await promises.promises()).items():
+    for raw_name, text in (await server.ask("HGETALL", _KEY)).items():
+        name = raw_name.decode(errors="replace")
         try:
             result[name] = Promised.load(text)
         except (ValueError, TypeError, RecursionError):
@@ -184,8 +167,7 @@ async def delete_totals(
     windows: Sequence[Window], store: DeletableTotals, answer_store: AnswerStore
 ) -> int:
     """Deletes these totals, with stored answers about them; returns the number of reports."""
-    remembered = await store.remembered()
-    number = 0
+    remembered, number = await store.remembered(), 0
     for window in windows:
         if window in remembered:
             await store.forget(window)  # its tags: without totals no report can count twice
@@ -199,6 +181,7 @@ class Retention:
     """Deletes expired totals every hour.
 
     Args:
+        server: Redis of the promises, and of stored answers.
         changed: set to which it adds metrics whose answers must be updated.
     """
 
@@ -206,8 +189,7 @@ class Retention:
         self,
         bundle: Bundle,
         store: DeletableTotals,
-        promises: Promises,
-        answer_store: AnswerStore,
+        server: Hashes,
         clocks: Clocks,
         *,
         changed: set[str],
@@ -215,8 +197,7 @@ class Retention:
         self._changed = changed
         self._bundle = bundle
         self._store = store
-        self._promises = promises
-        self._answer_store = answer_store
+        self._server = server
         self._clocks = clocks
         self._other = asyncio.Event()
 
@@ -233,10 +214,8 @@ class Retention:
                 await self.look()
             except StoreUnavailable as error:
                 _log.warning("no totals are deleted until Redis answers: %s", error)
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._other.wait(), _LOOK_SECONDS)
-            except TimeoutError:
-                continue
 
     async def look(self) -> None:
         """Stores the promises, and deletes expired totals if the time is certain."""
@@ -254,7 +233,7 @@ class Retention:
                 if promise.is_over(window.epoch, now)
             ]
             if windows:
-                number = await delete_totals(windows, self._store, self._answer_store)
+                number = await delete_totals(windows, self._store, AnswerStore(self._server))
                 if name in self._bundle.metrics:
                     self._changed.add(name)
                 _log.info(
@@ -263,17 +242,14 @@ class Retention:
                 )
 
     async def _remembered(self, latest: float | None) -> dict[str, Promised]:
-        """Promises of all metrics, after storing what the bundle adds.
-
-        `latest` is an upper bound on the time; without it, former promises apply to every epoch.
-        """
-        every = await promised(self._promises)
+        """Promises of all metrics, after storing what the bundle adds by `latest`, if known."""
+        every = await promised(self._server)
         for name, metric in self._bundle.metrics.items():
             before = every.get(name)
             now = (before or Promised({})).with_keep(metric)
-            if latest is not None:
+            if latest is not None:  # otherwise former promises apply to every epoch
                 now = now.until(latest, metric)
             if now != before:
-                await self._promises.promise(name, now.data())
+                await self._server.durable([("HSET", _KEY, name, now.data())])
                 every[name] = now
         return every

@@ -23,13 +23,10 @@ from hubbub.runtime.tls import TlsFolder
 
 # The options that --limits may change at run time.
 _LIMITS: Final = ("http_rate", "max_window")
-
-
-def _processors() -> int:
-    """Number of processors that this process may use, which in a container may be fewer."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+# Those that this process may use, which in a container may be fewer than the machine has.
+_PROCESSORS: Final = (
+    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+)
 
 
 def _over_http_alone(_address: str) -> str:
@@ -190,7 +187,7 @@ class Settings:
     common: Common
     processes: int = option(
         "number of processes that open reports (as many as the processors it may use)",
-        default=_processors(),
+        default=_PROCESSORS,
         within=Interval(1, 256),  # more than any machine has
     )
     shards: int = option(

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.answers import Shift, Trended
-from hubbub.aggregator.query.trends import MAX_SERIES, MEAN
+from hubbub.aggregator.query.trends import MAX_SERIES, MEAN, Shift, Trended
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.bundles import Bundle

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from hubbub.aggregator.query.breakdowns import broken_down, parts_by
+from hubbub.aggregator.query.breakdowns import part_rows, parts_by
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted as Held
 from hubbub.analysis.answer import Answer
@@ -83,8 +83,10 @@ def _broken(
     whole = EpochSelection(theme, (EPOCH,), counted)
     parts = parts_by(bundle, whole)
     every = list(totals)
-    answers = [(answer([part]), answer([o for o in every if o != part])) for part in every]
-    rows = broken_down(parts, answers)
+    assert [part.name for part in parts if part.is_answered] == every
+    rows = part_rows(
+        {part: (answer([part]), answer([o for o in every if o != part])) for part in every}
+    )
 
     low, high, p_values = (
         np.array([getattr(row, name) for row in rows], dtype=float)

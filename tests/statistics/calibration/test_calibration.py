@@ -17,16 +17,13 @@ from hubbub.aggregator.query.answers import (
     Compared,
     Crossed,
     Estimated,
-    Point,
-    Series,
-    Shift,
     Shuffled,
     TopList,
-    Trended,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
 from hubbub.aggregator.query.experiments import EffectRow, Experimented
 from hubbub.aggregator.query.figures import Figured
+from hubbub.aggregator.query.trends import Point, Series, Shift, Trended
 from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change

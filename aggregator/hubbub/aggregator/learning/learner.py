@@ -70,7 +70,7 @@ class ModelLearner:
         before = await self._rounds.finished(metric.name)
         while (epoch := self._over(metric, learning, before)) is not None:
             [totals] = await self._store.read([Window(metric.stream, epoch)])
-            cells = totals.cells if len(totals.cells) else np.zeros(0, dtype=np.int64)
+            cells = totals.cells
             if metric.development and not before and not cells.any():
                 break  # nobody has begun
             now = int(self._clocks.now())
@@ -124,11 +124,10 @@ def step(
     If `cells` is empty, or has fewer reports than the minimum batch, the state does not change.
     """
     number, reports = len(before), int(cells.sum())
-    last = before[-1] if before else None
-    centre = np.array(last.centre if last else np.zeros(len(learning.columns)))
-    state = Round(
-        number=number, weights=np.array(last.weights if last else np.zeros(learning.dimensions))
-    )
+    centre, weights = np.zeros(len(learning.columns)), np.zeros(learning.dimensions)
+    if before:
+        centre, weights = np.array(before[-1].centre), np.array(before[-1].weights)
+    state = Round(number=number, weights=weights)
     judge_counts: tuple[int, ...] = ()
     if number > learning.rounds:
         judge_counts = tuple(cells[: judging(metric).categories].tolist())

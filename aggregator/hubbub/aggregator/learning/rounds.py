@@ -73,10 +73,9 @@ class FinishedRound:
             outer += np.tril(outer, -1).T
             if not np.isfinite(outer).all():
                 raise ValueError("no numbers")
-        weights = np.array(self.weights)
         return Round(
             number=self.number,
-            weights=weights,
+            weights=np.array(self.weights),
             rate=self.rate,
             noise=self.noise,
             people=self.reports,
@@ -98,11 +97,7 @@ class Rounds:
         self._server = server
 
     async def finished(self, model: str) -> list[FinishedRound]:
-        """All written rounds, by number from 0 on without a gap.
-
-        Raises:
-            TotalsUnreadable: a stored round is unreadable.
-        """
+        """All written rounds, from 0 on without a gap. Raises TotalsUnreadable."""
         rounds = {}
         for number, text in (await self._server.ask("HGETALL", _KEY + model)).items():
             try:

@@ -8,10 +8,11 @@ meet the condition, at most a share 1 - confidence raise an alert, for every met
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hubbub.aggregator.query.answers import Compared, Point, Trended
+from hubbub.aggregator.query.answers import Compared
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
+from hubbub.aggregator.query.trends import Point, Trended
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.comparisons.change import Change
 from hubbub.catalog import Metric
@@ -75,12 +76,13 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
         compared = await query.compare(metric.name, EstimateQuery(range=before), here)
         values, sentence = _of_change(compared, alert.confidence)
     else:
-        candidates, lists = _looked_for(metric, rule)
+        # Strings are looked for beside the catalog's list.
+        of_string = rule.of == "share" and metric.values is None
         one_sided = EstimateQuery(
             range=here,
             confidence=1 - 2 * (1 - alert.confidence),
-            candidates=candidates,
-            lists=lists,
+            candidates=(rule.value,) if of_string else (),
+            lists=("catalog",) if of_string and metric.candidates else (),
             percentiles=(rule.percentile,) if rule.of == "percentile" else (),
         )
         names = [rule.value] if rule.of == "share" else []
@@ -99,13 +101,6 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
     )
 
 
-def _looked_for(metric: Metric, rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """For strings, the rule's own, beside the catalog's list."""
-    if metric.values is not None or rule.of != "share":
-        return (), ()
-    return (rule.value,), ("catalog",) if metric.candidates else ()
-
-
 def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]:
     changed = surely_changed(comparison.values, confidence)
     if not changed:
@@ -117,9 +112,8 @@ def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]
         for change in changed[:5]
     ]
     more = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
-    return [
-        change.value for change in changed
-    ], f"since {comparison.before_dates} {', '.join(texts)}{more}"
+    sentence = f"since {comparison.before_dates} {', '.join(texts)}{more}"
+    return [change.value for change in changed], sentence
 
 
 def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]:
@@ -127,11 +121,8 @@ def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]
     point = series.points[-1]
     of_mean = rule.of != "share"
     fired = point.low > rule.limit if rule.above else point.high < rule.limit
-    end = (
-        f"at least {_figure(point.low, point, of_mean)}"
-        if rule.above
-        else f"at most {_figure(point.high, point, of_mean)}"
-    )
+    side, limit = ("at least", point.low) if rule.above else ("at most", point.high)
+    end = f"{side} {_figure(limit, point, of_mean)}"
     sentence = (
         f"{series.value[:80]} {_figure(point.share, point, of_mean)}, {end} with "
         f"{alert.confidence:.4%} confidence; the limit is {rule.limit:g}"

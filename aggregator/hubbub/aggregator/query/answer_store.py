@@ -12,8 +12,8 @@ so that none is a mixture of two.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
 from hubbub.aggregator.query.answers import Estimated, Shuffled
@@ -31,14 +31,6 @@ _SECONDS: Final = 3 * 86_400
 # Number of values of all answers in memory.
 _MAX_VALUES: Final = 200_000
 _INDEX: Final = "aggregator:estimates"
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The stored state of a range: its version, and when (`at`) that was last confirmed."""
-
-    version: str
-    at: str
 
 
 class AnswerStore:
@@ -68,40 +60,38 @@ class AnswerStore:
             self._read.keep(key, (version, answer), len(answer.values) + 1)
         return answer
 
-    async def written(self, metric: str, range_: str) -> Written | None:
-        """The stored state of the range, of any version."""
-        version, at = await self._server.ask("HMGET", _key(metric, range_), "version", "written")
-        return Written(_text(version), _text(at)) if version and at else None
-
-    async def keep(self, answer: Estimated, range_: str, record: Written) -> None:
-        """Stores an answer, replacing the current one."""
+    async def keep(self, answer: Estimated, range_: str, version: str, at: str) -> None:
+        """Stores an answer made at this time, replacing the current one."""
         key = _key(answer.metric, range_)
-        document = {"version": record.version, "written": record.at, **asdict(answer)}
+        document = {"version": version, "written": at, **asdict(answer)}
         pairs = [part for name, value in document.items() for part in (name, _json(value))]
         await self._server.execute([("HSET", key, *pairs), ("EXPIRE", key, _SECONDS)])
 
-    async def confirm(self, metric: str, range_: str, record: Written) -> None:
-        """Records that the stored answer is still right."""
+    async def confirm(self, metric: str, range_: str, version: str, at: str) -> bool:
+        """Records that the stored answer is still right; False if it has another version."""
         key = _key(metric, range_)
-        when = ("HSET", key, "written", _json(record.at))
-        await self._server.execute([when, ("EXPIRE", key, _SECONDS)])
+        stored, written = await self._server.ask("HMGET", key, "version", "written")
+        if not (stored and written and _text(stored) == version):
+            return False
+        await self._server.execute([("HSET", key, "written", _json(at)), ("EXPIRE", key, _SECONDS)])
+        return True
 
     async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
         """Stores the list of a metric's ranges; deletes the answers that it no longer contains."""
-        await self._delete(metric, set(await self._listed(metric)) - set(ranges))
+        await self._delete(metric, kept=ranges)
         await self._server.ask("HSET", _INDEX, metric, _json(list(ranges)))
 
     async def drop(self, metric: str, ranges: Sequence[str] = ()) -> None:
         """Deletes the answers of a metric's listed ranges, and of `ranges`."""
-        await self._delete(metric, {*await self._listed(metric), *ranges})
+        await self._delete(metric, ranges)
         await self._server.ask("HDEL", _INDEX, metric)
 
-    async def _listed(self, metric: str) -> list[str]:
+    async def _delete(
+        self, metric: str, more: Sequence[str] = (), kept: Sequence[str] = ()
+    ) -> None:
+        """Deletes the answers of a metric's listed ranges and of `more`, except `kept`."""
         listed = await self._server.ask("HGET", _INDEX, metric)
-        return json.loads(listed) if listed else []
-
-    async def _delete(self, metric: str, ranges: Iterable[str]) -> None:
-        for name in ranges:
+        for name in {*(json.loads(listed) if listed else ()), *more}.difference(kept):
             await self._server.ask("UNLINK", _key(metric, name))
 
 

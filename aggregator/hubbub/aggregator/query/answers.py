@@ -1,4 +1,4 @@
-"""Answers: their only shape, for every interface. gRPC's messages have the same names and fields.
+"""Answers about one metric, and the overview of all: their only shape, for every interface.
 
 Rows about single values come from analysis: ValueAnswer, Mean, TopValue, Change, Cell.
 whose: an answer is about the reporters, or about the population from which they come; then its
@@ -18,69 +18,10 @@ from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.comparisons.cross import Cell, Slice
 from hubbub.analysis.comparisons.order import TopValue
 from hubbub.analysis.numbers import Mean
-from hubbub.analysis.percentiles import Percentile, PercentileShift, Reaches, ShareBelow
+from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
-from hubbub.analysis.trends.trend import FALSE_ALARM
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
 from hubbub.privacy.metric_facts import Fact
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One value in one epoch: its share, or a mean, with its interval.
-
-    Args:
-        reports: number of reports that could contain the value.
-        line, line_low, line_high: smoothed estimate from all days, with its band; None for few
-            epochs, or if all days share one error. The band holds for this share of all days.
-        reaches: as in Percentile.
-    """
-
-    epoch: int
-    date: str
-    share: float
-    stderr: float
-    low: float
-    high: float
-    reports: int
-    line: float | None = None
-    line_low: float | None = None
-    line_high: float | None = None
-    reaches: Reaches = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
-    """A step of a line's level from one epoch to the next.
-
-    Args:
-        date: first epoch after the step.
-        within: possible epochs, at the trend's confidence.
-        difference: height of the step, as a share or in the metric's unit, with its interval.
-    """
-
-    date: str
-    within: str
-    difference: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """One value over the epochs that have the minimum batch.
-
-    Args:
-        not_asked: epochs in which a former metric did not list this value; "" for none.
-        weekdays: weekday effects on the line, from Monday on, with sum 0; empty if the data show
-            none.
-    """
-
-    value: str
-    points: list[Point]
-    not_asked: str = ""
-    shifts: list[Shift] = field(default_factory=list)
-    weekdays: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,102 +271,3 @@ class Crossed(Envelope):
     parts: list[str]
     by: str = ""
     slices: list[Slice] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trended(Envelope):
-    """A metric, epoch by epoch.
-
-    Args:
-        epochs: all requested ones; those below the minimum batch have no points.
-        joined: former metrics whose reports are included, latest first.
-        false_alarm: upper bound on the probability of a shift in a line without a step.
-    """
-
-    min_batch: int
-    epochs: list[Epoch]  # type: ignore[assignment]  # each with its number of reports
-    series: list[Series]
-    joined: list[str]
-    false_alarm: float = FALSE_ALARM
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportCounts:
-    """Terms of the conservation law for one stream in one epoch.
-
-    The sum of acknowledged and dummies equals the sum of the other terms.
-
-    Args:
-        date: None for an unknown stream.
-        acknowledged, dummies, pooled, in_flight, withheld: terms of the shuffler; None if unknown.
-        fillers: reports without an answer.
-        deleted: counted reports whose totals were deleted.
-    """
-
-    stream: str
-    epoch: int
-    date: str | None
-    acknowledged: int | None
-    dummies: int | None
-    pooled: int | None
-    in_flight: int | None
-    counted: int
-    duplicate: int
-    rejected: int
-    fillers: int
-    withheld: int | None
-    balanced: bool | None
-    deleted: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineStatus:
-    """The conservation law: where every report is.
-
-    Args:
-        complete: whether the shuffler's terms are known; otherwise `balanced` is None.
-    """
-
-    complete: bool
-    balanced: bool | None
-    total: ReportCounts
-    windows: list[ReportCounts]
-    notice: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """A value and its probability given one report, from equal probabilities."""
-
-    value: str
-    probability: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrived:
-    """One report of a development installation, as in a device's ledger.
-
-    Args:
-        number: from 1, in the order of arrival.
-        at: when it was counted.
-        epsilon: of the report, in nats, proven.
-        meanings: the likeliest values.
-        others: number of further possible values.
-    """
-
-    number: int
-    at: str
-    stream: str
-    date: str
-    epsilon: float
-    payload: str
-    meanings: list[Meaning]
-    others: int
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """Arriving reports of a development installation; of a production installation none."""
-
-    arrivals: list[Arrived]
-    notice: str

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hubbub.aggregator.query.answers import Envelope
+from hubbub.aggregator.query.estimating import RangeEstimate
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.percentiles import PERCENTILES, Percentile, percentiles_of
-from hubbub.analysis.ranks import Ranks
 from hubbub.analysis.uncertainty.discoveries import stand_out
 from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, told_by
@@ -120,59 +120,80 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
     field = field_of(metric, by)
     conditions = told_by(metric.name)
     values = conditions.get(field) or list(metric.breakdown[field])
+
+    def within(where: str) -> EpochSelection:
+        """The same epochs of some cells of the metric."""
+        tier = f"/{metric.tier}" if metric.tier else ""
+        part = bundle.metric(f"{metric.base_name}@{where}{tier}")
+        counted = {w: count for w, count in whole.counted.items() if w.stream in part.streams}
+        return EpochSelection(part, whole.epochs, counted)
+
+    def of_values(chosen: Sequence[str]) -> EpochSelection:
+        every = {**conditions, field: chosen}
+        return within(",".join(f"{name}={'+'.join(own)}" for name, own in every.items()))
+
     parts = []
     for value in values:
-        own = _within(whole, bundle.metric(_name(metric, {**conditions, field: [value]})))
         others = [other_value for other_value in values if other_value != value]
-        rest = _within(whole, bundle.metric(_name(metric, {**conditions, field: others or values})))
-        parts.append(Part(value, own, rest if others and rest.reports >= metric.fewest else None))
+        rest = of_values(others) if others else None
+        is_large = rest is not None and rest.reports >= metric.fewest
+        parts.append(Part(value, of_values([value]), rest if is_large else None))
     if not conditions:
-        unlisted = bundle.metric(_named(metric, UNLISTED))
-        parts.append(Part(UNLISTED, _within(whole, unlisted), None))
+        parts.append(Part(UNLISTED, within(UNLISTED), None))
     return parts
 
 
-def _within(whole: EpochSelection, part: Metric) -> EpochSelection:
-    """The selection of the same epochs for some cells of the metric."""
-    streams = set(part.streams)
-    own = {window: count for window, count in whole.counted.items() if window.stream in streams}
-    return EpochSelection(part, whole.epochs, own)
-
-
-def _name(metric: Metric, conditions: Mapping[str, Sequence[str]]) -> str:
-    return _named(metric, ",".join(f"{field}={'+'.join(own)}" for field, own in conditions.items()))
-
-
-def _named(metric: Metric, where: str) -> str:
-    tier = f"/{metric.tier}" if metric.tier else ""
-    return f"{metric.base_name}@{where}{tier}"
-
-
 def broken_down(
-    parts: Sequence[Part], answers: Sequence[tuple[Answer, Answer | None]]
-) -> list[PartRow]:
-    """Rows of the table, from the answers to each answered part and to its others."""
-    answered = [part.name for part in parts if part.is_answered]
+    envelope: Mapping[str, Any],
+    parts: Sequence[Part],
+    works: Mapping[str, tuple[RangeEstimate, RangeEstimate | None]],
+    terms: Terms | None,
+    by: str,
+) -> BrokenDown:
+    """The answer, from those to each answered part and to its others, by the part's name.
+
+    `envelope` has the common fields, `terms` are the shuffler's, `by` is the public field.
+    """
+    public_parts = []
+    for part in parts:
+        waiting, withheld = upstream_reports(part.own, terms)
+        ranks = works[part.name][0].ranks if part.name in works else None
+        public_parts.append(
+            PublicPart(
+                part=part.name,
+                reports=part.own.reports,
+                waiting=waiting,
+                withheld=withheld,
+                answered=part.is_answered,
+                percentiles=percentiles_of(ranks, PERCENTILES, envelope["confidence"])
+                if ranks
+                else [],
+            )
+        )
+    answers = {
+        name: (own.answer, rest.answer if rest else None) for name, (own, rest) in works.items()
+    }
+    return BrokenDown(
+        **envelope,
+        by=by,
+        min_batch=parts[0].own.metric.fewest,
+        parts=public_parts,
+        values=part_rows(answers),
+    )
+
+
+def part_rows(answers: Mapping[str, tuple[Answer, Answer | None]]) -> list[PartRow]:
+    """Rows of the table, from the answers to each part and to its others, by the part's name."""
     rows: list[PartRow] = []
-    for name, (own, rest) in zip(answered, answers, strict=True):
+    for name, (own, rest) in answers.items():
         differences = changes(rest, own) if rest else [None] * len(own.values)
         rows += [_row(name, own, *pair) for pair in zip(own.values, differences, strict=True)]
-    return _marked(rows)
-
-
-def public_part(
-    part: Part, terms: Terms | None, ranks: Ranks | None, confidence: float
-) -> PublicPart:
-    """A part's numbers of reports (with the shuffler's terms), and its percentiles."""
-    waiting, withheld = upstream_reports(part.own, terms)
-    return PublicPart(
-        part=part.name,
-        reports=part.own.reports,
-        waiting=waiting,
-        withheld=withheld,
-        answered=part.is_answered,
-        percentiles=percentiles_of(ranks, PERCENTILES, confidence) if ranks else [],
-    )
+    # The marks first held over each part alone; now they hold over all rows.
+    compared = [place for place, row in enumerate(rows) if row.p_value is not None]
+    beyond = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
+    for place, stands in zip(compared, beyond.tolist(), strict=True):
+        rows[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
+    return rows
 
 
 def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> PartRow:
@@ -192,13 +213,3 @@ def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> Pa
         p_value=other.p_value if other else None,
         stands_out=other is not None and other.changed,
     )
-
-
-def _marked(rows: Sequence[PartRow]) -> list[PartRow]:
-    """The rows with marks that hold over all rows; they first held over each part alone."""
-    compared = [place for place, row in enumerate(rows) if row.p_value is not None]
-    result = list(rows)
-    beyond = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
-    for place, stands in zip(compared, beyond.tolist(), strict=True):
-        result[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
-    return result

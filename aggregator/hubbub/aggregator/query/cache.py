@@ -19,6 +19,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 from math import floor
 from typing import Any, Final, Generic, TypeVar
 
@@ -97,7 +98,7 @@ class SingleFlightCache(Generic[Value]):
         self._recent: LruCache[Hashable, _Result[Value]] = LruCache(most)
         self._size_of = size_of
         self._working: dict[Hashable, asyncio.Task[Value]] = {}
-        self._begun = 0
+        self._begun = count()
 
     async def get(
         self,
@@ -113,27 +114,22 @@ class SingleFlightCache(Generic[Value]):
         if entry is not None and entry.version == version:
             return entry.value
         key = (question, version)
-        if key not in self._working:
-            self._working[key] = _begun(self._make(key, make))
-        return await asyncio.shield(self._working[key])
 
-    async def _make(
-        self,
-        key: tuple[Hashable, tuple[Hashable, ...]],
-        make: Callable[[], Awaitable[Value]],
-    ) -> Value:
-        question, version = key
-        self._begun += 1
-        begun = self._begun
-        try:
-            value = await make()
-            entry = self._recent.get(question)
-            if entry is None or entry.begun < begun:
-                size = self._size_of(value) + _OWN_SIZE + _SIZE_OF_PART * len(version)
-                self._recent.keep(question, _Result(begun, version, value), size)
-            return value
-        finally:
-            del self._working[key]
+        async def work() -> Value:
+            begun = next(self._begun)
+            try:
+                value = await make()
+                entry = self._recent.get(question)
+                if entry is None or entry.begun < begun:
+                    size = self._size_of(value) + _OWN_SIZE + _SIZE_OF_PART * len(version)
+                    self._recent.keep(question, _Result(begun, version, value), size)
+                return value
+            finally:
+                del self._working[key]
+
+        if key not in self._working:
+            self._working[key] = _begun(work())
+        return await asyncio.shield(self._working[key])
 
 
 class CoalescedRead(Generic[Value]):
@@ -146,15 +142,16 @@ class CoalescedRead(Generic[Value]):
 
     async def get(self) -> Value:
         """The result of the next read, after the current one."""
-        if self._next is None:
-            self._next = _begun(self._after(self._under_way))
-        return await asyncio.shield(self._next)
 
-    async def _after(self, before: "asyncio.Task[Value] | None") -> Value:
-        if before:
-            await asyncio.wait([before])
-        self._under_way, self._next = self._next, None
-        return await self._read()
+        async def read(before: "asyncio.Task[Value] | None") -> Value:
+            if before:
+                await asyncio.wait([before])
+            self._under_way, self._next = self._next, None
+            return await self._read()
+
+        if self._next is None:
+            self._next = _begun(read(self._under_way))
+        return await asyncio.shield(self._next)
 
 
 def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
@@ -167,16 +164,11 @@ def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
 class TotalsCache:
     """Reads windows of a store. Every method raises StoreUnavailable without Redis.
 
-    Args:
-        dummies_each: average number of dummies per device, by stream; the expected number counts as
-            dummies.
+    `dummies_each` is the average number of dummies per device, by stream: so many are expected.
     """
 
     def __init__(
-        self,
-        store: TotalsReader,
-        *,
-        dummies_each: Callable[[str], float] = lambda _: 0.0,
+        self, store: TotalsReader, *, dummies_each: Callable[[str], float] = lambda _: 0.0
     ) -> None:
         self._store = store
         self._dummies_each = dummies_each
@@ -186,13 +178,14 @@ class TotalsCache:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """Count of every window of these streams that has a report."""
         key = frozenset(streams)
-        if key not in self._counting:
-            self._counting[key] = CoalescedRead(lambda: self._counted(key))
-        return await self._counting[key].get()
 
-    async def _counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        counts = await self._store.counted(streams)
-        return {window: self._apart(window, count) for window, count in counts.items()}
+        async def read() -> Mapping[Window, Counted]:
+            counts = await self._store.counted(key)
+            return {window: self._apart(window, own) for window, own in counts.items()}
+
+        if key not in self._counting:
+            self._counting[key] = CoalescedRead(read)
+        return await self._counting[key].get()
 
     def _apart(self, window: Window, count: Counted) -> Counted:
         """The estimated split into reports and dummies, if devices add dummies."""
@@ -250,13 +243,15 @@ def sum_totals(
             cells += part.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
             raise BadParameter("the sums of these epochs exceed 64 bits; select fewer epochs")
-    reports = sum(part.counted for part in parts)
-    among = sum(part.dummies for part in parts)
+    totals = Totals(
+        cells=cells.tolist(),
+        reports=sum(part.counted for part in parts),
+        dummies=sum(part.dummies for part in parts),
+    )
     if each:
-        drawn = reports_variance(reports, each)
-        return Totals(cells=cells.tolist(), reports=reports, dummies=among, beside_variance=drawn)
+        return replace(totals, beside_variance=reports_variance(totals.reports, each))
     if not dummies:
-        return Totals(cells=cells.tolist(), reports=reports, dummies=among)
+        return totals
     # s of m are expected: without replacement the variance is below that of coins, s (1 - s/m).
     coming = [part.dummies % dummies for part in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
@@ -267,10 +262,8 @@ def sum_totals(
         shares = (floor(100 * min(part.dummies / dummies, 1.0)) / 100 for part in parts)
         law = epochs_law(noise, tuple(shares))
         hidden += size * float(np.cov(np.arange(len(law)), aweights=law, ddof=0))
-    return Totals(
-        cells=cells.tolist(),
-        reports=reports,
-        dummies=among,
+    return replace(
+        totals,
         dummies_variance=drawn,
         beside_variance=hidden,
         value_law=law.tolist() if noise else (),
@@ -301,11 +294,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until no other expensive question is being answered.
-
-        Raises:
-            ServiceUnavailable: too many wait already.
-        """
+        """Waits until no other is being answered. Raises ServiceUnavailable if too many wait."""
         if self._waiting >= _MAX_WAITING:
             raise ServiceUnavailable(
                 f"{_MAX_WAITING} expensive questions wait already; try again in ten seconds, or "

@@ -8,12 +8,11 @@ import gzip
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from copy import copy
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Final, Self
+from typing import Final
 
 from hubbub.aggregator.query.answers import Estimated
-from hubbub.aggregator.query.caller_view import Viewer
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.text_rules import check_words
 from hubbub.analysis.families import family_for
@@ -31,14 +30,11 @@ from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import NAME
 from hubbub.runtime.redis.server import Hashes
 
+# Names of the catalog's own list of a metric, of the strings of a question itself, and of those
+# that the metric's own tree found in the requested epochs.
 CATALOG: Final = "catalog"
-"""What the catalog's own list of a metric is called."""
-
 TYPED_LIST: Final = "given"
-"""What the strings of a question itself are called."""
-
 DISCOVERED: Final = "discovered"
-"""What the strings are called that the metric's own tree found in the epochs that are asked."""
 
 _MAX_LISTS: Final = 200
 _MAX_STRINGS: Final = 1_000_000
@@ -61,15 +57,6 @@ class SavedList:
     name: str
     total: int
     saved: int
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateList:
-    """A list with its strings."""
-
-    name: str
-    total: int
-    candidates: list[str]
 
 
 async def with_candidates(
@@ -95,9 +82,10 @@ async def with_candidates(
             f'"{metric.name}" is a model, which has no values: use hubbub model {metric.name}, or '
             f"/v1/models/{metric.name}"
         )
-    if query.likely and not family_for(metric.randomizer).FINDS:
+    family = family_for(metric.randomizer)
+    if query.likely and not family.FINDS:
         raise BadParameter(_finds_none(metric))
-    if family_for(metric.randomizer).KIND != "strings":
+    if family.KIND != "strings":
         if query.lists:
             raise BadParameter(
                 f'metric "{metric.name}" is not over strings: leave lists of candidates out'
@@ -168,22 +156,16 @@ class CandidateLists:
     def __init__(self, server: Hashes, clock: Callable[[], float] = time.time) -> None:
         self._server = server
         self._clock = clock
-        self._viewer: Viewer | None = None
-
-    def seen_by(self, viewer: Viewer) -> Self:
-        """The same for one caller: everybody reads all lists, and publishers write them."""
-        own = copy(self)
-        own._viewer = viewer  # noqa: SLF001 of the same class
-        return own
 
     async def all(self) -> list[SavedList]:
         """All readable lists, by name."""
-        reply = await self._server.ask("HGETALL", _LISTS_KEY)
-        saved_lists = (_saved(name, text) for name, text in reply.items())
-        return sorted(
-            (saved_list for saved_list in saved_lists if saved_list),
-            key=lambda saved_list: saved_list.name,
-        )
+        saved_lists = []
+        for name, text in (await self._server.ask("HGETALL", _LISTS_KEY)).items():
+            with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                document = json.loads(text)
+                total, saved = int(document["total"]), int(document["saved"])
+                saved_lists.append(SavedList(name.decode(), total, saved))
+        return sorted(saved_lists, key=lambda saved_list: saved_list.name)
 
     async def find(self, name: str) -> tuple[str, ...]:
         """The strings of a list. Raises UnknownList."""
@@ -205,10 +187,7 @@ class CandidateLists:
 
         Raises:
             BadParameter: an invalid name, an invalid string, or too many.
-            AccessRefused: the caller is not a publisher.
         """
-        if self._viewer:
-            self._viewer.check("publisher")
         names = [saved_list.name for saved_list in await self.all()]
         before = await self.find(name) if add and name in names else ()
         checked = _checked(name, [*before, *strings], names)
@@ -226,22 +205,12 @@ class CandidateLists:
         return new_list
 
     async def remove(self, name: str) -> None:
-        """Deletes a list. Raises UnknownList, or AccessRefused if the caller is not a publisher."""
-        if self._viewer:
-            self._viewer.check("publisher")
+        """Deletes a list. Raises UnknownList."""
         saved_lists = await self.all()
         if name not in [saved_list.name for saved_list in saved_lists]:
             raise _unknown(name, saved_lists)
-        await self._server.durable([("HDEL", _LISTS_KEY, name)])
-        await self._server.durable([("HDEL", _STRINGS_KEY, name)])
-
-
-def _saved(name: bytes, text: bytes) -> SavedList | None:
-    try:
-        document = json.loads(text)
-        return SavedList(name.decode(), int(document["total"]), int(document["saved"]))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
+        for key in (_LISTS_KEY, _STRINGS_KEY):
+            await self._server.durable([("HDEL", key, name)])
 
 
 def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -13,38 +13,20 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from hubbub.aggregator.ingest.arrivals import Arrival, Arrivals
+from hubbub.aggregator.access.rights import Caller
+from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.learning.rounds import Rounds
-from hubbub.aggregator.query.answer_store import (
-    AnswerStore,
-    Written,
-    range_name,
-    version_of,
-)
+from hubbub.aggregator.query.answer_store import AnswerStore, range_name, version_of
 from hubbub.aggregator.query.answers import (
-    Arrived,
     Compared,
     Crossed,
     Estimated,
-    Meaning,
     MetricDetail,
     MetricLine,
-    PipelineStatus,
-    Series,
     TopList,
-    Trended,
-    Watched,
 )
-from hubbub.aggregator.query.breakdowns import (
-    BrokenDown,
-    Part,
-    broken_down,
-    field_of,
-    parts_by,
-    public_part,
-)
+from hubbub.aggregator.query.breakdowns import BrokenDown, Part, broken_down, field_of, parts_by
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
-from hubbub.aggregator.query.caller_view import Viewer, caller_view
 from hubbub.aggregator.query.candidates import CandidateLists, with_candidates
 from hubbub.aggregator.query.estimating import (
     WHOLE,
@@ -57,7 +39,6 @@ from hubbub.aggregator.query.figures import Figured, Figuring, meant, whose_figu
 from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.overview import (
     detail,
-    iso_time,
     line,
     note_of_figures,
     notice_of,
@@ -66,10 +47,26 @@ from hubbub.aggregator.query.overview import (
     until_first_batch,
     whole_answer,
 )
-from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
+from hubbub.aggregator.query.report_counts import (
+    PipelineStatus,
+    Terms,
+    UpstreamCounts,
+    status,
+    upstream_reports,
+    visible_status,
+)
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.trends import by_list, percentile_series, series, together
+from hubbub.aggregator.query.trends import (
+    Series,
+    Trended,
+    by_list,
+    percentile_series,
+    series,
+    together,
+)
+from hubbub.aggregator.query.watched import Watched, watched
 from hubbub.aggregator.store.contract import TotalsReader
+from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import only_of_all
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
@@ -77,17 +74,14 @@ from hubbub.analysis.comparisons.order import Top, top
 from hubbub.analysis.figures import Figure
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
-from hubbub.catalog.posterior import meanings_of
-from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.redis.server import MemoryServer
+from hubbub.runtime.redis.server import Hashes, MemoryServer
 from hubbub.runtime.version import VERSION
 
-_LIKELIEST: Final = 5
 # Number of values of all stored answers, about 100 MB; and of points of all trends.
 _MAX_VALUES: Final = 500_000
 # Beyond this many strings, or points of a trend, a query takes seconds and much memory.
@@ -105,10 +99,9 @@ class QueryEngine:
     Args:
         upstream: source of the shuffler's terms; without it they are unknown.
         stages: measures the time of answers that were not cached.
-        answer_store: cache of finished answers, shared by all processes.
-        arrivals: in development, the newest reports.
-        rounds: finished rounds of models.
         clocks: as for TotalsByEpoch.
+        server: Redis of finished answers, saved lists, marks and rounds; by default this process.
+        arrivals: in development, the newest reports.
     """
 
     def __init__(
@@ -120,21 +113,19 @@ class QueryEngine:
         stages: Stages | None = None,
         *,
         clocks: Clocks | None = None,
-        lists: CandidateLists | None = None,
-        answer_store: AnswerStore | None = None,
-        marks: Marks | None = None,
-        rounds: Rounds | None = None,
+        server: Hashes | None = None,
         arrivals: Arrivals | None = None,
     ) -> None:
         self._stages = stages or Stages()
         self.collected = TotalsByEpoch(bundle, store, clock, clocks)
         self._beyond = upstream
-        memory = MemoryServer()
-        self.lists = lists or CandidateLists(memory, clock)
-        self.marks = marks or Marks(memory)
-        self.rounds = rounds or Rounds(memory)
+        server = server or MemoryServer()
+        self.answers = AnswerStore(server)
+        self.lists = CandidateLists(server, clock)
+        self.marks = Marks(server)
+        self.rounds = Rounds(server)
         self._arrivals = arrivals
-        self._answer_store = answer_store or AnswerStore(memory)
+        self._sees: Callable[[str], bool] | None = None
         self._turns = Turns()
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
@@ -143,7 +134,7 @@ class QueryEngine:
         """Answers by this bundle, and drops everything computed by another."""
         self.collected.bundle = bundle
         self._definitions: dict[str, tuple[Metric, str]] = {}
-        self._answers = SingleFlightCache[RangeEstimate](_MAX_VALUES, attrgetter("size"))
+        self._estimates = SingleFlightCache[RangeEstimate](_MAX_VALUES, attrgetter("size"))
         self._trends = SingleFlightCache[list[Series]](
             _MAX_VALUES, lambda lines: sum(len(item.points) for item in lines)
         )
@@ -152,24 +143,36 @@ class QueryEngine:
         self._figures = SingleFlightCache[list[Figure]](_MAX_VALUES, len)
         self._visible: dict[frozenset[str], Bundle] = {}
 
-    def seen_by(self, viewer: Viewer) -> "QueryEngine":
+    def seen_by(self, viewer: Caller) -> "QueryEngine":
         """The same for one caller: with their metrics only, and with their right to write."""
         if viewer.may_all:
             return self
         engine = copy(self)
-        engine.lists = self.lists.seen_by(viewer)
         engine.marks = self.marks.seen_by(viewer)
         if not viewer.sees_all:
-            own = self.collected, self._law
-            engine.collected, engine._law = caller_view(*own, viewer.sees, self._visible)  # noqa: SLF001 of the same class
+            engine.collected = copy(self.collected)
+            engine.collected.bundle = self._visible_bundle(viewer)
+            engine._sees = viewer.sees  # noqa: SLF001 of the same class
         return engine
+
+    def _visible_bundle(self, viewer: Caller) -> Bundle:
+        """The bundle without hidden metrics, and without references to them."""
+        bundle = self.collected.bundle
+        names = frozenset(filter(viewer.sees, bundle.metrics))
+        if names not in self._visible:
+            metrics = {name: metric for name, metric in bundle.metrics.items() if name in names}
+            for name, metric in metrics.items():
+                if metric.supersedes and metric.supersedes not in metrics:
+                    metrics[name] = replace(metric, supersedes="")
+            self._visible[names] = replace(bundle, metrics=metrics)
+        return self._visible[names]
 
     async def metrics(self) -> list[MetricLine]:
         """All metrics, with their reports."""
         terms = await self._terms()
-        every = await self.collected.all()
         return [
-            await line(self.collected, selection, terms, self._reserve()) for selection in every
+            await line(self.collected, selection, terms, self._reserve())
+            for selection in await self.collected.all()
         ]
 
     async def metric(self, name: str) -> MetricDetail:
@@ -182,12 +185,10 @@ class QueryEngine:
         """Estimates over the requested epochs, added up."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        version = self._version(selection, query)
-        kept = await self._answer_store.find(
-            selection.metric.name, range_name(selection, query), version
-        )
-        whole = kept or await self._whole_estimate(selection, query)
-        terms = await self._beyond.terms() if self._beyond else None
+        whole = await self.answers.find(
+            selection.metric.name, range_name(selection, query), self._version(selection, query)
+        ) or await self._whole_estimate(selection, query)
+        terms = await self._terms()
         waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
         values, total = page.of(whole.values, lambda value: value.rank or 0)
         return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
@@ -196,12 +197,10 @@ class QueryEngine:
         """Stores the answer of a range, or confirms the stored one; returns whether it was new."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        record = Written(self._version(selection, query), at)
-        old_record = await self._answer_store.written(name, range_)
-        if old_record and old_record.version == record.version:
-            await self._answer_store.confirm(name, range_, record)
+        version = self._version(selection, query)
+        if await self.answers.confirm(name, range_, version, at):
             return False
-        await self._answer_store.keep(await self._whole_estimate(selection, query), range_, record)
+        await self.answers.keep(await self._whole_estimate(selection, query), range_, version, at)
         return True
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
@@ -242,9 +241,7 @@ class QueryEngine:
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and the confidence in their order."""
-        query = await self._resolved(name, query)
-        selection = await self.collected.find(name, query.range)
-        answer = (await self.work(selection, query)).answer
+        query, selection, answer = await self._answer(name, query)
         question = (self._definition(selection.metric), query, number, selection.windows)
         best = await self._tops.get(
             question, selection.version, lambda: asyncio.to_thread(top, answer, number)
@@ -261,9 +258,7 @@ class QueryEngine:
 
         `parts` are rows, columns and the third; "" is the first free part, or no third part.
         """
-        query = await self._resolved(name, query)
-        selection = await self.collected.find(name, query.range)
-        answer = (await self.work(selection, query)).answer
+        query, selection, answer = await self._answer(name, query)
 
         async def make() -> Cross:
             metric, totals = selection.metric, await self.collected.read(selection)
@@ -293,36 +288,22 @@ class QueryEngine:
 
         Values with fewer reports than the minimum batch are named without an answer.
         """
-        query = await self._resolved(name, query)
-        whole = await self.collected.find(name, query.range)
+        query, whole, answer = await self._answer(name, query)
         parts = parts_by(self.collected.bundle, whole, by)
-        all_ = (await self.work(whole, query)).answer
-        if not query.candidates and whole.metric.values is None and all_.kind == "values":
+        if not query.candidates and whole.metric.values is None and answer.kind == "values":
             # Each part is queried for the strings that were found in all reports.
-            query = replace(query, candidates=tuple(value.value for value in all_.values))
-        answered = [part for part in parts if part.is_answered]
-        own = {part.name: await self.work(part.own, query) for part in answered}
-        rest = [
-            (await self.work(part.rest, query)).answer if part.rest else None for part in answered
-        ]
-        answers = list(zip((work.answer for work in own.values()), rest, strict=True))
-        terms = await self._terms()
-        return BrokenDown(
-            **self._envelope(query, all_.kind, whole),
-            by=field_of(whole.metric, by),
-            min_batch=whole.metric.fewest,
-            parts=await asyncio.to_thread(
-                lambda: [
-                    public_part(
-                        part,
-                        terms,
-                        own[part.name].ranks if part.name in own else None,
-                        query.confidence,
-                    )
-                    for part in parts
-                ]
-            ),
-            values=await asyncio.to_thread(broken_down, parts, answers),
+            query = replace(query, candidates=tuple(value.value for value in answer.values))
+        works = {
+            part.name: (
+                await self.work(part.own, query),
+                await self.work(part.rest, query) if part.rest else None,
+            )
+            for part in parts
+            if part.is_answered
+        }
+        envelope, terms = self._envelope(query, answer.kind, whole), await self._terms()
+        return await asyncio.to_thread(
+            broken_down, envelope, parts, works, terms, field_of(whole.metric, by)
         )
 
     async def figures(
@@ -330,14 +311,8 @@ class QueryEngine:
     ) -> Figured:
         """Conversions of a funnel, a rate, numbers of actives, or shares that come back.
 
-        Args:
-            name: of the metric.
-            query: its epochs and confidence.
-            by: public field for whose values there are rows; "" for all devices together.
-            by_cohort: of a retention, a row for each first week.
-
-        Raises:
-            TooFewEpochs: no device can have come back yet.
+        There are rows for each value of the public field `by`; "" for all devices together; with
+        `by_cohort`, for each first week. Raises TooFewEpochs if no device can have come back yet.
         """
         metric = self.collected.bundle.metric(name)
         query = meant(metric, await self._resolved(name, query), by_cohort=by_cohort)
@@ -382,11 +357,7 @@ class QueryEngine:
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
     ) -> Compared:
-        """The change between two ranges: that of `query`, before, and `after`.
-
-        Raises:
-            TooFewEpochs: there is no epoch to compare with.
-        """
+        """The change from the range of `query` to `after`. Raises TooFewEpochs without an epoch."""
         query = await self._resolved(name, query)
         *holdings, why = await self.collected.pair(name, query.range, after)
         if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
@@ -461,17 +432,27 @@ class QueryEngine:
 
     async def status(self) -> PipelineStatus:
         """Where every report is."""
-        return replace(await self._law.get(), notice=self.notice())
+        law = await self._law.get()
+        sees = self._sees
+        return replace(law if sees is None else visible_status(law, sees), notice=self.notice())
 
     async def watch(self, after: int) -> Watched:
         """Reports counted after this number; none in production."""
         bundle = self.collected.bundle
         new = self._arrivals.after(after) if self._arrivals else []
-        return Watched(await asyncio.to_thread(arrived, bundle, new), self.notice())
+        return await asyncio.to_thread(watched, bundle, new, self.notice())
 
     def notice(self) -> str:
         """What is said before every answer of this bundle; "" in production."""
         return NOTICES[self.collected.bundle.development]
+
+    async def _answer(
+        self, name: str, query: EstimateQuery
+    ) -> tuple[EstimateQuery, EpochSelection, Answer]:
+        """The query with its candidate strings, its epochs, and the answer to it."""
+        query = await self._resolved(name, query)
+        selection = await self.collected.find(name, query.range)
+        return query, selection, (await self.work(selection, query)).answer
 
     async def _resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
         """The query with all of its candidate strings."""
@@ -504,30 +485,8 @@ class QueryEngine:
         newest_query = replace(query, range=NEWEST, percentiles=(), below=())
         question = (self._definition(selection.metric), newest_query, selection.windows)
         try:
-            return await self._answers.get(question, selection.version, make)
+            return await self._estimates.get(question, selection.version, make)
         except BatchTooSmall as error:
             terms = await self._terms()
             hint = until_first_batch(selection.metric, terms, self._reserve())
             raise BatchTooSmall(f"{error}. {hint}" if hint else str(error)) from error
-
-
-def arrived(bundle: Bundle, arrivals: Sequence[Arrival]) -> list[Arrived]:
-    """Arrivals of this bundle's streams, in its words."""
-    return [
-        _arrived(bundle, arrival) for arrival in arrivals if arrival.window.stream in bundle.streams
-    ]
-
-
-def _arrived(bundle: Bundle, arrival: Arrival) -> Arrived:
-    stream = bundle.streams[arrival.window.stream]
-    meant = meanings_of(stream, arrival.payload, stream.candidates)
-    return Arrived(
-        number=arrival.number,
-        at=iso_time(int(arrival.at)),
-        stream=stream.name,
-        date=epoch_date(arrival.window.epoch, EPOCH_SECONDS[stream.epoch]),
-        epsilon=stream.report_loss,
-        payload=arrival.payload.hex(),
-        meanings=[Meaning(value, chance) for value, chance in meant[:_LIKELIEST]],
-        others=max(0, len(meant) - _LIKELIEST),
-    )

@@ -14,7 +14,7 @@ epochs:
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -52,7 +52,8 @@ def select_epochs(
     if last and epochs:
         raise BadParameter("give epochs or last, not both")
     if last:
-        return _last(last, all_epochs, length, now)
+        first, newest = _last(last, length, now)
+        return [epoch for epoch in all_epochs if first <= epoch <= newest]
     match epochs.strip():
         case "" | "newest":
             return list(all_epochs[-1:])
@@ -68,7 +69,8 @@ def select_epochs(
             return sorted(result)
 
 
-def _last(text: str, all_epochs: Iterable[int], length: str, now: float) -> list[int]:
+def _last(text: str, length: str, now: float) -> tuple[int, int]:
+    """The first and the last epoch of a range that is counted back from now."""
     match = _LAST.fullmatch(text.strip())
     if not match or not int(match[1]):
         raise BadParameter(
@@ -77,12 +79,10 @@ def _last(text: str, all_epochs: Iterable[int], length: str, now: float) -> list
         )
     number, unit = int(match[1]), match[2]
     newest = epoch_at(now, length)
-    if unit:
-        # The epochs that began within that time, but always at least one.
-        first = min(epoch_at(max(now - 3600 * number * _HOURS[unit], 0), length) + 1, newest)
-    else:
-        first = newest - number + 1
-    return [epoch for epoch in all_epochs if first <= epoch <= newest]
+    if not unit:
+        return newest - number + 1, newest
+    # The epochs that began within that time, but always at least one.
+    return min(epoch_at(max(now - 3600 * number * _HOURS[unit], 0), length) + 1, newest), newest
 
 
 def _range(text: str, length: str, now: float) -> tuple[int, int]:
@@ -114,11 +114,9 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
             "2026-11, 2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
             f"{did_you_mean(text, _WORDS)}"
         ) from None
-    last = first
+    last = first + _DAY_SECONDS - 1 if _DAY.fullmatch(text) else first
     if is_month:
         last = epoch_start(epoch_at(first, "month") + 1, "month") - 1
-    elif _DAY.fullmatch(text):
-        last = first + _DAY_SECONDS - 1
     return epoch_at(max(first, 0), length), epoch_at(max(last, 0), length)
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis.answer import CONFIDENCE, Answer
+from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.answering import answer_lists, answer_tiers, likely
+from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import check_percentiles
@@ -24,13 +25,7 @@ from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
 
-
-class _Named(Protocol):
-    @property
-    def value(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=_Named)
+Row = TypeVar("Row", ValueAnswer, Change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +44,7 @@ class Page:
     find: str = ""
 
     def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> tuple[list[Row], int]:
-        """The rows of this page, and the number of rows on all pages.
-
-        Raises:
-            BadParameter: the order is by a field that these rows do not have.
-        """
+        """Rows of this page, and the number on all pages. Raises BadParameter for another order."""
         text = self.find.casefold()
         matches = [row for row in rows if text in row.value.casefold()] if text else list(rows)
         field = self.order.removeprefix("-")
@@ -176,28 +167,21 @@ def estimate_range(
         answer = replace(surer, confidence=query.confidence)
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
-    reporters = population = None
-    if metric.edges or metric.values is None:  # others have no parts of a range
-        newest = lists[-1][0]
-        reporters = ranks_of(newest, metric.edges, repeats=repeats)
-        population = ranks_of(newest, metric.edges, repeats=repeats, population=True)
+    of = lists[-1][0], metric.edges
+    has_parts = metric.edges or metric.values is None  # of a range
     return RangeEstimate(
         answer=answer,
         plausibility=combine([plausibility(*tier, repeats) for tier in tiers if tier[1].reports]),
         shuffled=_weakest(collected.bundle, totals),
         promised=shuffled_of(metric),
         updated=max(total.at for total in totals.values()),
-        ranks=reporters,
-        population=population,
+        ranks=ranks_of(*of, repeats=repeats) if has_parts else None,
+        population=ranks_of(*of, repeats=repeats, population=True) if has_parts else None,
     )
 
 
 def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
-    """The ranks; None if there are none and the query does not need them.
-
-    Raises:
-        BadParameter: percentiles of a metric without parts of a range.
-    """
+    """The ranks, if any. Raises BadParameter if there are none, and the query needs them."""
     if ranks is None and query.asks_ranks:
         raise BadParameter(
             f'metric "{metric.name}" has no ranges from which percentiles are computed; '
@@ -231,12 +215,7 @@ def one_look(metric: Metric) -> str:
 
 
 def _surer(metric: Metric, answer: Answer) -> float:
-    """Confidence of plain intervals that are valid at every look.
-
-    Raises:
-        BadParameter: estimates whose errors do not add up report by report.
-    """
-    figures = answer.figures
+    """Confidence of plain intervals that are valid at every look."""
     why = one_look(metric)
     if metric.memoized and answer.repeats > 1:
         why = "with a permanent response there are some only for one epoch"
@@ -245,25 +224,20 @@ def _surer(metric: Metric, answer: Answer) -> float:
             f'metric "{metric.name}": there are no intervals valid at every look: {why}; leave '
             "anytime out"
         )
-    fewest = answer.reports / metric.fewest
-    most = 1.0
-    if figures is not None:
-        most = float((figures.stderrs / figures.absent).max()) ** 2
+    fewest, figures = answer.reports / metric.fewest, answer.figures
+    most = 1.0 if figures is None else float((figures.stderrs / figures.absent).max()) ** 2
     return anytime_confidence(
         answer.confidence, (fewest, fewest * max(most, 1.0)), max(len(answer.values), 1)
     )
 
 
 def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
-    """The central guarantee of a report in the smallest batch, of the least private tier.
-
-    For a metric with a central promise, in the smallest epoch.
-    """
+    """The central guarantee of a report in the smallest batch, of the least private tier."""
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
     for window, window_totals in totals.items():
         metric, hiding = bundle.asked_in(window.stream), 0
-        size = window_totals.batch_reports
+        size = window_totals.batch_reports  # with a central promise, the whole epoch instead
         if metric.central is not None:
             # Expected number of dummies that hide the number of reports; possibly none were made.
             hiding = expected_dummies(metric) - metric.dummies - named_dummies(metric)

@@ -6,7 +6,7 @@ includes the reports of the one before.
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from hubbub.aggregator.query.breakdowns import parts_by
@@ -23,7 +23,6 @@ from hubbub.analysis.comparisons.effect import (
     ratio_p_value,
     rows_of,
 )
-from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.errors.grammar import several
@@ -173,21 +172,19 @@ async def experimented(
     Raises:
         UnknownMetric: no metric of the bundle measures it.
     """
-    bundle = query.collected.bundle
-    own = experiment_named(bundle.experiments, name)
-    wholes = [
-        await query.collected.find(metric.name, EpochRange(epochs="all"))
-        for metric in bundle.metrics.values()
+    own = experiment_named(query.collected.bundle.experiments, name)
+    every = [
+        await _arms_of(query, metric, own)
+        for metric in query.collected.bundle.metrics.values()
         if metric.experiment == own
     ]
-    every = [_arms_of(bundle, whole, own) for whole in wholes]
-    pairs = [(arms, arm) for arms in every for arm in own.arms if arm != own.control]
-    unanswered = [
-        Unanswered(metric=arms.metric.name, arm=arm, why=why)
-        for arms, arm in pairs
-        if (why := arms.why_not(arm))
+    pairs = [
+        (arms, arm, arms.why_not(arm)) for arms in every for arm in own.arms if arm != own.control
     ]
-    answered = [(arms, arm) for arms, arm in pairs if not arms.why_not(arm)]
+    unanswered = [
+        Unanswered(metric=arms.metric.name, arm=arm, why=why) for arms, arm, why in pairs if why
+    ]
+    answered = [(arms, arm) for arms, arm, why in pairs if not why]
     # The number of rows decides the width of each interval.
     plain = [await _arm_estimates(query, arms, arm, confidence) for arms, arm in answered]
     rows = sum(rows_of(control) for control, _ in plain)
@@ -198,18 +195,20 @@ async def experimented(
         surer = effect_confidence(confidence, rows, (control, other), arms.repeats, fewest)
         estimates = await _arm_estimates(query, arms, arm, surer)
         arm_effects = await asyncio.to_thread(effects, *estimates)
-        values += [_row_of(arms, arm, effect) for effect in arm_effects]
+        values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
     ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
     p_value = min(min(ratios) * len(ratios), 1.0) if ratios else None
     fits = p_value is None or p_value >= _RATIO_DOUBT
     selections = [part for arms in every for part in arms.selections.values()]
+    # The epochs of several metrics may have different lengths.
+    dates = [selection.date(epoch) for selection in selections for epoch in selection.epochs]
     return Experimented(
         experiment=own.name,
         control=own.control,
         over=own.is_over(()),
         confidence=confidence,
         final=all(map(query.collected.is_final, selections)),
-        dates=_span(selections),
+        dates="..".join(sorted({min(dates), max(dates)})) if dates else "",
         reports=sum(selection.reports for selection in selections),
         ratio_p_value=p_value,
         ratio_fits=fits,
@@ -220,12 +219,6 @@ async def experimented(
         values=values,
         unanswered=unanswered,
     )
-
-
-def _span(selections: Sequence[EpochSelection]) -> str:
-    """First and last date of all compared epochs, which may have different lengths."""
-    dates = [own.date(epoch) for own in selections for epoch in own.epochs]
-    return "..".join(sorted({min(dates), max(dates)})) if dates else ""
 
 
 async def _arm_estimates(
@@ -240,21 +233,19 @@ async def _arm_estimates(
     )
 
 
-def _arms_of(bundle: Bundle, whole: EpochSelection, experiment: Experiment) -> Arms:
+async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -> Arms:
     """A metric's reports by arm."""
-    parts = {part.name: part.own for part in parts_by(bundle, whole, experiment.name)}
-    own = {arm: parts[arm] for arm in experiment.arms}
-    every = [set(selection.by_epoch()) for selection in own.values()]
-    common = sorted(set.intersection(*every))
-    return Arms(whole.metric, experiment, {arm: part.only(common) for arm, part in own.items()})
+    whole = await query.collected.find(metric.name, EpochRange(epochs="all"))
+    every = parts_by(query.collected.bundle, whole, experiment.name)
+    own = {part.name: part.own for part in every if part.name in experiment.arms}
+    common = sorted(set.intersection(*(set(part.by_epoch()) for part in own.values())))
+    return Arms(metric, experiment, {arm: own[arm].only(common) for arm in experiment.arms})
 
 
-def _row_of(arms: Arms, arm: str, effect: Effect) -> EffectRow:
-    """A row of the table, with its verdict."""
-    unit = "" if effect.measure.startswith("share") else arms.metric.unit
-    fields = {name: getattr(effect, name) for name in Effect.__dataclass_fields__}
-    text = _verdict(arm, effect, unit)
-    return EffectRow(metric=arms.metric.name, arm=arm, unit=unit, verdict=text, **fields)
+def _row_of(metric: Metric, arm: str, effect: Effect) -> EffectRow:
+    unit = "" if effect.measure.startswith("share") else metric.unit
+    verdict = _verdict(arm, effect, unit)
+    return EffectRow(metric=metric.name, arm=arm, unit=unit, verdict=verdict, **asdict(effect))
 
 
 def _verdict(arm: str, effect: Effect, unit: str) -> str:
@@ -297,12 +288,11 @@ def _sentences(
 
 def _sizes_sentence(every: Sequence[Arms], p_value: float | None, *, fits: bool) -> str:
     """Sentence with the number of reports of each arm, and whether it fits the weights."""
-    parts = (
+    parts = [
         f"{arms.metric.name}: " + ", ".join(f"{row.arm} {row.reports:,}" for row in arms.sizes)
         for arms in every
-    )
-    text = f"Reports by arm: {'; '.join(parts)}"
-    if p_value is None:
-        return text
-    judged = "fit" if fits else "do not fit"
-    return f"{text}; they {judged} their weights (p = {p_value:.3g}, right at every look)"
+    ]
+    if p_value is not None:
+        judged = "fit" if fits else "do not fit"
+        parts.append(f"they {judged} their weights (p = {p_value:.3g}, right at every look)")
+    return f"Reports by arm: {'; '.join(parts)}"

@@ -166,11 +166,7 @@ class Figuring:
         return "; ".join(filter(None, [missing, unfinished]))
 
     def retention(self) -> Iterator[Figure]:
-        """By week after the first.
-
-        Raises:
-            TooFewEpochs: there is no week, and another one after it.
-        """
+        """By week after the first. Raises TooFewEpochs if no week has another one after it."""
         metric, reports = self._metric, self.selection.by_epoch()
         weeks = [epoch for epoch in self.selection.epochs if reports[epoch] >= metric.fewest]
         figures = list(

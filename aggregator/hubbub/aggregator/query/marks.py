@@ -7,12 +7,13 @@ its own names, so that no name is refused because of a hidden metric.
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Final, Self
 
-from hubbub.aggregator.query.caller_view import Viewer
+from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
@@ -36,12 +37,7 @@ class Mark:
 
 
 def check_mark(mark: Mark, bundle: Bundle) -> None:
-    """Checks a mark.
-
-    Raises:
-        BadParameter: an invalid name, day or text.
-        UnknownMetric: the bundle does not have its metric.
-    """
+    """Raises BadParameter for an invalid name, day or text; UnknownMetric."""
     if not NAME.fullmatch(mark.name):
         raise BadParameter(f"a mark's name must match {NAME.pattern}")
     try:
@@ -56,12 +52,7 @@ def check_mark(mark: Mark, bundle: Bundle) -> None:
 
 
 def _mark_named(candidates: Sequence[Mark], name: str, metric: str) -> Mark:
-    """The mark of this name and metric; without a metric, also the only mark of this name.
-
-    Raises:
-        UnknownMark: no mark has this name.
-        BadParameter: several metrics have a mark of this name, and none was chosen.
-    """
+    """The mark of this name and metric; without a metric, also the only mark of this name."""
     named = [mark for mark in candidates if mark.name == name]
     for mark in named:
         if mark.metric == metric:
@@ -83,9 +74,9 @@ class Marks:
 
     def __init__(self, server: Hashes) -> None:
         self._server = server
-        self._viewer: Viewer | None = None
+        self._viewer: Caller | None = None
 
-    def seen_by(self, viewer: Viewer) -> Self:
+    def seen_by(self, viewer: Caller) -> Self:
         """The same for one caller: without marks of hidden metrics; publishers write marks."""
         own = copy(self)
         own._viewer = viewer  # noqa: SLF001 of the same class
@@ -121,7 +112,13 @@ class Marks:
         return mark
 
     async def remove(self, name: str, metric: str = "") -> None:
-        """Removes what `_mark_named` finds. Raises UnknownMark, BadParameter, AccessRefused."""
+        """Removes a mark of this metric; without a metric, also the only mark of this name.
+
+        Raises:
+            UnknownMark: no mark has this name.
+            BadParameter: several metrics have a mark of this name, and none was chosen.
+            AccessRefused: the caller does not publish its metric.
+        """
         self._check("")
         mark = _mark_named(await self.all(), name, metric)
         self._check(mark.metric)
@@ -134,18 +131,14 @@ class Marks:
             self._viewer.check("publisher", metric)
 
     async def _read(self) -> dict[str, Mark]:
-        """Marks by field of the hash."""
-        reply = await self._server.ask("HGETALL", _KEY)
-        marks = ((field.decode(errors="replace"), _mark(text)) for field, text in reply.items())
-        return {field: mark for field, mark in marks if mark}
-
-
-def _mark(text: bytes) -> Mark | None:
-    try:
-        document = json.loads(text)
-        return Mark(**{name: str(document[name]) for name in ("name", "date", "text", "metric")})
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+        """Readable marks by field of the hash."""
+        marks = {}
+        for field, text in (await self._server.ask("HGETALL", _KEY)).items():
+            with suppress(ValueError, TypeError, KeyError, RecursionError):
+                document = json.loads(text)
+                own = {name: str(document[name]) for name in Mark.__slots__}
+                marks[field.decode(errors="replace")] = Mark(**own)
+        return marks
 
 
 def _field(mark: Mark) -> str:

@@ -1,7 +1,7 @@
 """Answers about models: coefficients with intervals, and the progress of the rounds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -126,19 +126,8 @@ class LearnedModel:
     held_out: HeldOut | None
 
 
-async def learned_models(query: QueryEngine, confidence: float) -> list[LearnedModel]:
-    """All models of the bundle."""
-    names = [name for name, metric in query.collected.bundle.metrics.items() if metric.model]
-    return [await learned_model(query, name, confidence) for name in names]
-
-
 async def learned_model(query: QueryEngine, name: str, confidence: float) -> LearnedModel:
-    """One model.
-
-    Raises:
-        UnknownMetric: the bundle has no such model.
-        BadParameter: a confidence out of range.
-    """
+    """One model. Raises UnknownMetric, or BadParameter for a confidence out of range."""
     metrics = query.collected.bundle.metrics
     metric = metrics.get(name)
     if metric is None or metric.model is None:
@@ -147,14 +136,8 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
         hint = f'; "{name}" is a metric: use hubbub query' if metric else ""
         raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {listing}{hint}')
     check_confidence(confidence)
-    done = await query.rounds.finished(name)
+    learning, done = metric.model, await query.rounds.finished(name)
     now = query.collected.clocks.now()
-    return _learned(metric, metric.model, done, confidence, now)
-
-
-def _learned(
-    metric: Metric, learning: Learning, done: list[FinishedRound], confidence: float, now: float
-) -> LearnedModel:
     first = done[0].epoch if done else learning.first_epoch(metric.epoch, now)
     lines = [
         _line(metric, learning.epoch_of(number, metric.epoch, first), done, number, now)
@@ -166,7 +149,13 @@ def _learned(
     following = due_at(metric, learning, done, now)
     if metric.development and not done and following <= now:  # not begun: rounds come again
         following += (learning.last + 1) * EPOCH_SECONDS[metric.epoch]
-    weights, edges = _judged_by(metric, learning, done) or (last.weights if last else [], [])
+    weights: list[float] = last.weights if last else []
+    edges: list[float] = []
+    if learning.held_out and len(done) > learning.rounds:
+        # The finished model for its evaluation: centred weights, and edges of bins.
+        mean_weights = averaged_weights([round_.state() for round_ in done[1:]])
+        weights = mean_weights.tolist()
+        edges = edges_of(np.array(done[0].centre), mean_weights, bins_for(metric.epsilon))
     return LearnedModel(
         model=metric.name,
         description=metric.description,
@@ -191,17 +180,6 @@ def _learned(
     )
 
 
-def _judged_by(
-    metric: Metric, learning: Learning, done: list[FinishedRound]
-) -> tuple[list[float], list[float]] | None:
-    """The finished model for its evaluation: centred weights, and edges of bins."""
-    if not learning.held_out or len(done) <= learning.rounds:
-        return None
-    weights = averaged_weights([round_.state() for round_ in done[1:]])
-    edges = edges_of(np.array(done[0].centre), weights, bins_for(metric.epsilon))
-    return weights.tolist(), edges
-
-
 def _held_out(
     metric: Metric,
     learning: Learning,
@@ -219,15 +197,17 @@ def _held_out(
         counts = np.array(judged, dtype=np.float64)
         judgement = judge(learning.kind, judging(metric).channel, counts, edges, confidence)
     low, wide = learning.range[0], learning.range[1] - learning.range[0]
-    auc, accuracy = (judgement.auc, judgement.accuracy) if judgement else (None, None)
+    rates: dict[str, float | None] = {}
+    for name in ("auc", "accuracy"):
+        rate = getattr(judgement, name, None)
+        for end, field in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+            rates[name + end] = getattr(rate, field, None)
     return HeldOut(
         share=learning.held_out,
         date=line.date,
         state=line.state,
         reports=judgement.reports if judgement else line.reports,
-        auc=auc.estimate if auc else None,
-        auc_low=auc.low if auc else None,
-        auc_high=auc.high if auc else None,
+        **rates,
         calibration=[
             JudgedBin(
                 lowest=low + wide * group.lowest,
@@ -239,9 +219,6 @@ def _held_out(
             )
             for group in (judgement.calibration if judgement else ())
         ],
-        accuracy=accuracy.estimate if accuracy else None,
-        accuracy_low=accuracy.low if accuracy else None,
-        accuracy_high=accuracy.high if accuracy else None,
     )
 
 
@@ -270,18 +247,12 @@ def _coefficients(
 def _line(
     metric: Metric, epoch: int, done: list[FinishedRound], number: int, now: float
 ) -> RoundLine:
+    state = "running" if epoch_start(epoch, metric.epoch) <= now else "to come"
     date = epoch_date(epoch, EPOCH_SECONDS[metric.epoch])
+    line = RoundLine(number=number, date=date, state=state, reports=0, noise=0.0, moved=0.0)
     if number >= len(done):
-        state = "running" if epoch_start(epoch, metric.epoch) <= now else "to come"
-        return RoundLine(number=number, date=date, state=state, reports=0, noise=0.0, moved=0.0)
+        return line
     round_ = done[number]
     before = done[number - 1].weights if number else round_.weights
     moved = float(np.linalg.norm(np.subtract(round_.weights, before)))
-    return RoundLine(
-        number=number,
-        date=date,
-        state="finished",
-        reports=round_.reports,
-        noise=round_.noise,
-        moved=moved,
-    )
+    return replace(line, state="finished", reports=round_.reports, noise=round_.noise, moved=moved)

@@ -25,7 +25,6 @@ from hubbub.analysis.percentiles import (
 from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start, metric_name_of
 from hubbub.catalog.epochs import grace_seconds
-from hubbub.conservation import Window
 from hubbub.epochs import minute
 from hubbub.errors import BadParameter
 from hubbub.errors.development_messages import NOTICES
@@ -60,7 +59,7 @@ async def line(
         EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
     )
     own = None if metric.model else family_for(metric.randomizer)
-    ends = number_range(metric)
+    lowest, highest = number_range(metric) or (None, None)
     updated = await collected.updated(selection.only(selection.epochs[-2:]))
     return MetricLine(
         name=metric.name,
@@ -82,8 +81,8 @@ async def line(
         epochs=shown_epochs(collected, selection, selection.epochs[-_SHOWN_EPOCHS:]),
         facts=facts(metric),
         unit=metric.unit,
-        lowest=ends[0] if ends else None,
-        highest=ends[1] if ends else None,
+        lowest=lowest,
+        highest=highest,
         until_first_batch=until_first_batch(metric, terms, reserve),
         notice=notice_of(selection),
         parts=list(metric.parts),
@@ -154,11 +153,6 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
     return family_for(metric.randomizer).ends(metric.randomizer)
 
 
-def part_edges(metric: Metric) -> list[float]:
-    """Edges of the parts of a number's range; empty without parts."""
-    return [*(metric.edges or family_for(metric.randomizer).edges(metric.randomizer))]
-
-
 def notes(metric: Metric, answer: Answer) -> list[str]:
     """Sentences about what an answer does not show, or seems to show."""
     sentences = _of_its_kind(metric, answer)
@@ -188,12 +182,10 @@ def note_of_figures(figures: Sequence[Figure], reports: int) -> str:
 def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
     """Sentences about means, open ends and appended values."""
     if answer.reports_asked:
-        sentences = list(_appended(answer))
-        if metric.other:
-            sentences.append(
-                '"other" of a shorter list contained the values appended since, so it is left out.'
-            )
-        return sentences
+        of_other = (
+            '"other" of a shorter list contained the values appended since, so it is left out.'
+        )
+        return [*_appended(answer), *([of_other] if metric.other else [])]
     if metric.edges and metric.clamps:
         return [_at_the_ends(metric, answer)]
     if answer.kind == "vector" and answer.span:
@@ -208,25 +200,22 @@ def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
     others = "others count as the nearer end" if metric.clamps else "devices report no others"
     if metric.clamps and answer.kind == "mean":
         others += ", and their number is unknown; a metric with edges shows it"
-    sentences = [f"Numbers from {low:,g} to {high:,g}{unit}: {others}."]
-    if answer.kind == "mean":
-        sentences.append(
-            "How they are spread is not known: a few large numbers move a mean as much as many "
-            "small ones."
-        )
-    else:
-        sentences.append("For the mean each number counts as the middle of its range.")
-    return sentences
+    spread = (
+        "How they are spread is not known: a few large numbers move a mean as much as many small "
+        "ones."
+        if answer.kind == "mean"
+        else "For the mean each number counts as the middle of its range."
+    )
+    return [f"Numbers from {low:,g} to {high:,g}{unit}: {others}.", spread]
 
 
 def _appended(answer: Answer) -> Iterator[str]:
     """Sentences about values that some reports could not contain."""
-    for number in sorted(
-        {count for count in answer.reports_asked if count < answer.reports}, reverse=True
-    ):
-        values = [
-            v.value for v, n in zip(answer.values, answer.reports_asked, strict=True) if n == number
-        ]
+    values_by_number: dict[int, list[str]] = {}
+    for value, number in zip(answer.values, answer.reports_asked, strict=True):
+        values_by_number.setdefault(number, []).append(value.value)
+    values_by_number.pop(answer.reports, None)
+    for number, values in sorted(values_by_number.items(), reverse=True):
         names = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
         yield (
             f"Not asked in {answer.reports - number:,} of {answer.reports:,} reports, since these "
@@ -260,7 +249,8 @@ def whole_answer(
     """The answer from totals, without the shuffler's terms; `envelope` has the common fields."""
     metric, answer = selection.metric, estimate.answer
     ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
-    first, last, ends = selection.epochs[0], selection.epochs[-1], number_range(metric)
+    first, last = selection.epochs[0], selection.epochs[-1]
+    lowest, highest = number_range(metric) or (None, None)
     return Estimated(
         **envelope,
         description=metric.description,
@@ -281,7 +271,7 @@ def whole_answer(
         twins=list(answer.twins),
         beginnings=list(answer.beginnings),
         likely=list(answer.likely),
-        edges=part_edges(metric),
+        edges=[*(metric.edges or family_for(metric.randomizer).edges(metric.randomizer))],
         percentiles=percentiles_of(
             ranks, query.percentiles or (() if query.below else PERCENTILES), answer.confidence
         )
@@ -291,8 +281,8 @@ def whole_answer(
         total=len(answer.values),
         values=list(answer.values),
         promised=shuffled(metric, estimate.promised),
-        lowest=ends[0] if ends else None,
-        highest=ends[1] if ends else None,
+        lowest=lowest,
+        highest=highest,
         notes=notes(metric, answer),
         anytime=query.anytime,
     )
@@ -324,12 +314,8 @@ def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None
     if not terms or not waiting:
         return ""
     newest = max(waiting, key=lambda window: window.epoch)
-    return _waiting_sentence(metric, newest, terms[newest]["pooled"], reserve)
-
-
-def _waiting_sentence(metric: Metric, window: Window, pooled: int, reserve: float | None) -> str:
-    ends = epoch_start(window.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
-    latest = minute(ends)
+    pooled = terms[newest]["pooled"]
+    latest = minute(epoch_start(newest.epoch + 1, metric.epoch) + grace_seconds(metric.epoch))
     if metric.mix == "epoch":
         return (
             f"{pooled:,} of the {metric.crowd:,} reports of a crowd wait at the shuffler; they "
@@ -359,9 +345,7 @@ def notice_of(*selections: EpochSelection) -> str:
             "reports wait."
         )
     elif each or noise:
-        errors = " and ".join(
-            f"{selection.reports:,} ± {reports_stderr(selection):,.1f}" for selection in selections
-        )
+        errors = " and ".join(f"{own.reports:,} ± {reports_stderr(own):,.1f}" for own in selections)
         why = (
             "the shuffler adds a secret number of dummies to an epoch."
             if noise

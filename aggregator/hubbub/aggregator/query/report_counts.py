@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol
 
 import grpc
 import grpc.aio
 
-from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
 from hubbub.authoring.crowds.dummy_counts import hides_number
@@ -27,6 +26,50 @@ _CALL_SECONDS: Final = 2.0
 _FRESH_SECONDS: Final = 1.0
 # The terms that only the shuffler has.
 _BEYOND: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCounts:
+    """Terms of the conservation law for one stream in one epoch.
+
+    The sum of acknowledged and dummies equals the sum of the other terms.
+
+    Args:
+        date: None for an unknown stream.
+        acknowledged, dummies, pooled, in_flight, withheld: terms of the shuffler; None if unknown.
+        fillers: reports without an answer.
+        deleted: counted reports whose totals were deleted.
+    """
+
+    stream: str
+    epoch: int
+    date: str | None
+    acknowledged: int | None
+    dummies: int | None
+    pooled: int | None
+    in_flight: int | None
+    counted: int
+    duplicate: int
+    rejected: int
+    fillers: int
+    withheld: int | None
+    balanced: bool | None
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStatus:
+    """The conservation law: where every report is.
+
+    Args:
+        complete: whether the shuffler's terms are known; otherwise `balanced` is None.
+    """
+
+    complete: bool
+    balanced: bool | None
+    total: ReportCounts
+    windows: list[ReportCounts]
+    notice: str = ""
 
 
 class UpstreamCounts(Protocol):
@@ -104,7 +147,6 @@ async def status(
         own = await store.report_counts()
         upstream_terms = await upstream.terms(fresh=True) if upstream else None
         upstream_total = upstream.total if upstream and upstream_terms is not None else {}
-        windows = sorted({*own, *(upstream_terms or {})})
         lines = [
             _line(
                 window,
@@ -113,21 +155,18 @@ async def status(
                 None if upstream_terms is None else upstream_terms.get(window, {}),
                 shows_pooled=not upstream_total,
             )
-            for window in windows
+            for window in sorted({*own, *(upstream_terms or {})})
         ]
         if upstream_terms is None or all(line.balanced for line in lines):
             break
         await asyncio.sleep(_PAUSE_SECONDS)
-    beyond_all = (
-        None if upstream_terms is None else upstream_total or sum_terms(upstream_terms.values())
-    )
+    is_known = upstream_terms is not None
+    beyond_all = upstream_total or sum_terms((upstream_terms or {}).values())
+    total = _line(Window("all", 0), None, sum_terms(own.values()), beyond_all if is_known else None)
     return PipelineStatus(
-        complete=upstream_terms is not None,
-        balanced=None if upstream_terms is None else all(line.balanced for line in lines),
-        total=replace(
-            _line(Window("all", 0), None, sum_terms(own.values()), beyond_all),
-            deleted=sum(line.deleted for line in lines),
-        ),
+        complete=is_known,
+        balanced=all(line.balanced for line in lines) if is_known else None,
+        total=replace(total, deleted=sum(line.deleted for line in lines)),
         windows=lines,
     )
 
@@ -174,3 +213,18 @@ def _line(
         balanced=balanced,
         deleted=own.get(DELETED, 0),
     )
+
+
+def visible_status(status: PipelineStatus, sees: Callable[[str], bool]) -> PipelineStatus:
+    """The law over the windows whose metrics a caller `sees`, with new sums."""
+    windows = [window for window in status.windows if sees(window.stream)]
+    # Without hidden windows: their balance is only for callers who may see them.
+    balanced = None if status.balanced is None else all(window.balanced for window in windows)
+    sums: dict[str, Any] = {
+        field.name: sum(getattr(window, field.name) or 0 for window in windows)
+        for field in fields(ReportCounts)
+        if field.name not in {"stream", "epoch", "date", "balanced"}
+        and getattr(status.total, field.name) is not None
+    }
+    total = replace(status.total, balanced=balanced, **sums)
+    return replace(status, balanced=balanced, total=total, windows=windows)

@@ -129,23 +129,17 @@ class TotalsByEpoch:
         return [_holding(metric, counted) for metric in self.bundle.metrics.values()]
 
     async def find(self, name: str, epoch_range: EpochRange) -> EpochSelection:
-        """The requested epochs of a metric, or of one tier such as "theme/0.5".
-
-        Raises:
-            UnknownMetric: the bundle does not have it.
-            BadParameter: an invalid range.
-        """
+        """The requested epochs of a metric or tier. Raises UnknownMetric, BadParameter."""
         return (await self._chosen([self.bundle.metric(name)], epoch_range))[0]
 
     async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
-        """As `find`, followed by the metrics that this one supersedes, the latest first.
+        """As `find`, and of the metrics that this one supersedes, the latest first.
 
         A range refers to the epochs in which any of them has a report.
         """
         metric = self.bundle.metric(name)
-        return await self._chosen(
-            [metric, *superseded_by(metric, self.bundle.metrics)], epoch_range
-        )
+        former = superseded_by(metric, self.bundle.metrics)
+        return await self._chosen([metric, *former], epoch_range)
 
     async def _chosen(
         self, metrics: Sequence[Metric], epoch_range: EpochRange
@@ -154,18 +148,14 @@ class TotalsByEpoch:
             [stream for metric in metrics for stream in metric.streams]
         )
         every = [_holding(metric, counted) for metric in metrics]
-        all_epochs = sorted({epoch for selection in every for epoch in selection.epochs})
         epochs = select_epochs(
             epoch_range.last,
             epoch_range.epochs,
-            all_epochs=all_epochs,
+            all_epochs=sorted({epoch for selection in every for epoch in selection.epochs}),
             length=metrics[0].epoch,
             now=self._clock(),
         )
-        return [
-            selection.only([epoch for epoch in epochs if epoch in selection.epochs])
-            for selection in every
-        ]
+        return [own.only([epoch for epoch in epochs if epoch in own.epochs]) for own in every]
 
     async def pair(
         self, name: str, before: EpochRange, after: EpochRange
@@ -200,7 +190,13 @@ class TotalsByEpoch:
             newer, earlier = every.only(over[-1:]), over[:-1]
             why = "the two newest epochs that accept no more reports" + self._open(every)
         if not earlier:
-            raise TooFewEpochs(self._lacking(every, newer))
+            metric = every.metric
+            there = f"and there is only {newer.dates}" if newer.epochs else "and there is none"
+            raise TooFewEpochs(
+                f'metric "{metric.name}": a comparison needs two epochs that accept no more '
+                f"reports and have {metric.fewest:,} or more, {there}{self._open(every)}; "
+                "wait for the next, or name two ranges: before and after"
+            )
         return every.only(earlier[-1:]), newer, why
 
     def _open(self, every: EpochSelection) -> str:
@@ -232,38 +228,21 @@ class TotalsByEpoch:
         why = f"the two newest periods of {metric.period} that accept no more reports"
         return found[-2], found[-1], why + self._open(every)
 
-    def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
-        """Error text about what a comparison is waiting for."""
-        metric = every.metric
-        newer_text = f"and there is only {newer.dates}" if newer.epochs else "and there is none"
-        return (
-            f'metric "{metric.name}": a comparison needs two epochs that accept no more '
-            f"reports and have {metric.fewest:,} or more, {newer_text}{self._open(every)}; "
-            "wait for the next, or name two ranges: before and after"
-        )
-
     async def closed(
         self, metric: Metric, epochs: Sequence[int], dates: str = ""
     ) -> EpochSelection:
         """These epochs (numbers, and `dates` in the grammar of `epochs`), or the newest closed one.
 
-        Raises:
-            BadParameter: an epoch that is not closed, or without reports; an invalid range.
+        Raises BadParameter for an epoch that is not closed, or without reports.
         """
         every = _holding(metric, await self._shelf.counted(metric.streams))
         over = [epoch for epoch in every.epochs if self.is_closed(metric, epoch)]
-        named = (
-            select_epochs(
-                "",
-                dates,
-                all_epochs=every.epochs,
-                length=metric.epoch,
-                now=self._clock(),
-                exact=True,
+        named: list[int] = []
+        if dates:
+            length, now, all_epochs = metric.epoch, self._clock(), every.epochs
+            named = select_epochs(
+                "", dates, all_epochs=all_epochs, length=length, now=now, exact=True
             )
-            if dates
-            else []
-        )
         wanted = sorted({*epochs, *named}) or over[-1:] or every.epochs[-1:]
         for epoch in wanted:
             if epoch not in over:
@@ -275,11 +254,7 @@ class TotalsByEpoch:
         return every.only(wanted)
 
     async def read(self, selection: EpochSelection) -> dict[Window, WindowTotals]:
-        """Totals of all windows of a selection.
-
-        Raises:
-            BatchTooSmall: fewer reports than the metric's minimum batch.
-        """
+        """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""
         metric = selection.metric
         if selection.reports < metric.fewest:
             raise BatchTooSmall(
@@ -333,13 +308,12 @@ class TotalsByEpoch:
         tiers = []
         for streams in cells.values():  # of one mechanism each, so that their totals add exactly
             own = self.bundle.asked_in(streams[0])
-            mechanism = own.randomizer
             parts = [
                 window_totals
                 for w, window_totals in totals.items()
                 if w.stream in streams and w.epoch in wanted
             ]
-            size = mechanism.layout.size
+            size = own.randomizer.layout.size
             if own.central is None:
                 added = sum_totals(parts, size, dummies=own.dummies)
             else:
@@ -351,7 +325,7 @@ class TotalsByEpoch:
                     hidden=sum(count_variance(own, part.counted) for part in parts if part.dummies),
                     noise=value_noise(own),
                 )
-            tiers.append((mechanism, added))
+            tiers.append((own.randomizer, added))
         return tiers
 
 

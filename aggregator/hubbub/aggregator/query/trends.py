@@ -1,22 +1,22 @@
 """Trends: a metric's values epoch by epoch, including those of metrics that it supersedes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
 import numpy as np
 
-from hubbub.aggregator.query.answers import Point, Series, Shift
+from hubbub.aggregator.query.answers import Envelope, Epoch
 from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.numbers import Mean
-from hubbub.analysis.percentiles import percentiles_of
+from hubbub.analysis.percentiles import Reaches, percentiles_of
 from hubbub.analysis.ranks import ranks_of
-from hubbub.analysis.trends.trend import MIN_POINTS, known_variances, line_through
+from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, known_variances, line_through
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one, versions_of
 from hubbub.catalog.values.value_kind import OTHER
@@ -33,6 +33,81 @@ MEAN: Final = "mean"
 _MAX_EPOCHS: Final = 1000
 # A service compares a misspelled value with this many: others wait meanwhile.
 _MAX_COMPARED: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One value in one epoch: its share, or a mean, with its interval.
+
+    Args:
+        reports: number of reports that could contain the value.
+        line, line_low, line_high: smoothed estimate from all days, with its band; None for few
+            epochs, or if all days share one error. The band holds for this share of all days.
+        reaches: as in Percentile.
+    """
+
+    epoch: int
+    date: str
+    share: float
+    stderr: float
+    low: float
+    high: float
+    reports: int
+    line: float | None = None
+    line_low: float | None = None
+    line_high: float | None = None
+    reaches: Reaches = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A step of a line's level from one epoch to the next.
+
+    Args:
+        date: first epoch after the step.
+        within: possible epochs, at the trend's confidence.
+        difference: height of the step, as a share or in the metric's unit, with its interval.
+    """
+
+    date: str
+    within: str
+    difference: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One value over the epochs that have the minimum batch.
+
+    Args:
+        not_asked: epochs in which a former metric did not list this value; "" for none.
+        weekdays: weekday effects on the line, from Monday on, with sum 0; empty if the data show
+            none.
+    """
+
+    value: str
+    points: list[Point]
+    not_asked: str = ""
+    shifts: list[Shift] = field(default_factory=list)
+    weekdays: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trended(Envelope):
+    """A metric, epoch by epoch.
+
+    Args:
+        epochs: all requested ones; those below the minimum batch have no points.
+        joined: former metrics whose reports are included, latest first.
+        false_alarm: upper bound on the probability of a shift in a line without a step.
+    """
+
+    min_batch: int
+    epochs: list[Epoch]  # type: ignore[assignment]  # each with its number of reports
+    series: list[Series]
+    joined: list[str]
+    false_alarm: float = FALSE_ALARM
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +181,10 @@ def series(
     not_asked: list[list[int]] = [[] for _ in names]
     for epoch in whole.epochs:
         enough = [n for n, part in enumerate(parts) if counted[n][epoch] >= part.metric.fewest]
-        for asking, followed in _by_asking(enough, place_maps, names).items():
-            if not asking:
-                for index in followed:
-                    not_asked[index].append(epoch)
-                continue
+        groups = _by_listing(names, {n: place_maps[n] for n in enough})
+        for index in groups.pop((), ()):
+            not_asked[index].append(epoch)
+        for asking, followed in groups.items():
             reports = sum(counted[n][epoch] for n in asking)
             of_parts = [
                 parts[n].followed(collected, epoch, [place_maps[n][names[i]] for i in followed])
@@ -125,8 +199,9 @@ def series(
             )
             for index, mean in zip(followed, means, strict=True):
                 points[index].append(_point(whole, epoch, reports, mean))
+    metrics = [part.metric for part in parts]
     return [
-        _lined(name, own, missing, parts, answer)
+        _series_of(name, own, missing, metrics, answer)
         for name, own, missing in zip(names, points, not_asked, strict=True)
     ]
 
@@ -155,65 +230,40 @@ def percentile_series(
         if (ranks := ranks_for(metric, query, ranks)) is None:
             continue
         for row in percentiles_of(ranks, query.percentiles, query.confidence):
-            point = Point(
-                epoch=epoch,
-                date=selection.date(epoch),
-                share=row.estimate,
-                stderr=(row.high - row.low) / (2 * reach_of(query.confidence)),
-                low=row.low,
-                high=row.high,
-                reports=counted[epoch],
-                reaches=row.reaches,
+            stderr = (row.high - row.low) / (2 * reach_of(query.confidence))
+            point = _point(
+                selection, epoch, counted[epoch], Mean(row.estimate, stderr, row.low, row.high)
             )
-            points[row.percentile].append(point)
+            points[row.percentile].append(replace(point, reaches=row.reaches))
     return [
         Series(value=percentile_name(percentile), points=own) for percentile, own in points.items()
     ]
 
 
-def _lined(
-    name: str,
-    points: list[Point],
-    not_asked: Sequence[int],
-    parts: Sequence[Part],
-    answer: Answer,
-) -> Series:
-    """A series of these points, with the line through them."""
-    metrics = [part.metric for part in parts]
-    missing = epoch_dates(not_asked, EPOCH_SECONDS[metrics[0].epoch])
-    ends = answer.span or (0.0, 1.0)
-    return with_line(
-        Series(value=name, points=points, not_asked=missing), metrics, ends, answer.confidence
-    )
-
-
 def _places(metric: Metric) -> dict[str, int]:
-    """Place of each value in the list of a former metric, or of the mean for numbers.
-
-    Without "other", which then included values that are listed now.
-    """
+    """Place of each value in the list of a former metric, or of the mean for numbers."""
     if metric.values is None:
         return {MEAN: 0}
+    # Without "other", which then included values that are listed now.
     gone = {OTHER} if metric.other else set()
     return {value: place for place, value in enumerate(metric.values) if value not in gone}
 
 
-def _by_asking(
-    enough: Sequence[int], place_maps: Sequence[Mapping[str, int]], names: Sequence[str]
+def _by_listing(
+    names: Sequence[str], places_by_part: Mapping[int, Mapping[str, int]]
 ) -> dict[tuple[int, ...], list[int]]:
-    """Groups the names by the parts, among those with enough reports, that list them."""
+    """Groups the names by the parts that list them; none without parts."""
     groups: dict[tuple[int, ...], list[int]] = {}
-    for index, name in enumerate(names) if enough else ():
-        asking = tuple(n for n in enough if name in place_maps[n])
-        groups.setdefault(asking, []).append(index)
+    for index, name in enumerate(names) if places_by_part else ():
+        parts = tuple(n for n, places in places_by_part.items() if name in places)
+        groups.setdefault(parts, []).append(index)
     return groups
 
 
 def _point(whole: EpochSelection, epoch: int, reports: int, mean: Mean) -> Point:
-    date = whole.date(epoch)
     return Point(
         epoch=epoch,
-        date=date,
+        date=whole.date(epoch),
         share=mean.estimate,
         stderr=mean.stderr,
         low=mean.low,
@@ -264,24 +314,26 @@ def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
     return [value.value for value in ordered[:number]]
 
 
-def with_line(
-    series: Series, metrics: Sequence[Metric], ends: tuple[float, float], confidence: float
+def _series_of(
+    name: str,
+    points: Sequence[Point],
+    not_asked: Sequence[int],
+    metrics: Sequence[Metric],
+    answer: Answer,
 ) -> Series:
-    """A series with its line, if it has one.
-
-    A permanent response has the same error every day, so `metrics` with one have no line. `ends`
-    are the limits of shares or means.
-    """
-    points = series.points
+    """A series with its line, if it has one."""
+    seconds, ends = EPOCH_SECONDS[metrics[0].epoch], answer.span or (0.0, 1.0)
+    missing = epoch_dates(not_asked, seconds)
+    # A permanent response has the same error every day.
     if len(points) < MIN_POINTS or any(metric.memoized for metric in metrics):
-        return series
+        return Series(value=name, points=list(points), not_asked=missing)
     epochs, reports = [point.epoch for point in points], [point.reports for point in points]
     means = [Mean(point.share, point.stderr, point.low, point.high) for point in points]
     line = line_through(
         epochs,
         np.array([point.share for point in points]),
         known_variances(means, reports, ends),
-        confidence,
+        answer.confidence,
         weekly=metrics[0].epoch == "day",
         fixed=_drawn(metrics[0], points, ends),
     )
@@ -290,7 +342,6 @@ def with_line(
         replace(point, line=middle, line_low=low, line_high=high)
         for point, middle, low, high in zip(points, *columns, strict=True)
     ]
-    seconds = EPOCH_SECONDS[metrics[0].epoch]
     shifts = [
         Shift(
             date=epoch_date(epochs[step.place], seconds),
@@ -301,7 +352,9 @@ def with_line(
         )
         for step in line.steps
     ]
-    return replace(series, points=drawn, shifts=shifts, weekdays=list(line.weekdays))
+    return Series(
+        value=name, points=drawn, not_asked=missing, shifts=shifts, weekdays=list(line.weekdays)
+    )
 
 
 def _drawn(metric: Metric, points: Sequence[Point], ends: tuple[float, float]) -> float:

@@ -107,14 +107,13 @@ def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
 
 
 def _left_of(text: bytes) -> Unreadable:
-    year, costs = _after("year", text), [_after("epsilon", text), _after("delta", text)]
-    purpose = re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
-    numbers = [float(cost) if cost else 0.0 for cost in costs]
+    year, purpose = _after("year", text), re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
+    # An invalid cost, such as 1e999, exhausts the budget instead of bypassing it.
+    costs = [max(float(_after(name, text) or 0), 0.0) for name in ("epsilon", "delta")]
     return Unreadable(
         purpose[1].decode(errors="replace") if purpose else None,
-        int(year) if year and year.isdigit() else None,
-        # An invalid cost, such as 1e999, exhausts the budget instead of bypassing it.
-        *(max(number, 0.0) for number in numbers),
+        int(year) if year.isdigit() else None,
+        *costs,
     )
 
 

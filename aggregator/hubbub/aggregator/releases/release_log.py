@@ -9,7 +9,7 @@ cost counts for every purpose and year that it may belong to.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
 from hubbub.errors import BudgetExhausted
@@ -68,8 +68,15 @@ class Entries:
                 )
 
 
-class ReleaseLog(Protocol):
-    """Releases, each entered once, within the yearly budget of its purpose."""
+class ReleaseLog:
+    """Releases, each entered once, within the yearly budget of its purpose.
+
+    Both methods raise StoreUnavailable if Redis does not answer.
+    """
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+        self._reported_unreadable = 0
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
         """Enters a release; returns the valid entry, and whether it already existed.
@@ -77,22 +84,6 @@ class ReleaseLog(Protocol):
         Raises:
             BudgetExhausted: its purpose would spend more than this epsilon or delta in its year.
         """
-        ...
-
-    async def entries(self) -> Entries:
-        """All entries."""
-        ...
-
-
-class RedisReleaseLog:
-    """The record in the aggregator's Redis. Raises StoreUnavailable if Redis does not answer."""
-
-    def __init__(self, server: RedisServer) -> None:
-        self._server = server
-        self._reported_unreadable = 0
-
-    async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
-        """Enters a release; returns the valid entry, and whether it already existed."""
         texts: list[bytes] = await self._texts()
         while True:
             entries = self._read(texts)
@@ -100,9 +91,7 @@ class RedisReleaseLog:
             if before is not None:
                 return before, True
             entries.check(entry, allowance)
-            [more] = await self._server.durable(
-                [script(_APPEND, [_KEY], [len(texts), entry.text()])]
-            )
+            more = await self._append(len(texts), entry.text())
             if not more:
                 return entry, False
             texts += more
@@ -113,6 +102,11 @@ class RedisReleaseLog:
 
     async def _texts(self) -> list[bytes]:
         return list(await self._server.ask("LRANGE", _KEY, 0, -1))
+
+    async def _append(self, length: int, text: str) -> list[bytes]:
+        """Appends to a record of this length; otherwise returns what follows."""
+        [more] = await self._server.durable([script(_APPEND, [_KEY], [length, text])])
+        return list(more)
 
     def _read(self, texts: Sequence[bytes]) -> Entries:
         every = [read_entry(text) for text in texts]

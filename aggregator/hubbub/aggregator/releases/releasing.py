@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, cast
 
-from hubbub.aggregator.query.caller_view import Viewer
+from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
@@ -19,14 +19,7 @@ from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric, report
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
 from hubbub.errors.development_messages import PROTECTS_NOBODY
-from hubbub.privacy.releases import (
-    AS_IT_IS,
-    QUERIES,
-    Released,
-    ReleaseKind,
-    as_it_is,
-    release,
-)
+from hubbub.privacy.releases import AS_IT_IS, QUERIES, Released, ReleaseKind, as_it_is, release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +85,14 @@ class Releases:
         collected: TotalsByEpoch,
         record: ReleaseLog,
         clock: Callable[[], float] = time.time,
-        viewer: Viewer | None = None,
+        viewer: Caller | None = None,
     ) -> None:
         self._collected = collected
         self._record = record
         self._clock = clock
         self._viewer = viewer
 
-    def seen_by(self, viewer: Viewer, collected: TotalsByEpoch) -> "Releases":
+    def seen_by(self, viewer: Caller, collected: TotalsByEpoch) -> "Releases":
         """The same for one caller and their visible totals; all callers share the budgets."""
         return Releases(collected, self._record, self._clock, viewer)
 
@@ -277,16 +270,12 @@ class Releases:
         )
 
     def _year(self) -> int:
-        """The year whose budget pays.
-
-        Raises:
-            ServiceUnavailable: the clocks differ on it; the next year's budget is not spent early.
-        """
+        """The year whose budget pays."""
         clocks = self._collected.clocks
         years = {
             datetime.fromtimestamp(at, UTC).year for at in (clocks.earliest(), clocks.latest())
         }
-        if len(years) > 1:
+        if len(years) > 1:  # the next year's budget is not spent early
             raise ServiceUnavailable(
                 "the clocks differ on the year, and so on which budget to charge; correct "
                 "them, or try again later (docs/operate/clocks.md)"

@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime
 from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.retention import (
-    Promises,
     delete_totals,
     ended_before,
     length_of,
@@ -62,7 +61,7 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     place = Place.at(options.totals) if options.totals else None
     store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
     window_counts = windows_of(name, await store.report_counts())
-    lengths = await _lengths_of(name, bundle, Promises(server), window_counts)
+    lengths = await _lengths_of(name, bundle, server, window_counts)
     clocks = Clocks(time.time, server.times)  # a wrong clock here must not end an epoch
     await clocks.look()
     now = clocks.earliest()
@@ -82,14 +81,14 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
 
 
 async def _lengths_of(
-    name: str, bundle: Bundle, promises: Promises, windows: Collection[Window]
+    name: str, bundle: Bundle, server: RedisServer, windows: Collection[Window]
 ) -> set[str]:
     """All lengths of a metric's epochs, also of a retired one, as the store remembers them.
 
     Raises:
         UnknownMetric: neither bundle nor store knows it.
     """
-    remembered = (await promised(promises)).get(metric_name_of(name))
+    remembered = (await promised(server)).get(metric_name_of(name))
     had = set(remembered.days) if remembered else set[str]()
     try:
         return had | {bundle.metric(name).epoch}

@@ -1,0 +1,73 @@
+"""Reports as they arrive in a development installation, with what they may mean."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.aggregator.ingest.arrivals import Arrival
+from hubbub.aggregator.query.overview import iso_time
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS
+from hubbub.catalog.posterior import meanings_of
+from hubbub.epochs import epoch_date
+
+_LIKELIEST: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A value and its probability given one report, from equal probabilities."""
+
+    value: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """One report of a development installation, as in a device's ledger.
+
+    Args:
+        number: from 1, in the order of arrival.
+        at: when it was counted.
+        epsilon: of the report, in nats, proven.
+        meanings: the likeliest values.
+        others: number of further possible values.
+    """
+
+    number: int
+    at: str
+    stream: str
+    date: str
+    epsilon: float
+    payload: str
+    meanings: list[Meaning]
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Arriving reports of a development installation; of a production installation none."""
+
+    arrivals: list[Arrived]
+    notice: str
+
+
+def watched(bundle: Bundle, arrivals: Sequence[Arrival], notice: str) -> Watched:
+    """Arrivals of this bundle's streams, in its words."""
+    own = [arrival for arrival in arrivals if arrival.window.stream in bundle.streams]
+    return Watched([_arrived(bundle, arrival) for arrival in own], notice)
+
+
+def _arrived(bundle: Bundle, arrival: Arrival) -> Arrived:
+    stream = bundle.streams[arrival.window.stream]
+    meant = meanings_of(stream, arrival.payload, stream.candidates)
+    return Arrived(
+        number=arrival.number,
+        at=iso_time(int(arrival.at)),
+        stream=stream.name,
+        date=epoch_date(arrival.window.epoch, EPOCH_SECONDS[stream.epoch]),
+        epsilon=stream.report_loss,
+        payload=arrival.payload.hex(),
+        meanings=[Meaning(value, chance) for value, chance in meant[:_LIKELIEST]],
+        others=max(0, len(meant) - _LIKELIEST),
+    )
