@@ -60,7 +60,7 @@ class Admission:
 
     Attributes:
         notice: the operator's signed notice, sent with every answer; empty for none.
-        models: the signed state of models, sent in answers to submissions without reports.
+        models: the signed state of models, which doors add to answers without reports.
         counts: number of reports by outcome: "taken", or the reason of refusal.
         refusals: number of refused submissions by reason.
     """
@@ -156,7 +156,7 @@ class Admission:
         # PRIVACY: the same answer for every device, whatever it has, so that it marks nobody.
         response = SubmitResponse(refused=refused, notice=self.notice)
         if not reports:
-            response.models, response.time = self.models, int(self._clocks.latest())
+            response.time = int(self._clocks.latest())
         return response
 
     async def _admitted(

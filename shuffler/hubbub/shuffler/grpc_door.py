@@ -88,13 +88,17 @@ class ShufflerService:
             if back.wait_seconds is None:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, str(back), tuple(self.trailers()))
             await come_back(context, back.wait_seconds, str(back), self.trailers)
-        if response.models:
-            self._limit_unread(response, context)
+        if not request.reports:
+            # Before they are in the message, which keeps the memory of what is removed from it.
+            response.models = self._models_for(context)
         return response
 
-    def _limit_unread(self, response: SubmitResponse, context: Context) -> None:
-        """Removes the models from an answer if too many are unread, of all or of its address."""
-        caller, peer, size = caller_of(context), context.peer(), len(response.models)
+    def _models_for(self, context: Context) -> bytes:
+        """The models for an answer; empty if too many are unread, of all or of its address."""
+        models = self._admission.models
+        if not models:
+            return b""
+        caller, peer, size = caller_of(context), context.peer(), len(models)
         unread = _Unread(caller, peer, size, time.monotonic())
         if self.unread_bytes + size > _MAX_UNREAD_BYTES:
             self._end_slow(unread.since - _READ_SECONDS)
@@ -102,11 +106,11 @@ class ShufflerService:
         of_caller = self._unread_of[caller] + size > _MAX_UNREAD_BYTES_OF_CALLER
         if is_full or of_caller or self._slow.wait_seconds(caller):
             self._admission.refusals["calls_at_once" if is_full else "peer_calls"] += 1
-            response.models = b""
-            return
+            return b""
         self._unread[unread] = None
         self._unread_of[caller] += size
         context.add_done_callback(lambda _: self._forget(unread))  # type: ignore[arg-type]  # its stub asks for a class
+        return models
 
     def _end_slow(self, since: float) -> None:
         """Ends connections with models that are unread since this moment or longer."""

@@ -223,6 +223,8 @@ class ReportsApp:
             raise self._come_back(back.wait_seconds, str(back)) from None
         finally:
             self._worked_on -= 1
+        if not request.reports:
+            response.models = self._admission.models
         return response.SerializeToString()
 
     def _come_back(self, wait_seconds: float, why: str) -> Refused:
