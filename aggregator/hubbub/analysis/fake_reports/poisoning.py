@@ -1,8 +1,9 @@
 """The most that fake reports can do: the maximal gain attack, for every mechanism.
 
 An attacker who runs m of n + m clients needs no mechanism: each fake client sends the payload that
-moves the estimates of the chosen targets furthest. Estimates are linear in the cells, so a payload
-adds a sum of weights to them, and the worst payload is the heaviest that its layout allows. With a
+moves the estimates of the chosen targets furthest. Estimates are linear in the cells, but for the
+known errors of a vector's books, which have a margin; so a payload adds a sum of weights to them,
+and the worst payload is the heaviest that its layout allows. With a
 share b = m / (n + m) of all reports and a true share f of the targets among the honest, the
 targets' estimated share grows by
 
@@ -35,17 +36,19 @@ class Attack:
         cells: how much its payload adds to each cell.
         worth: how much it adds to the targets' estimates together, in reports; an honest report of
             a target adds 1 on average.
+        margin: how much more the targets' share may grow where estimates are not linear.
     """
 
     cells: Mapping[int, int]
     worth: float
+    margin: float = 0.0
 
     def gain(self, fake_share: float, true_share: float = 0.0) -> float:
-        """Increase of the targets' share, if a share `fake_share` of all reports is fake."""
-        return fake_share * (self.worth - true_share)
+        """Largest increase of the targets' share, if a share `fake_share` of reports is fake."""
+        return fake_share * (self.worth - true_share) + self.margin
 
     def fake_share(self, gain: float, true_share: float = 0.0) -> float:
-        """Share of fake reports needed for this gain; a result above 1 means it is impossible."""
+        """Share of fake reports needed for this gain, without the margin; above 1: impossible."""
         return gain / (self.worth - true_share)
 
 
@@ -64,10 +67,11 @@ def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
         raise BadParameter(
             f"{len(targets)} targets over {mechanism.layout.size:,} cells are too many to examine"
         )
-    weights, base = family_for(mechanism).weights(mechanism, targets)
+    family = family_for(mechanism)
+    weights, base = family.weights(mechanism, targets)
     cells = _HEAVIEST[type(mechanism.layout)](mechanism.layout, weights)
     worth = sum(float(weights[cell]) * number for cell, number in cells.items())
-    return Attack(cells, worth + base)
+    return Attack(cells, worth + base, family.gain_margin(mechanism, targets))
 
 
 def _one_hot(_layout: OneHot, weights: Floats) -> dict[int, int]:

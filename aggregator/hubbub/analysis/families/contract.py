@@ -240,6 +240,10 @@ class Family(ABC):
     def weights(self, mechanism: Any, targets: Sequence[Any]) -> tuple[Floats, float]:
         """What each cell, and each report, adds to the sum of the targets' estimates."""
 
+    def gain_margin(self, _mechanism: Any, _targets: Sequence[Any]) -> float:
+        """How far fake reports may move the targets' share beyond what `weights` adds."""
+        return 0.0
+
     def expected(
         self,
         mechanism: Any,

@@ -38,6 +38,8 @@ _BOOKS: Final = 64
 _LITTLE: Final = 0.01
 # Share of it above which further rounds reduce what remains.
 _MATTERS: Final = 0.25
+# Standard deviations that the difference of two errors of the books has in 1 of 700 pools at most.
+_MARGIN: Final = 3.0
 # Smallest remaining share of it, if a book nearly determines its reports.
 _LEAST: Final = 1e-3
 
@@ -123,6 +125,12 @@ class Vectors(Family):
             [words_of(mechanism, number)[:, list(targets)] for number in range(mechanism.books)]
         )
         return words.sum(axis=1) * scale_of(mechanism) / 2, len(targets) / 2
+
+    def gain_margin(self, mechanism: VectorCodes, targets: Sequence[int]) -> float:
+        """The largest change of the books' subtracted error, if fake reports move the mean."""
+        if mechanism.books < _BOOKS:
+            return 0.0
+        return _MARGIN * sqrt(2 * len(targets) * _pool(mechanism)) / 2
 
     def expected(
         self, mechanism: VectorCodes, values: Sequence[Any], shares: Floats, reports: float
