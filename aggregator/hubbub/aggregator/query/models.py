@@ -228,8 +228,9 @@ def _coefficients(
     if len(done) < 2:  # noqa: PLR2004 where columns lie, and one step
         return []
     states = [round_.state() for round_ in done[1:]]
-    along = codes_of_round(metric, 1).along
-    weights, stderrs = averaged(learning.kind, states, np.array(done[0].centre), along)
+    weights, stderrs = averaged(
+        learning.kind, states, np.array(done[0].centre), codes_of_round(metric, 1)
+    )
     features = tuple(Feature(*column) for column in learning.columns)
     model = Model(
         name=metric.name,

@@ -58,6 +58,12 @@ def centre_square(mechanism: VectorCodes) -> float:
     return _centre(mechanism)[1]
 
 
+def along_over_across(mechanism: VectorCodes) -> float:
+    """Mean square of a sent word along its person's direction, over that across it."""
+    square = centre_square(mechanism)
+    return (mechanism.along - square) / (1 - square)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearWords:
     """The words of every book that are near some vector, or nearly so.

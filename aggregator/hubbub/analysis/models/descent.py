@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.words_of_books import along_over_across
 from hubbub.analysis.models.definition import Kind, Model
 from hubbub.analysis.models.prediction import foretold, into_classes, settled
 from hubbub.analysis.models.round_decoding import DirectionMoments
@@ -109,7 +110,7 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
     for number in range(1, rounds + 1):
         moments = means(number, centre, states[-1].weights)
         states.append(stepped(model.kind, model.penalty, states[-1], moments, rate))
-    whole, stderrs = averaged(model.kind, states[1:], centre, codes.along)
+    whole, stderrs = averaged(model.kind, states[1:], centre, codes)
     return Learned(
         weights=whole, stderrs=stderrs, rounds=tuple(states), noise=noise, rate=rate, centre=centre
     )
@@ -141,15 +142,15 @@ def stepped(
 
 
 def averaged(
-    kind: Kind, states: Sequence[Round], centre: Floats, along: float
+    kind: Kind, states: Sequence[Round], centre: Floats, codes: VectorCodes
 ) -> tuple[Floats, Floats]:
     """Weights of the columns in [0, 1] and of the intercept, with standard errors.
 
     For softmax, weights are of each contrast, and standard errors of each class in turn. `states`
-    are those of at least one round after that of columns, in order; `along` is the mean square of a
-    sent word along its person's direction.
+    are those of at least one round after that of columns, in order, by `codes`.
     """
     whole, size = averaged_weights(states), len(centre) + 1
+    along = along_over_across(codes)
     spread = variances_of(kind, states, whole, size, along).reshape(-1, size)
     # From coordinates around the estimated centre to those around 0.
     rows = whole.reshape(-1, size)

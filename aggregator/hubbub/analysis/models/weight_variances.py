@@ -58,7 +58,8 @@ def variances_of(
 ) -> Floats:
     """Variances of weights averaged over the later half of the rounds; for softmax, per class.
 
-    `columns` is the number of weights per class, with the intercept.
+    `columns` is the number of weights per class, with the intercept; `along` the mean square of a
+    sent word along its person's direction, over that across it.
     """
     size, rounds = len(weights), len(states)
     outer, people = _outer(states, size)
