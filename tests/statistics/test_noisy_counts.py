@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import pmf
@@ -147,6 +148,29 @@ def _of_three(answer: dict[str, Any], local: float) -> Iterator[_Views]:
         yield (1 - 2 * q) * v + q * (w + u), (1 - 2 * q) * w + q * (v + u)
 
 
+def _of_two(answer: dict[str, Any], local: float, on_v: int) -> Iterator[_Views]:
+    """Both counts, where so many of the others hold v and the rest w: by x and how many dummies."""
+    law, m, p = _chances(answer["scale"], answer["shift"]), answer["reports"] - 1, expit(local)
+    others = np.convolve(
+        pmf(np.arange(on_v + 1), on_v, p), pmf(np.arange(m - on_v + 1), m - on_v, 1 - p)
+    )
+    both = [np.append(0.0, others), np.append(others, 0.0)]
+    pairs = np.outer(law, law[::-1])
+    dummies = [np.diagonal(pairs, place) for place in range(1 - len(law), len(law))]
+    starts = [max(-place, 0) for place in range(1 - len(law), len(law))]
+    on_v_sent, on_w_sent = (
+        np.concatenate(
+            [
+                np.append(np.zeros(start), np.convolve(reports, some))
+                for start, some in zip(starts, dummies, strict=True)
+            ]
+        )
+        for reports in both
+    )
+    for v, w in ((on_v_sent, on_w_sent), (on_w_sent, on_v_sent)):
+        yield p * v + (1 - p) * w, p * w + (1 - p) * v
+
+
 def _stderr(answer: dict[str, Any], q: float) -> float:
     law = _chances(answer["scale"], answer["shift"])
     values, numbers = answer["categories"], np.arange(len(law)) - answer["shift"]
@@ -181,6 +205,23 @@ def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_three_counts_
     assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
     q = 1 / (exp(local) + 2)
     assert answer["stderr"] == pytest.approx(_stderr(answer, q), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("reports", "local", "central", "delta"),
+    [(700, 6, 1, 1e-6), (300, 3, 0.15, 1e-5), (5355, 4, 0.064, 1e-5)],
+)
+def test_of_two_values_beside_lies_it_is_at_most_3_percent_above_the_worst_split(
+    reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["--reports", reports, "--values", 2, "--central", central, "--delta", delta]
+    answer = _answer(capsys, *settings, "--local-epsilon", local)
+    exact = max(
+        _epsilon_of(*seen, delta)
+        for on_v in (0, reports // 4, (reports - 1) // 2)
+        for seen in _of_two(answer, local, on_v)
+    )
+    assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
 
 
 @pytest.mark.parametrize(

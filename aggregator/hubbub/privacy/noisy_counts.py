@@ -40,7 +40,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, pmf
 from hubbub.privacy.noisy_lies import NoisyLies
-from hubbub.privacy.one_count import TAILS, splits
+from hubbub.privacy.one_count import TAILS, WIDE_SPLIT, splits
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch, convolved
 from hubbub.sealing import CountNoise
 
@@ -48,6 +48,8 @@ from hubbub.sealing import CountNoise
 _ROUNDING: Final = 1e-9
 # Blocks of S at most: each counts as its least.
 _BLOCKS: Final = 96
+# How much wider blocks of splits are where finer ones are too many: up to 2.5% of epsilon too much.
+_WIDER: Final = (1, 2, 5)
 # Numbers that are worked with; past them lies are left out, which rounds up.
 _MOST: Final = 6_000_000
 # Where so many draws are each gone through, and how many chords there are of more.
@@ -202,10 +204,13 @@ def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_View
 def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Views, ...]:
     """For two values: a case for each block of how many of the others hold v."""
     law = law_of(noise)
-    pairs = list(zip(*splits(crowd, coarsely=True), strict=True))
-    stay, move = (laws(n, crowd.lie, cut) for n in pairs)
-    moved = [convolved(own, other[::-1]) for own, other in zip(move, stay, strict=True)]
-    if sum((len(moves) + len(law)) ** 2 for moves in moved) > _MOST:
+    for wider in _WIDER:
+        pairs = zip(*splits(crowd, wider * WIDE_SPLIT), strict=True)
+        stay, move = (laws(n, crowd.lie, cut) for n in pairs)
+        moved = [convolved(own, other[::-1]) for own, other in zip(move, stay, strict=True)]
+        if sum((len(moves) + len(law)) ** 2 for moves in moved) <= _MOST:
+            break
+    else:
         return ()
     return tuple(
         _likelier_view(crowd, direction, law)

@@ -32,7 +32,7 @@ _SPLIT: Final = 0.002
 _FIRST_SPLIT: Final = 0.0005
 # Where noise takes so many numbers, blocks are wider: epsilon is too large by half of it.
 _MUCH_NOISE: Final = 3000.0
-_WIDE_SPLIT: Final = 0.01
+WIDE_SPLIT: Final = 0.01
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class OneCount:
         """The account, valid down to `delta`; `coarsely` with fewer blocks of splits."""
         cut = delta * TAILS
         lie_laws, others = (
-            laws(n, crowd.lie, cut) for n in zip(*splits(crowd, coarsely=coarsely), strict=True)
+            laws(n, crowd.lie, cut)
+            for n in zip(*splits(crowd, WIDE_SPLIT if coarsely else _SPLIT), strict=True)
         )
         [dummies] = laws([crowd.certain().dummies], 0.5, cut)
         lies = map(convolved, others, (turned[::-1] for turned in lie_laws))
@@ -96,15 +97,19 @@ class SeveralCounts:
         return sum(weight * count.delta(central) for count, weight in self.counts) + self.cut
 
 
-def splits(crowd: ShuffledEpoch, *, coarsely: bool) -> list[tuple[int, int]]:
-    """For each block, how many hold v in all its splits, and how many w; half, by symmetry."""
+def splits(crowd: ShuffledEpoch, wide: float) -> list[tuple[int, int]]:
+    """For each block, how many hold v in all its splits, and how many w; half, by symmetry.
+
+    `wide` is the share of the others by which the splits of a block differ.
+    """
     if crowd.lie == 0:
         return [(0, 0)]
     splits, first = [], 0
-    coarsely |= crowd.others * crowd.lie > _MUCH_NOISE**2 / 16
+    if crowd.others * crowd.lie > _MUCH_NOISE**2 / 16:
+        wide = max(wide, WIDE_SPLIT)
     while first <= crowd.others // 2:
-        wide = (_WIDE_SPLIT if coarsely else _SPLIT) if first else _FIRST_SPLIT
-        last = min(first + max(floor(wide * crowd.others), 0), crowd.others // 2)
+        share = wide if first else _FIRST_SPLIT
+        last = min(first + max(floor(share * crowd.others), 0), crowd.others // 2)
         splits.append((first, crowd.others - last))
         first = last + 1
     return splits
