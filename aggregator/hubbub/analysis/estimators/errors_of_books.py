@@ -23,13 +23,9 @@ FEWER_ROUNDS: Final = 2
 
 # The errors are averaged over points about the mean, at these opposite normal displacements, which
 # are wider than the mean's error: the true errors are then as far from those of any one point.
-# Measured: the last rounds' errors and intervals are best, and claimed within 8%, at this width.
 _PAIRS: Final = 4
 _WIDER: Final = 1.5
 _SHORTER: Final = 0.35
-# What is left, as a multiple of these points' variance: 1 + 1/8 if the true errors were those of
-# one more point. Measured (epsilon 8, 10^5 to 10^7 reports of all alike): a sixth more.
-_LEFT: Final = 1.3
 # Vectors longer than this are taken to be of length 1, whose opposite no device sends.
 _WHOLE: Final = 0.99
 # Steps of the integral over angles.
@@ -84,7 +80,18 @@ class BooksErrors:
             errors += own / len(self._offsets)
             shifts.append(self._sent @ own / self._sent.sum())
         left = float(np.var(shifts, axis=0, ddof=1).mean())
-        return errors, left * _LEFT
+        return errors, left * _left(self._mechanism)
+
+
+def _left(mechanism: VectorCodes) -> float:
+    """Variance that averaged errors leave, as a multiple of that of the errors they are made of.
+
+    The true errors are those of one more point: 1 + 1/8. And the mean is a root of the equation
+    mean + errors(mean) = sum of words: by Rice's formula, where errors differ by a normal number of
+    a variance in proportion to the distance, distances of roots are of a gamma distribution of
+    shape d/2, whose mean square exceeds the squared mean by a factor of 1 + 2/d.
+    """
+    return (1 + 1 / (2 * _PAIRS)) * (1 + 2 / mechanism.dimensions)
 
 
 def _width(length: float) -> float:
@@ -141,7 +148,7 @@ def variance_less_known(
     for _ in range(_STEPS):
         square = mechanism.dimensions * variance
         # As `BooksErrors.about` has it, of points that are so far apart.
-        unknown = _LEFT / 2 * unlike(2 * _width(length) * square)
+        unknown = _left(mechanism) / 2 * unlike(2 * _width(length) * square)
         variance = max(coins + shared + part**2 * spread * unknown, _LEAST * coins)
     return variance - coins
 
