@@ -201,7 +201,7 @@ def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_three_counts_
 ) -> None:
     settings = ["--reports", reports, "--values", 3, "--central", central, "--delta", delta]
     answer = _answer(capsys, *settings, "--local-epsilon", local)
-    exact = max(_epsilon_of(*seen, delta) for seen in _of_three(answer, local))
+    exact = max(_epsilon_of(*views, delta) for views in _of_three(answer, local))
     assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
     q = 1 / (exp(local) + 2)
     assert answer["stderr"] == pytest.approx(_stderr(answer, q), rel=1e-6)
@@ -217,9 +217,9 @@ def test_of_two_values_beside_lies_it_is_at_most_3_percent_above_the_worst_split
     settings = ["--reports", reports, "--values", 2, "--central", central, "--delta", delta]
     answer = _answer(capsys, *settings, "--local-epsilon", local)
     exact = max(
-        _epsilon_of(*seen, delta)
+        _epsilon_of(*views, delta)
         for on_v in (0, reports // 4, (reports - 1) // 2)
-        for seen in _of_two(answer, local, on_v)
+        for views in _of_two(answer, local, on_v)
     )
     assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
 
