@@ -153,10 +153,10 @@ class Client:
             insecure: no TLS; only for a shuffler on this machine.
             on_drop: as for `Client`.
             public: as for `Client`.
-            persons: as for `Client`.
             account: for a bundle with a token issuer: the key of an account, which overrides
                 HUBBUB_ACCOUNT; or a function that sends the bytes of a request to the issuer,
                 through the app's own server, and returns the answer's.
+            persons: as for `Client`.
             **settings: app, state_dir, disabled, local, strict, shuffler, transport, relay,
                 max_epsilon, hold_seconds, log; each overrides its environment variable
                 (HUBBUB_STATE_DIR, ...).
