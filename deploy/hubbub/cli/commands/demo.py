@@ -162,10 +162,7 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
 def _send(
     run: LocalRun, everyone: Sequence[Person], seconds: dict[str, float], stderr: float
 ) -> tuple[Sent, dict[str, int]]:
-    """Sends every person's answers through to the totals; returns what was sent, where it is.
-
-    `stderr` is that of the number acknowledged.
-    """
+    """Sends every person's answers; returns what was sent, and the law's terms afterwards."""
     both = BOTH_WAYS[0]
     first = send_one(run, everyone[0], both.alone)
     for line in story(first, len(everyone), both.alone, both.crowd):
@@ -201,10 +198,7 @@ def close_epochs(redis_url: str) -> None:
 def _drain(
     run: LocalRun, acknowledged: int, stderr: float, show: Callable[[int], object]
 ) -> dict[str, int]:
-    """Waits until no report is pooled or in flight; returns the law's terms over all windows.
-
-    `show` is called with the number of reports that have arrived.
-    """
+    """Waits until no report is on its way, showing how many arrived; returns the law's terms."""
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()

@@ -13,6 +13,7 @@ from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import NAME, Interval
+from hubbub.notebook import Connection
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.unwritable import refuse_unwritable, replace_file
@@ -74,25 +75,15 @@ def _discover(options: DiscoverOptions) -> None:
             f"--as-candidates {path}: exists and may be a list of a catalog, so it is not "
             "overwritten; add --append to extend it, or name another file"
         )
-    terms = options.answer
-    with terms.connection() as connection:
-        answer = connection.discover(
-            options.metric,
-            last=terms.last,
-            epochs=terms.epochs,
-            confidence=terms.confidence,
-            likely=options.likely,
-        )
-        terms.output.write(answer, show_estimates)
-        if path:
-            _write(path, answer.document, append=options.append)
+    answer = options.answer.ask(
+        Connection.discover, show_estimates, options.metric, likely=options.likely
+    )
+    if path:
+        _write(path, answer.document, append=options.append)
 
 
 def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
-    """Writes the completely discovered strings, most frequent first, behind existing ones.
-
-    The likely strings follow, the surest first.
-    """
+    """Writes complete strings behind existing ones: the discovered, then the likely ones."""
     values = sorted(estimates["values"], key=lambda value: int(value["rank"]))
     names = [value["value"] for value in values]
     names += [value["value"] for value in estimates["likely"]]

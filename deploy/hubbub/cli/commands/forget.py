@@ -83,11 +83,7 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
 async def _lengths_of(
     name: str, bundle: Bundle, server: RedisServer, windows: Collection[Window]
 ) -> set[str]:
-    """All lengths of a metric's epochs, also of a retired one, as the store remembers them.
-
-    Raises:
-        UnknownMetric: neither bundle nor store knows it.
-    """
+    """All lengths of a metric's epochs, also of a retired one, as the store remembers them."""
     remembered = (await promised(server)).get(metric_name_of(name))
     had = set(remembered.days) if remembered else set[str]()
     try:
@@ -104,10 +100,7 @@ async def _lengths_of(
 
 
 def _why_none(lengths: Mapping[Window, str], before: float) -> str:
-    """Says that nothing is held, or that what is held still accepts reports.
-
-    `lengths` maps windows to the lengths of their epochs.
-    """
+    """Says that nothing is held, or that the held epochs, of these lengths, accept reports."""
     closing_times = [
         closing_time(window.epoch, length)
         for window, length in lengths.items()

@@ -100,12 +100,7 @@ def _run(options: LoadOptions) -> int:
 
 
 def _metrics(bundle: Bundle, names: Sequence[str]) -> tuple[str, ...]:
-    """The named metrics, or all that a device reports at once.
-
-    Raises:
-        BadParameter: there is none; or one whose reports a device computes from its past.
-        UnknownMetric: the bundle has none of such a name.
-    """
+    """The named metrics, or all; refuses those whose reports a device computes from its past."""
     from_past = [
         name for name, own in bundle.metrics.items() if isinstance(own.value_kind, PastKind)
     ]

@@ -74,10 +74,7 @@ class _EncodedValues:
     def day(
         self, people: Counts, moved: int, epoch: int, chance: np.random.Generator
     ) -> Day | None:
-        """Draws the totals of these people; the first `moved` people have the value `_HOMEPAGE`.
-
-        None if they are too few for the metric's crowd.
-        """
+        """Draws their totals, the first `moved` at `_HOMEPAGE`; None if too few for the crowd."""
         metric, places = self.metric, self.places[people]
         if metric.name == "homepage" and _HOMEPAGE in self.names:
             places[:moved] = self.names.index(_HOMEPAGE)

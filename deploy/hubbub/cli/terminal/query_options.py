@@ -206,8 +206,8 @@ class AnswerOptions:
         show: Callable[[Any], None],
         *parts: str,
         **terms: Any,
-    ) -> None:
-        """Asks, and writes or shows the answer.
+    ) -> Answer:
+        """Asks, writes or shows the answer, and returns it.
 
         `question` is a method of Connection, called with `parts` and `terms`.
         """
@@ -221,6 +221,7 @@ class AnswerOptions:
                 **terms,
             )
             self.output.write(answer, show)
+        return answer
 
 
 @options
