@@ -1,7 +1,7 @@
 """An answer as an object: rows, a table for notebooks, data frames and a picture."""
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
@@ -41,9 +41,6 @@ class Answer(Sequence[Row]):
 
     def __getitem__(self, place: Any) -> Any:
         return self._rows[place]
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
 
     def __repr__(self) -> str:
         return f"<{' '.join([*self._notice(), self._title_and_notes[0]])}: {len(self)} rows>"
@@ -161,19 +158,17 @@ class Answer(Sequence[Row]):
                     f"{document['after_reports']:,}"
                 )
             case "trend":
-                many = len(document["epochs"])
-                return f"{document['metric']}: {several(many, 'epoch')}"
+                return f"{document['metric']}: {several(len(document['epochs']), 'epoch')}"
             case "cross":
                 return f"{document['metric']}: {document['columns']} within {document['rows']}"
             case _:
                 name = document.get("metric") or document.get("model") or document["experiment"]
-                number = document["reports"]
-                return f"{name}: {several(number, 'report')}"
+                return f"{name}: {several(document['reports'], 'report')}"
 
     def _notice(self) -> list[str]:
         """The sentences to show before an answer; each metric of a list has its own."""
-        says = self._rows if self.question == "metrics" else [self.document]
-        return [fromkey for fromkey in dict.fromkeys(say.get("notice") for say in says) if fromkey]
+        documents = self._rows if self.question == "metrics" else [self.document]
+        return list(filter(None, dict.fromkeys(part.get("notice") for part in documents)))
 
     def _notes(self) -> list[str]:
         """The sentences that an analyst should not miss."""
@@ -193,9 +188,7 @@ class Answer(Sequence[Row]):
                 f"{judged_sentence}, of {judged['reports']:,} people who did not train it"
                 for judged_sentence in judged_sentences(judged, level)
             ]
-        if sentence := final_sentence(document):
-            notes.append(sentence)
-        return notes
+        return [*notes, *filter(None, [final_sentence(document)])]
 
 
 def _library(name: str, package: str = "") -> Any:

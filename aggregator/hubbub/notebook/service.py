@@ -105,13 +105,7 @@ def _trust(authority: str | Path | None) -> ssl.SSLContext:
 class Service:
     """Requests documents from one service, and raises its refusals as errors."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str | None,
-        calls: Calls,
-        absent: str = "",
-    ) -> None:
+    def __init__(self, url: str, token: str | None, calls: Calls, absent: str = "") -> None:
         self.url = url
         self._headers = {"Accept": "application/json", "User-Agent": "hubbub"}
         if token:
@@ -221,9 +215,12 @@ class Service:
         return kind(detail)
 
     def alien(self, error: Exception) -> ServiceUnavailable:
-        """The error for an answer that is not hubbub's."""
+        """The error for an answer that is not hubbub's: the system's cause, or a general one."""
+        cause = (
+            unreadable(error) if isinstance(error, OSError) else "not an answer to this question"
+        )
         return ServiceUnavailable(
-            f"{self.url} does not answer as hubbub does: {_cause(error)}; is the address right?"
+            f"{self.url} does not answer as hubbub does: {cause}; is the address right?"
         )
 
 
@@ -234,8 +231,3 @@ def _besides(document: Document, rows: str) -> Document:
         for name, value in document.items()
         if name != rows and name not in _CHANGES_MEANWHILE
     }
-
-
-def _cause(error: Exception) -> str:
-    """The system's message of an OSError; for malformed JSON a general one."""
-    return unreadable(error) if isinstance(error, OSError) else "not an answer to this question"
