@@ -114,18 +114,15 @@ def detectable_effect(stderr: float, rows: int, reports: float, fewest: int) -> 
 
 def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
     """Differences between two arms, one per measure; answers have an `effect_confidence`."""
-    found: list[tuple[str, Change | PercentileShift, bool, str]]
+    differences: list[tuple[str, Change | PercentileShift, str]]
     if control.ranks and other.ranks:
         shifts = percentile_shifts(
             control.ranks, other.ranks, EFFECT_PERCENTILES, control.answer.confidence
         )
-        found = [(f"p{shift.percentile:g}", shift, shift.moved, shift.reaches) for shift in shifts]
+        differences = [(f"p{shift.percentile:g}", shift, shift.reaches) for shift in shifts]
     else:
         every = changes(control.answer, other.answer)
-        found = [
-            (measure, every[place], every[place].low > 0 or every[place].high < 0, "")
-            for place, measure in _measures(control.answer)
-        ]
+        differences = [(measure, every[place], "") for place, measure in _measures(control.answer)]
     further = 1 + _POWER_REACH / reach_of(control.answer.confidence)
     return [
         Effect(
@@ -135,11 +132,11 @@ def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
             difference=change.difference,
             low=change.low,
             high=change.high,
-            shown=shown,
+            shown=change.low > 0 or change.high < 0,
             detectable=further * (change.high - change.low) / 2,
             reaches=reaches,
         )
-        for measure, change, shown, reaches in found
+        for measure, change, reaches in differences
     ]
 
 

@@ -19,7 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.analysis.families import BitSum, family_for
+from hubbub.analysis.families import family_for
+from hubbub.analysis.families.contract import BitSum
 from hubbub.mechanisms import AnyMechanism, Memoized, Totals
 
 # At this false-alarm rate an answer is called suspicious.

@@ -14,7 +14,7 @@ Source: Cao, Jia, Gong, Data Poisoning Attacks to Local Differential Privacy Pro
 Security 2021), section 4; stated there for GRR, OUE and OLH.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,42 +69,29 @@ def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
         )
     family = family_for(mechanism)
     weights, base = family.weights(mechanism, targets)
-    cells = _HEAVIEST[type(mechanism.layout)](mechanism.layout, weights)
+    cells = _heaviest(mechanism.layout, weights)
     worth = sum(float(weights[cell]) * number for cell, number in cells.items())
     return Attack(cells, worth + base, family.gain_margin(mechanism, targets))
 
 
-def _one_hot(_layout: OneHot, weights: Floats) -> dict[int, int]:
-    return {int(np.argmax(weights)): 1}
-
-
-def _bits(_layout: BitVector, weights: Floats) -> dict[int, int]:
-    return {int(cell): 1 for cell in np.nonzero(weights > 0)[0]}
-
-
-def _subset(layout: Subset, weights: Floats) -> dict[int, int]:
-    heaviest = np.argsort(-weights, kind="stable")[: layout.ones]
-    return dict.fromkeys(sorted(heaviest.tolist()), 1)
-
-
-def _samples(layout: Samples, weights: Floats) -> dict[int, int]:
-    answers = weights.reshape(layout.buckets, 2)
-    sample = np.argsort(-answers.max(axis=1), kind="stable")[: layout.sampled]
-    return {int(2 * b + answers[b].argmax()): 1 for b in sorted(sample.tolist())}
-
-
-def _cohort_bits(layout: CohortBits, weights: Floats) -> dict[int, int]:
-    rows = weights.reshape(layout.cohorts, layout.bits + 1)
-    cohort = int(np.argmax(rows[:, 0] + np.clip(rows[:, 1:], 0, None).sum(axis=1)))
-    first = cohort * (layout.bits + 1)
-    vector = {first + 1 + int(bit): 1 for bit in np.nonzero(rows[cohort, 1:] > 0)[0]}
-    return {first: 1} | vector
-
-
-_HEAVIEST: Final[Mapping[type[Layout], Callable[[Any, Floats], dict[int, int]]]] = {
-    OneHot: _one_hot,
-    BitVector: _bits,
-    Subset: _subset,
-    Samples: _samples,
-    CohortBits: _cohort_bits,
-}
+def _heaviest(layout: Layout, weights: Floats) -> dict[int, int]:
+    """What the payload with the largest sum of weights adds to each cell."""
+    match layout:
+        case OneHot():
+            return {int(np.argmax(weights)): 1}
+        case BitVector():
+            return dict.fromkeys(np.flatnonzero(weights > 0).tolist(), 1)
+        case Subset():
+            heaviest = np.argsort(-weights, kind="stable")[: layout.ones]
+            return dict.fromkeys(sorted(heaviest.tolist()), 1)
+        case Samples():
+            answers = weights.reshape(layout.buckets, 2)
+            sample = np.argsort(-answers.max(axis=1), kind="stable")[: layout.sampled]
+            return {int(2 * b + answers[b].argmax()): 1 for b in sorted(sample.tolist())}
+        case CohortBits():
+            rows = weights.reshape(layout.cohorts, layout.bits + 1)
+            cohort = int(np.argmax(rows[:, 0] + np.clip(rows[:, 1:], 0, None).sum(axis=1)))
+            first = cohort * (layout.bits + 1)
+            ones = first + 1 + np.flatnonzero(rows[cohort, 1:] > 0)
+            return dict.fromkeys([first, *ones.tolist()], 1)
+    raise AssertionError(f"no attack on {layout}")  # pragma: no cover

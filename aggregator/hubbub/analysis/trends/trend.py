@@ -13,15 +13,15 @@ reported, and the line includes it with its probability.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from scipy.special import expit
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.numbers import Mean
 from hubbub.analysis.trends.local_level import Smoothed, beside, smooth
 from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.value_estimates import Mean
 
 MIN_POINTS: Final = 8
 """The fewest days that a line is drawn through."""
@@ -119,21 +119,22 @@ def line_through(
     model = _Model(own_days, columns, variances)
     steps: list[Step] = []
     jumps = np.zeros(len(own_days))
-    fit, next_step = model.fit(jumps), None
-    while len(steps) < _MAX_STEPS:
-        next_step = fit.next_step(jumps)
-        if not next_step.log_evidence >= -np.log(FALSE_ALARM):
+    fit = model.fit(jumps)
+    while True:
+        log_evidence, chances = fit.next_step(jumps)
+        if len(steps) == _MAX_STEPS or not log_evidence >= -np.log(FALSE_ALARM):
             break
-        step, more = fit.step(next_step, confidence)
+        step, more = fit.step(chances, confidence)
         steps.append(step)
         jumps += more
-        fit, next_step = model.fit(jumps), None
+        fit = model.fit(jumps)
     middle, variance = fit.signal()
-    if next_step and next_step.likely > _BENDS:
-        _, more = fit.step(next_step, confidence)
-        middle, variance = _mixed(
-            (middle, variance), model.fit(jumps + more).signal(), next_step.likely
-        )
+    # The posterior probability of one more step.
+    likely = float(expit(log_evidence + np.log(_STEP / (1 - _STEP))))
+    if len(steps) < _MAX_STEPS and likely > _BENDS:
+        _, more = fit.step(chances, confidence)
+        signals = (middle, variance), model.fit(jumps + more).signal()
+        middle, variance = _mixed(*signals, likely)
     half = reach * np.sqrt(np.maximum(variance, 0.0) + fixed)
     steps.sort(key=lambda step: step.place)
     low, high = middle - half, middle + half
@@ -149,18 +150,6 @@ def _mixed(
     middle = (1 - share) * first[0] + share * other[0]
     spread = (1 - share) * (first[1] + (first[0] - middle) ** 2)
     return middle, spread + share * (other[1] + (other[0] - middle) ** 2)
-
-
-class _NextStep(NamedTuple):
-    """Evidence for one more step, and the probability of each point if there is one."""
-
-    log_evidence: float
-    chances: Floats
-
-    @property
-    def likely(self) -> float:
-        """Posterior probability of one more step."""
-        return float(expit(self.log_evidence + np.log(_STEP / (1 - _STEP))))
 
 
 class _Model:
@@ -272,17 +261,19 @@ class _Fit:
             effects += self._turns[pair] @ contrasts
         return tuple((effects - effects.mean()).tolist())
 
-    def next_step(self, jumps: Floats) -> _NextStep:
-        """Evidence for a step where the level may not jump yet, averaged over all points."""
+    def next_step(self, jumps: Floats) -> tuple[float, Floats]:
+        """Log evidence for one more step, and the probability of each point if there is one.
+
+        Averaged over all points where the level may not jump yet.
+        """
         logs = self._evidence()
         logs[jumps > 0] = logs[0] = -np.inf
         whole = float(_log_sum(logs))
         chances = np.exp(logs - whole) if np.isfinite(whole) else np.zeros_like(logs)
-        return _NextStep(whole - float(np.log(len(logs) - 1)), chances)
+        return whole - float(np.log(len(logs) - 1)), chances
 
-    def step(self, next_step: _NextStep, confidence: float) -> tuple[Step, Floats]:
+    def step(self, chances: Floats, confidence: float) -> tuple[Step, Floats]:
         """The likeliest step, and the additional jump variance for each day."""
-        chances = next_step.chances
         size, spread = self._size(place := int(chances.argmax()))
         inside = np.flatnonzero(chances >= _UNLIKELY)
         order = np.argsort(-chances)
