@@ -10,7 +10,7 @@ from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.distribution import smooth, unbiased
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families.sketch import Sketch, buckets, count
-from hubbub.analysis.strings.candidate_positions import sketch_buckets
+from hubbub.analysis.strings.design import sketch_buckets
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build, tally
 from hubbub.mechanisms.cms import CountMeanSketch

@@ -13,9 +13,8 @@ from scipy.stats import binom
 
 from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.answer import Answer, ValueAnswer
-from hubbub.analysis.answering import answer, answer_tiers
+from hubbub.analysis.answering import Followed, answer, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.order import top
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw, family_for
-from hubbub.analysis.numbers import mean_of
+from hubbub.analysis.value_estimates import mean_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Totals, build
 from hubbub.privacy.proofs.replay import distribution

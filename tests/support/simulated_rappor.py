@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw_epochs
-from hubbub.analysis.strings.candidate_positions import bloom_places
-from hubbub.analysis.strings.design import Collection, Places
+from hubbub.analysis.strings.design import Collection, Places, bloom_places
 from hubbub.mechanisms.rappor import Rappor
 
 LAWS: dict[str, Callable[[Floats], Floats]] = {

@@ -9,8 +9,7 @@ import pytest
 
 from hubbub.aggregator.query.estimating import one_look
 from hubbub.aggregator.query.overview import notes
-from hubbub.analysis.answering import answer
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
+from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for

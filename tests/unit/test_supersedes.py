@@ -13,8 +13,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import Point, Trended
-from hubbub.analysis.answering import answer
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
+from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle

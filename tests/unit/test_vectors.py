@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis.answering import answer, answer_tiers
+from hubbub.analysis.answering import Followed, answer, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import draw, family_for

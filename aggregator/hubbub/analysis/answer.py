@@ -6,10 +6,9 @@ from typing import Final, Literal
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.numbers import Mean
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.strings.tree_search import Found
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import Mean, ValueEstimates
 
 AnswerKind = Literal["values", "ranges", "mean", "vector"]
 OF_NUMBERS: Final = ("mean", "vector")

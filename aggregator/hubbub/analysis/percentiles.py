@@ -11,7 +11,7 @@ The share below a number inside a part is interpolated between the part's edges.
 from the low end at one edge to the high end at the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, isclose, isfinite
 from typing import Final, Literal
@@ -25,14 +25,6 @@ PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
 """What is answered where nothing else is asked for."""
 
 Reaches = Literal["", "low", "high", "both"]
-
-# By whether an interval's low end, and its high end, is an end of the range.
-_REACHES: Final[Mapping[tuple[bool, bool], Reaches]] = {
-    (False, False): "",
-    (True, False): "low",
-    (False, True): "high",
-    (True, True): "both",
-}
 
 MAX_PERCENTILES: Final = 100
 _HALVINGS: Final = 24
@@ -117,13 +109,14 @@ def percentiles_of(
         low, high = ranks.between(share, confidence)
         # The estimate uses all edges together, so it may lie outside the parts of single edges.
         low, high = min(low, part - 1), max(high, part)
+        ends = low == 0, high == parts
         rows.append(
             Percentile(
                 percentile=percentile,
                 estimate=start + min(max(inside, 0.0), 1.0) * (end - start),
                 low=float(ranks.edges[low]),
                 high=float(ranks.edges[high]),
-                reaches=_REACHES[low == 0, high == parts],
+                reaches="both" if all(ends) else "low" if ends[0] else "high" if ends[1] else "",
             )
         )
     return rows

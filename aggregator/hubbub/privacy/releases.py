@@ -31,15 +31,11 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.supports import supports
-from hubbub.analysis.families import (
-    ValueEstimates,
-    family_for,
-    merged,
-    tier_scales,
-)
-from hubbub.analysis.families.memoized_variance import spreads
+from hubbub.analysis.families import family_for
+from hubbub.analysis.families.listed import spreads
+from hubbub.analysis.families.tiers import merged, tier_scales
 from hubbub.analysis.uncertainty.intervals import held_between, reach_of
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
 from hubbub.errors.installing import install_with
@@ -210,7 +206,8 @@ def _most_common(
 ) -> str:
     if len(parts) > 1:
         raise BadParameter("a metric with tiers does not answer mode: take the histogram's")
-    whole = supports(*parts[0])
+    mechanism, totals = parts[0]
+    whole = family_for(mechanism).statistic(mechanism, totals).numbers
     place: int = _noise().largest(list(map(int, whole)), 2 * reports_each / policy.epsilon)
     return labels[place]
 

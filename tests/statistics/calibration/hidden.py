@@ -7,9 +7,8 @@ import numpy as np
 
 from hubbub.aggregator.query.cache import epochs_law
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals

@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
+from hubbub.analysis.answering import Followed, joined_shares
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.analysis.trends.trend import known_variances, line_through
 from hubbub.mechanisms import build

@@ -5,8 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis.answering import answer_tiers
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
+from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build

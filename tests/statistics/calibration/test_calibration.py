@@ -30,9 +30,9 @@ from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.comparisons.cross import Cell, Slice
 from hubbub.analysis.comparisons.order import TopValue
 from hubbub.analysis.figures import Figure
-from hubbub.analysis.numbers import Mean
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
+from hubbub.analysis.value_estimates import Mean
 from hubbub.privacy.releases import Released
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake

@@ -6,9 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.mechanisms.vector_codes import VectorCodes
 from tests.statistics.calibration.listed import ENDS

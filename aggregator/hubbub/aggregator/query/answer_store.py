@@ -21,9 +21,9 @@ from hubbub.aggregator.query.cache import LruCache
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import Twins, ValueAnswer
-from hubbub.analysis.numbers import Mean
 from hubbub.analysis.percentiles import Percentile, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
+from hubbub.analysis.value_estimates import Mean
 from hubbub.runtime.redis.server import Hashes
 
 # Answers expire unless confirmed: those of removed metrics, or of past ranges.

@@ -17,10 +17,10 @@ from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.comparisons.cross import Cell, Slice
 from hubbub.analysis.comparisons.order import TopValue
-from hubbub.analysis.numbers import Mean
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
+from hubbub.analysis.value_estimates import Mean
 from hubbub.privacy.metric_facts import Fact
 
 

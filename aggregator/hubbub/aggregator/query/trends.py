@@ -12,12 +12,12 @@ from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS, Answer
-from hubbub.analysis.comparisons.trend import Followed, joined_shares
-from hubbub.analysis.numbers import Mean
+from hubbub.analysis.answering import Followed, joined_shares
 from hubbub.analysis.percentiles import Reaches, percentiles_of
 from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, known_variances, line_through
 from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.value_estimates import Mean
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one, versions_of
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.conservation import Window

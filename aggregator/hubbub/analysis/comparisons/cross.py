@@ -25,8 +25,7 @@ from hubbub.analysis.comparisons.association import (
     without_v,
 )
 from hubbub.analysis.comparisons.covariance import Summed, table_covariance
-from hubbub.analysis.estimators.tables import tables
-from hubbub.analysis.estimators.triples import added_up, weights_for
+from hubbub.analysis.estimators.tables import added_up, tables, weights_for
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.rows import columns, rows
 from hubbub.analysis.families.tiers import Tier

@@ -79,11 +79,8 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     """Smooth estimate of the reports per bucket: >= 0, sum `reports`; biased towards evenness.
 
     After every step a bucket gives a part to each neighbour: a quarter with 1,024 buckets, as
-    published, and with fewer so much less that the blur over the range is the same.
-
-    Raises:
-        BatchTooSmall: not a single report.
-        ShapeMismatch: totals of another shape than the mechanism's.
+    published, and with fewer so much less that the blur over the range is the same. Raises as
+    `unbiased`.
     """
     observations = _cells_of(mechanism, totals) / totals.reports
     near, far = float(mechanism.window.near), float(mechanism.window.far)

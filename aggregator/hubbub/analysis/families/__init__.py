@@ -1,40 +1,21 @@
 """Families of mechanisms: how each answers queries. A new family is a file, and a line here."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from hubbub.analysis.families.bloom import Bloom
-from hubbub.analysis.families.contract import BitSum, Family
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.pairs import Pairs
 from hubbub.analysis.families.ranges import Ranges
 from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches
-from hubbub.analysis.families.tiers import Tier, added, merged, reports_of, tier_scales
 from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.families.vector import Vectors
-from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Memoized, Totals
-
-__all__ = [
-    "FAMILIES",
-    "BitSum",
-    "Counts",
-    "Tier",
-    "ValueEstimates",
-    "added",
-    "draw",
-    "draw_epochs",
-    "family_for",
-    "merged",
-    "reports_of",
-    "tier_scales",
-]
 
 FAMILIES: Final[Mapping[str, Family]] = {
     "listed": Listed(),
@@ -85,8 +66,9 @@ def draw_epochs(
         BadParameter: too many values and cells to draw, or a permanent step without a law here.
     """
     count_array, family = np.array(counts, dtype=np.int64), family_for(mechanism)
-    drawn: Callable[[], Counts] = partial(family.draw, mechanism, values, count_array, chance)
-    if epochs > 1 and isinstance(mechanism, Memoized):
-        drawn = family.draw_lasting(mechanism, values, count_array, chance)
+    arguments = mechanism, values, count_array, chance
+    lasts = epochs > 1 and isinstance(mechanism, Memoized)
+    lasting = family.draw_lasting(*arguments) if lasts else None
     for _ in range(epochs):
-        yield Totals(cells=drawn().tolist(), reports=int(count_array.sum()))
+        cells = lasting() if lasting else family.draw(*arguments)
+        yield Totals(cells=cells.tolist(), reports=int(count_array.sum()))

@@ -21,11 +21,10 @@ from hubbub.analysis.families.laws import (
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import Tier
-from hubbub.analysis.numbers import with_interval
-from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.analysis.strings.decode import decode
+from hubbub.analysis.strings.design import bloom_places
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.rappor import Rappor
 

@@ -270,7 +270,7 @@ class Family(ABC):
     def local(self, mechanism: Any, noisy: Floats, reports: int) -> Floats | None:
         """Variances of a release's estimates from randomization, computed from its noisy numbers.
 
-        None if they follow from what one report adds; see `memoized_variance.spreads`.
+        None if they follow from what one report adds; see `listed.spreads`.
         """
         return None
 

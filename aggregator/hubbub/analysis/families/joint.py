@@ -14,8 +14,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.laws import one_hot_chances
-from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.memoized_variance import spreads
+from hubbub.analysis.families.listed import Listed, spreads
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.mechanisms import AnyMechanism, BitVector, Subset
 

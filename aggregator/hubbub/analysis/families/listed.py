@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
 from typing import Any, ClassVar, Final
@@ -9,7 +10,6 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.supports import max_changes, supports
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families.contract import (
     BitSum,
@@ -29,19 +29,19 @@ from hubbub.analysis.families.laws import (
     lasting_bits,
     named,
 )
-from hubbub.analysis.families.memoized_variance import permanent_step, spreads
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import pure_tail, repeated_tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
-from hubbub.mechanisms.geometry import HashPool
+from hubbub.mechanisms import AnyMechanism, BitVector, Memoized, OneHot, Subset, Totals
+from hubbub.mechanisms.geometry import HashPool, Incidence
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
+from hubbub.mechanisms.walsh import WalshHadamard
 
 # From this size on, numpy refuses to draw without replacement.
 _MAX_DRAWN: Final = 10**9
@@ -144,12 +144,16 @@ class Listed(Family):
         return weights, -len(targets) * float(channel.q) / gap
 
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
-        """Number of reports that support each value."""
-        gap = float(mechanism.channel.p - mechanism.channel.q)
-        base = -totals.reports * float(mechanism.channel.q) / gap
-        change = max_changes(mechanism)
+        """Number of reports that support each value: whole numbers."""
+        p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
+        values, gap = np.array(estimate(mechanism, totals).values), float(p - q)
+        change = _max_changes(mechanism)
         return Statistic(
-            numbers=supports(mechanism, totals), l1=change, l2=sqrt(change), unit=1 / gap, base=base
+            numbers=np.rint(values * gap + float(reports * q)),
+            l1=change,
+            l2=sqrt(change),
+            unit=1 / gap,
+            base=-reports * float(q) / gap,
         )
 
     def draw(
@@ -223,7 +227,7 @@ class Listed(Family):
 
 def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
     """Tail of an absent value's estimate, if `devices` report `repeats` times each."""
-    step = permanent_step(mechanism)
+    step = _permanent_step(mechanism)
     if step is None:  # repeated answers are the same
         return pure_tail(mechanism.channel, devices)
     lied, fresh_gap = float(step[1]), float(step[2])
@@ -291,3 +295,84 @@ def _subsets(
         rest[2] += came.sum(axis=0)
         cells[element] = picked.sum() + came[1].sum()
     return cells
+
+
+def _max_changes(mechanism: Any) -> int:
+    """Largest number of values that only one of two payloads supports."""
+    values: int = mechanism.categories
+    layout = mechanism.layout
+    match getattr(mechanism, "transform", None):
+        case WalshHadamard():
+            most: int = layout.size // 2  # two columns of a Hadamard matrix
+        case Incidence() as space:
+            most = 2 * (space.on_one - space.on_two)
+        case HashPool() as pool:
+            most = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket holds this many values
+        case _:
+            most = _apart(layout)
+    return min(values, most)
+
+
+def _apart(layout: OneHot | Subset | BitVector) -> int:
+    """Largest number of cells in which two payloads differ, for layouts with one cell per value."""
+    match layout:
+        case OneHot():
+            return 2
+        case Subset():
+            return 2 * min(layout.ones, layout.size - layout.ones)
+        case BitVector():
+            return layout.size
+    raise BadParameter(f"totals of {type(layout).__name__} cannot be released")
+
+
+def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
+    """Variance that one report adds to an estimate: of the value it holds, and of another value.
+
+    The permanent lie of r reports of a device is one random draw: per report, it adds r times the
+    variance of a single report's. The fresh lie is drawn anew each time. How often each device
+    reported is unknown, so `repeats`, the largest possible number, is assumed.
+    """
+    true_spread, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
+    lasts = isinstance(mechanism, Memoized)
+    if repeats == 1 or not lasts:
+        return true_spread, other
+    step = _permanent_step(mechanism)
+    if step is None:
+        return true_spread * repeats, other * repeats
+    keep_chance, lied, fresh_gap = step
+    # Variance of a permanent bit with chance b, seen through the fresh step: seen^2 b (1 - b).
+    unit = (fresh_gap / (mechanism.channel.p - mechanism.channel.q)) ** 2
+    again = repeats - 1
+    return true_spread + again * float(
+        unit * keep_chance * (1 - keep_chance)
+    ), other + again * float(unit * lied * (1 - lied))
+
+
+def _permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:
+    """Probabilities that a value's permanent bit is set: for the held value, and for another value.
+
+    The third number is the increase of a report's support probability if the bit is set. None if no
+    part of a lie is fresh.
+    """
+    match mechanism:
+        case LongitudinalGrr():
+            others = mechanism.categories - 1
+            keep_chance = mechanism.permanent.exact
+            lied = mechanism.permanent.complement.exact / others
+            fresh_gap = mechanism.fresh.exact - mechanism.fresh.complement.exact / others
+        case LongitudinalHash():  # the function is for life, too, and who collides under it
+            step = _permanent_step(mechanism.response)
+            assert step is not None  # noqa: S101 a long.grr has one
+            keep_chance, other, fresh_gap = step
+            collide = mechanism.transform.collisions
+            lied = collide * keep_chance + (1 - collide) * other
+        case LongitudinalUnary():
+            keep_chance, lied = Fraction(1, 2), mechanism.rare.exact
+            fresh_gap = 1 - 2 * mechanism.flip.exact
+        case BasicRappor():
+            lied = mechanism.chain.flip.exact
+            keep_chance = 1 - lied
+            fresh_gap = mechanism.chain.one_after_one.exact - mechanism.chain.one_after_zero.exact
+        case _:
+            return None
+    return keep_chance, lied, fresh_gap

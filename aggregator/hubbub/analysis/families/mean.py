@@ -19,10 +19,9 @@ from hubbub.analysis.families.contract import (
 from hubbub.analysis.families.laws import one_hot_chances
 from hubbub.analysis.families.numeric import Numbers
 from hubbub.analysis.families.tiers import Tier, reports_of
-from hubbub.analysis.numbers import mean_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import sum_tail
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean

@@ -31,9 +31,8 @@ from hubbub.analysis.families.laws import QUICK, Counts, check_size
 from hubbub.analysis.families.numeric import Numbers
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
-from hubbub.analysis.numbers import mean_of
 from hubbub.analysis.uncertainty.tails import pure_tail
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.haar import HaarResponse

@@ -29,7 +29,7 @@ from hubbub.analysis.families.laws import (
     named,
 )
 from hubbub.analysis.families.strings import Strings
-from hubbub.analysis.strings.candidate_positions import sketch_buckets
+from hubbub.analysis.strings.design import sketch_buckets
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import collision_tail
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -156,11 +156,7 @@ def count(
 ) -> tuple[Floats, Floats, Floats, Tail | None]:
     """Estimate, standard error, and standard error if absent, per candidate; in reports.
 
-    The fourth result is the tail of an absent candidate's estimate.
-
-    Raises:
-        BatchTooSmall: not a single report.
-        ShapeMismatch: totals of another shape than the mechanism's.
+    The fourth result is the tail of an absent candidate's estimate. Raises as `Family.figures`.
     """
     bucket_counts, reports = buckets(mechanism, totals)
     n, width, functions = reports.sum(), mechanism.width, mechanism.hashes

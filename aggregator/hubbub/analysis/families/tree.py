@@ -17,12 +17,11 @@ from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns, nearest, rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import Tier, tier_scales
-from hubbub.analysis.numbers import with_interval
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.discoveries import selection_bias
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree

@@ -25,8 +25,7 @@ from hubbub.analysis.estimators.words_of_books import (
 from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.tiers import Tier, reports_of, tier_scales
-from hubbub.analysis.numbers import means_of
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import ValueEstimates, means_of
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.directions import UNIT

@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.strings.candidate_positions import bloom_places
-from hubbub.analysis.strings.design import Collection, Design, Places
+from hubbub.analysis.strings.design import Collection, Design, Places, bloom_places
 from hubbub.analysis.strings.regression import Fit, fit, independent, non_negative
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
 from hubbub.analysis.uncertainty.intervals import ranked

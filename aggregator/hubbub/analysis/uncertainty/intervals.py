@@ -296,11 +296,10 @@ def anytime_confidence(confidence: float, growths: tuple[float, float], rows: in
     doubt, least = 1 - confidence, 1.0
     shares = [max(_PLACES, 1 / rows) ** (step / 8) for step in range(9)] if rows > 1 else [1.0]
     for share in shares:
-        reach = max(_reach(doubt * share, growth) for growth in growths)
+        # As a function of growth it first falls, then rises.
+        reach = max(
+            sqrt((1 + 1 / growth) * (log(1 + growth) + 2 * log(1 / (doubt * share))))
+            for growth in growths
+        )
         least = min(least, 2 * float(ndtr(-reach)) / share)
     return min(1 - least, MAX_CONFIDENCE)
-
-
-def _reach(doubt: float, growth: float) -> float:
-    """Number of standard errors; as a function of growth it first falls, then rises."""
-    return sqrt((1 + 1 / growth) * (log(1 + growth) + 2 * log(1 / doubt)))
