@@ -112,6 +112,7 @@ export const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   "long.unary": ["permanent_epsilon"],
   "long.hash": ["permanent_epsilon", "functions"],
   wave: ["low", "high", "buckets"],
+  haar: ["low", "high", "buckets"],
   tree: ["bits", "cells", "hashes"],
   pairs: ["ways"],
   privset: ["most"],
