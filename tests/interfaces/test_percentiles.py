@@ -9,6 +9,7 @@ import pytest
 
 import hubbub.notebook
 from hubbub.cli.main import main
+from hubbub.query_results.sentences import percentile_sentences
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 
@@ -71,6 +72,13 @@ def test_an_estimate_says_the_usual_percentiles_unasked(
     assert [row["percentile"] for row in usual] == [10, 25, 50, 75, 90, 95, 99]
     assert "percentiles in h, 95% intervals: p10 " in _output(capsys, home, "query", "launches")
     assert _estimates(home, "theme").json()["percentiles"] == []
+
+
+def test_a_percentiles_interval_is_shown_as_wide_as_it_is() -> None:
+    row = {"percentile": 50, "estimate": 5.06, "low": 3.75, "high": 7.5, "reaches": ""}
+    answer = {"unit": "s", "confidence": 0.95, "percentiles": [row]}
+    [sentence] = percentile_sentences(answer)
+    assert sentence.endswith(": p50 5.06 (3.75 to 7.5)"), "rounded ends would be narrower"
 
 
 def test_percentiles_of_an_open_epoch_are_not_final(

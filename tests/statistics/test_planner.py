@@ -31,7 +31,7 @@ from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
-from hubbub.simulation.totals_of_plan import rank_error
+from hubbub.simulation.totals_of_plan import share_error
 
 pytestmark = pytest.mark.thorough
 
@@ -363,7 +363,7 @@ def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() 
     question = MetricDraft(kind="values", size=20)
     for name, parameters in question.suitable(1.0).items():
         few, many = (
-            rank_error(question, row(question, name, parameters, n), 95.0) for n in (1e6, 1e14)
+            share_error(question, row(question, name, parameters, n), 95.0) for n in (1e6, 1e14)
         )
         assert 0 < many < few
         assert many == pytest.approx(few / 1e4, rel=0.1), name

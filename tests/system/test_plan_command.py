@@ -204,6 +204,21 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (["--values", "3"], "--error, --detect, --within or --effect"),
         (["--values", "3", "--epsilon", "1", "--reports", "9", "--error", "0.1"], "give two of"),
+        (
+            [
+                "--ranges",
+                "16",
+                "0",
+                "60",
+                "--epsilon",
+                "2",
+                "--percentile",
+                "95",
+                "--within",
+                ".02",
+            ],
+            "use 100 parts",
+        ),
         (["--epsilon", "1", "--reports", "9"], "describe the question"),
         (["--values", "1", "--epsilon", "1", "--reports", "9"], "1 values are outside [2, "),
         (["--values", "4", "--epsilon", "99", "--reports", "9"], "epsilon 99.0 is outside"),

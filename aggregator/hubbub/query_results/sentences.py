@@ -52,16 +52,16 @@ def _named(row: Mapping[str, Any]) -> str:
 
 def _ends(row: Mapping[str, Any]) -> str:
     """The interval in words; an end of the range does not bound the true value."""
-    low, high = _figure(row, "low"), _figure(row, "high")
+    low, high = measured(row["low"]), measured(row["high"])  # exact: they are edges of parts
     open_ends = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
     return open_ends.get(row["reaches"], f"{low} to {high}")
 
 
 def _moved(row: Mapping[str, Any]) -> str:
     return (
-        f"{_named(row)} {_figure(row, 'before')} to {_figure(row, 'after')}, "
+        f"{_named(row)} from {_figure(row, 'before')} to {_figure(row, 'after')}, "
         f"{_figure(row, 'difference', '+')} "
-        f"({_figure(row, 'low', '+')} to {_figure(row, 'high', '+')})"
+        f"({measured(row['low'], sign='+')} to {measured(row['high'], sign='+')})"
         + (", moved" if row["moved"] else "")
     )
 
@@ -70,7 +70,7 @@ def _ended(names: Sequence[str]) -> list[str]:
     """Says which intervals are bounded by the range instead of by reports."""
     sentence = (
         f"{', '.join(names)}: the interval reaches the end of the range, and the true value may be "
-        "outside it; more reports are needed, or a wider range"
+        "outside it; more reports are needed, finer parts or a wider range"
     )
     return [sentence] if names else []
 

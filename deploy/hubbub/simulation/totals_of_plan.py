@@ -1,6 +1,6 @@
 """Draws totals for `hubbub plan --simulate` as planned, and estimates them."""
 
-from math import inf, isfinite, sqrt
+from math import ceil, inf, isfinite, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,16 @@ _MAX_REPORTS: Final = 10**12
 def rank_error(question: MetricDraft, plan_row: Row, percentile: float) -> float:
     """Half the width, in rank (share of people), of the 95% interval of a percentile.
 
-    Infinite if no number of reports suffices.
+    For evenly spread numbers. The interval ends at edges of parts: on average half a part further
+    on either side.
+    """
+    return share_error(question, plan_row, percentile) + 1 / (2 * question.size)
+
+
+def share_error(question: MetricDraft, plan_row: Row, percentile: float) -> float:
+    """Half the width of the 95% interval of the share below the edge nearest to a percentile.
+
+    For evenly spread numbers. Infinite if no number of reports suffices.
     """
     if not isfinite(plan_row.reports):
         return inf
@@ -42,14 +51,26 @@ def rank_error(question: MetricDraft, plan_row: Row, percentile: float) -> float
     return sum(widths) / _DRAWINGS / 2 * sqrt(drawn / plan_row.reports)
 
 
-def check_rank_goal(percentile: float, within: float | None) -> None:
-    """Raises BadParameter for an invalid percentile, or an error that reaches rank 0 or 1."""
+def check_rank_goal(percentile: float, within: float | None, parts: int | None) -> None:
+    """Raises BadParameter for an invalid percentile or an error that no reports reach.
+
+    Args:
+        percentile: in (0, 100).
+        within: half the width of its interval, or an effect, in rank.
+        parts: number of parts, whose edges end the interval; None for an effect.
+    """
     check_percentiles([percentile])
     room = min(percentile, 100 - percentile) / 100
     if within is not None and not 0 < within < room:
         raise BadParameter(
             f"within {within:g} is outside (0, {room:g}): the interval of p{percentile:g} would "
             "reach the end of the range"
+        )
+    if within is not None and parts is not None and within <= 1 / (2 * parts):
+        raise BadParameter(
+            f"within {within:g} is too small for {parts} parts: an interval ends at their edges, "
+            f"so that even numbers have at least {1 / (2 * parts):.2g}; use {2 * ceil(1 / within)} "
+            "parts"
         )
 
 

@@ -185,7 +185,7 @@ def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Rank
     if ranks is None and query.asks_ranks:
         raise BadParameter(
             f'metric "{metric.name}" has no ranges from which percentiles are computed; '
-            'give a number edges, or mechanism = "wave", or leave percentile and below '
+            'give a number edges, or mechanism = "wave" or "haar", or leave percentile and below '
             "out"
         )
     return ranks

@@ -39,7 +39,7 @@ from hubbub.privacy.planner import (
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.query_results.rows import percentile_name
-from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, simulate
+from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, share_error, simulate
 
 _EPILOG: Final = """
 examples:
@@ -262,29 +262,26 @@ def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metri
         return
     if not numeric:
         raise BadParameter(
-            "--percentile goes with --ranges, or with --metric of a number with edges or of wave"
+            "--percentile goes with --ranges, or with --metric of a number with edges or buckets"
         )
-    check_rank_goal(options.percentile, options.within or options.effect)
+    parts = None if options.within is None else question.size
+    check_rank_goal(options.percentile, options.within or options.effect, parts)
 
 
 def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Target:
     """The figure of a row that must reach the goal."""
-
-    def off_in_rank(row: Row) -> float:
-        return rank_error(question, row, options.percentile or 0.0)
-
     if options.effect is not None:
         count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
 
         def shows(row: Row) -> float:
             stderr = row.population
             if options.percentile is not None:
-                stderr = off_in_rank(row) / reach_of(CONFIDENCE)
+                stderr = share_error(question, row, options.percentile) / reach_of(CONFIDENCE)
             return detectable_effect(stderr, count, row.reports, fewest)
 
         return shows
-    if options.percentile is not None:
-        return off_in_rank
+    if (percentile := options.percentile) is not None:
+        return lambda row: rank_error(question, row, percentile)
     if options.ratio is not None:
         ratio = options.ratio
         is_apart = options.apart or (

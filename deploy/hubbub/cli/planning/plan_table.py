@@ -82,8 +82,8 @@ def show(
     )
     if percentile:
         say(
-            f"{percentile} in rank: half the width of its 95% interval; +-2% of p95 is from p93 to "
-            "p97"
+            f"{percentile} in rank: half the width of its 95% interval, which ends at edges of "
+            "parts, if numbers are spread evenly; +-2% of p95 is from p93 to p97"
         )
     _say_columns(question, rows[0])
     if own:
