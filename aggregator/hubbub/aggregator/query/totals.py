@@ -200,11 +200,11 @@ class TotalsByEpoch:
         return every.only(earlier[-1:]), newer, why
 
     def _open(self, every: EpochSelection) -> str:
-        """Text about the first epoch that still accepts late reports; "" if there is none."""
+        """Text about the first epoch that may still change; "" if there is none."""
         for epoch in every.epochs:
             if not self.is_closed(every.metric, epoch):
                 closes = minute(closing_time(epoch, every.metric.epoch))
-                return f"; {every.date(epoch)} accepts late reports until {closes}"
+                return f"; {every.date(epoch)} may still change until {closes}"
         return ""
 
     def _last_periods(self, every: EpochSelection) -> tuple[EpochSelection, EpochSelection, str]:

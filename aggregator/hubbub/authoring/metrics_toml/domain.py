@@ -94,10 +94,10 @@ def _problem_with_ways(
     if kind in DOMAINS:
         if ways == ["domain"] and table["domain"] == DOMAINS[kind]:
             return None
-        return (
-            "domain",
-            f'{mechanism} is over {kind}; write domain = "{DOMAINS[kind]}" and no values',
-        )
+        remedy = f'write domain = "{DOMAINS[kind]}" and no values'
+        if kind == "numbers":
+            remedy = 'write domain = "number" or a kind of numbers, and no values or edges'
+        return "domain", f"{mechanism} is over {kind}; {remedy}"
     paired = mechanism != AUTO and REGISTRY[mechanism].FAMILY == "pairs"
     if paired and ways != ["parts"]:
         return (
