@@ -23,6 +23,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
+from hubbub.mechanisms.haar import HaarResponse
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.pairs import PairedParts
@@ -92,7 +93,7 @@ def _estimates(mechanism: AnyMechanism, totals: Totals, strings: list[str]) -> F
             return decode(mechanism, totals, strings).estimates
         case CountMeanSketch() | HadamardSketch() | LocalHashing():
             return count(mechanism, totals, strings)[0]
-        case SquareWave():
+        case HaarResponse() | SquareWave():
             return unbiased(mechanism, totals)[0]
         case PairedParts():
             return family_for(mechanism).figures(mechanism, totals, ()).estimates

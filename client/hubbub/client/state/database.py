@@ -201,12 +201,14 @@ class Database:
             return False
 
     def _lost_descriptors(self) -> set[FileId | None]:
-        """Returns what the descriptors that the app closed are now: other files, or None."""
-        return {
-            file
-            for number, before in self._descriptors.items()
-            if (file := _file_id(number)) != before
-        }
+        """Returns what the descriptors that the app closed are now: other files, or None.
+
+        Whoever closes descriptors closes all; if some are left, SQLite closed the others, which
+        were of another client in this process.
+        """
+        now = {number: _file_id(number) for number in self._descriptors}
+        is_one_left = any(now[number] == before for number, before in self._descriptors.items())
+        return set() if is_one_left else set(now.values())
 
     def _is_closable(self) -> bool:
         """Returns whether SQLite would close no file of the app; the journal reopens itself."""
