@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import pytest
 
@@ -161,3 +162,14 @@ def test_a_wrong_parameter_is_named_with_its_range(name: str) -> None:
 def test_an_unknown_mechanism_is_named_with_those_there_are() -> None:
     with pytest.raises(BadParameter, match='mechanism "olh" is unknown; there are rr, grr'):
         build("olh", epsilon=1.0)
+
+
+@pytest.mark.parametrize("name", ["wave", "haar"])
+def test_the_probabilities_of_indices_are_those_of_the_law(name: str) -> None:
+    for small in REGISTRY[name].SMALL:
+        mechanism: Any = build(name, **small)
+        cells = range(mechanism.layout.size)
+        for bucket, value in enumerate(mechanism.probes()):
+            law = [float(mechanism.likelihood(value, {cell: 1})) for cell in cells]
+            assert mechanism.chances(bucket) == pytest.approx(law, rel=1e-12)
+            assert sum(law) == pytest.approx(1.0, rel=1e-12)

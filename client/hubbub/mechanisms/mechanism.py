@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
@@ -21,8 +21,10 @@ class Mechanism(Protocol[Value_contra]):
 
     __slots__ = ()
 
-    def __hash__(self) -> int:
-        return object.__hash__(self)
+    if TYPE_CHECKING:  # Cached functions take mechanisms; a frozen dataclass hashes its parameters.
+
+        def __hash__(self) -> int:
+            return 0
 
     NAME: ClassVar[str]
     """The wire name; with VERSION never reused or given a new meaning."""
