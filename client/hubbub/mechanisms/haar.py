@@ -20,7 +20,7 @@ from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.parameter import check_whole
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
@@ -49,8 +49,7 @@ class HaarResponse(ranges.IndexInBuckets):
 
     def __post_init__(self) -> None:
         check_whole(self, "buckets")
-        odds = exp_at_most(self.epsilon)
-        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards uniform
+        keep = keep_at_most(self.epsilon)
         levels = (self.buckets - 1).bit_length()
         set_derived(self, range=Range(self.low, self.high), levels=levels, keep=keep)
 

@@ -18,7 +18,7 @@ from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
@@ -44,8 +44,7 @@ class HadamardResponse(pure.ListedMechanism):
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
-        odds = exp_at_most(self.epsilon)
-        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards uniform
+        keep = keep_at_most(self.epsilon)
         transform = WalshHadamard(1 << self.categories.bit_length())
         channel = pure.Pure(keep.exact, Fraction(1, 2))
         set_derived(self, keep=keep, channel=channel, transform=transform)

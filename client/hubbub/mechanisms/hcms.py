@@ -21,7 +21,7 @@ from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
@@ -48,8 +48,7 @@ class HadamardSketch(sketch.Sketch):
 
     def __post_init__(self) -> None:
         sketch.check_size(self, sketch.MAX_CELLS // 2)
-        odds = exp_at_most(self.epsilon)
-        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
+        keep = keep_at_most(self.epsilon)
         channel = pure.Pure(keep.exact, Fraction(1, 2))
         set_derived(self, keep=keep, channel=channel, transform=WalshHadamard(self.width))
 

@@ -18,7 +18,7 @@ from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
 
 
@@ -43,8 +43,7 @@ class OneBitMean(ranges.OfMean):
     )
 
     def __post_init__(self) -> None:
-        odds = exp_at_most(self.epsilon)
-        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
+        keep = keep_at_most(self.epsilon)
         set_derived(self, range=Range(self.low, self.high), keep=keep)
 
     @property

@@ -74,6 +74,16 @@ def exp_at_most(epsilon: float, share: Fraction = Fraction(1)) -> Fraction:
     return Fraction(math.exp(float(Fraction(epsilon) * share * (1 - _SLACK))))
 
 
+def keep_at_most(epsilon: float) -> Probability:
+    """The chance of the true one of two answers, just below exp(epsilon) / (exp(epsilon) + 1).
+
+    Raises:
+        BadParameter: as `exp_at_most`.
+    """
+    odds = exp_at_most(epsilon)
+    return Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
+
+
 def log_at_least(ratio: Fraction, times: int = 1) -> float:
     """`times` the natural logarithm of a likelihood ratio >= 1, in nats, rounded up."""
     # log1p of the exact excess keeps its precision where the ratio is close to one.

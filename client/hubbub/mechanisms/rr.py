@@ -13,7 +13,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class RandomizedResponse(pure.OneIndex):
             raise BadParameter(
                 f"rr answers a yes/no question: categories {self.categories} is not 2; use grr"
             )
-        odds = exp_at_most(self.epsilon)
-        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
+        keep = keep_at_most(self.epsilon)
         set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact))
 
     def privacy_loss(self) -> float:
