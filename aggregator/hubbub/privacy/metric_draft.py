@@ -54,8 +54,9 @@ class MetricDraft:
                 return dict.fromkeys(built_from("mean", *ends), ends)
             case "ranges":
                 buckets = {**ends, "buckets": self.size}
-                asked = {**buckets, "sampled": min(self.size, 4)}
-                return {"wave": buckets, "haar": buckets, "buckets": asked}
+                sampled = {**buckets, "sampled": min(self.size, 4)}
+                names = built_from("ranges", *buckets)
+                return dict.fromkeys(names, buckets) | {"buckets": sampled}
             case "sets":
                 own: dict[str, Any] = {"categories": self.size, "most": self.most}
                 return {PrivSet.NAME: {"epsilon": epsilon, **own}}
