@@ -14,7 +14,7 @@ import pytest
 
 from hubbub.analysis.estimators.distribution import chances
 from hubbub.analysis.percentiles import percentiles_of
-from hubbub.analysis.ranks import WaveRanks, ranks_of
+from hubbub.analysis.ranks import IndexRanks, ranks_of
 from hubbub.mechanisms import Totals, build
 from tests.statistics.calibration.percentiles import SHAPES, drawn
 
@@ -95,7 +95,7 @@ def test_least_squares_reach_the_cramer_rao_bound_of_wave(epsilon: float) -> Non
     # The information of one report on the reporters' shares: the people's own chance is none.
     least = below @ (inverse - np.diag(shares)) @ below.T
     ranks = drawn(mechanism, MANY * shares, np.random.default_rng(1))
-    assert isinstance(ranks, WaveRanks)
+    assert isinstance(ranks, IndexRanks)
     stderrs = ranks._squares[1][1:-1]
     assert np.square(stderrs).mean() == pytest.approx(np.trace(least) / len(least) / MANY, rel=0.01)
     haar = ranks._haar_error

@@ -139,7 +139,7 @@ class LinearRanks:
 
 
 @dataclass(frozen=True)
-class WaveRanks:
+class IndexRanks:
     """Ranks from the reports of `wave` or `haar`, of one or more tiers over the same parts.
 
     Args:
@@ -282,7 +282,7 @@ class WaveRanks:
         return 2 * len(self.edges) * (len(self.edges) + 4)
 
 
-Ranks = LinearRanks | WaveRanks
+Ranks = LinearRanks | IndexRanks
 """Shares of the numbers below the edges of a range's parts."""
 
 
@@ -362,7 +362,7 @@ def ranks_of(
     mechanism: Any = live_tiers[0][0]
     own = family_for(mechanism)
     if own.is_spread(mechanism):
-        return WaveRanks(live_tiers, sampled)  # type: ignore[arg-type]  # of such a mechanism
+        return IndexRanks(live_tiers, sampled)  # type: ignore[arg-type]  # of such a mechanism
     edges = edges or own.edges(mechanism)
     if not len(edges):
         return None

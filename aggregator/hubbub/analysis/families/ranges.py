@@ -93,8 +93,7 @@ class Ranges(Numbers):
 
     def ends(self, mechanism: Ranged) -> tuple[float, float]:
         """Ends of the whole range."""
-        edges = mechanism.edges()
-        return edges[0], edges[-1]
+        return float(mechanism.low), float(mechanism.high)
 
     def edges(self, mechanism: Ranged) -> Sequence[float]:
         """Edges of the parts."""
