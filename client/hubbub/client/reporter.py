@@ -268,13 +268,13 @@ class Reporter:
     def _moved(self, counts: Counter[Any]) -> Iterator[Counter[Any]]:
         """Empty counts for a block that stores them; they come back if it raises StateUnusable."""
         with self.lock.within():
-            taken = Counter(counts)
+            moved_counts = Counter(counts)
             counts.clear()
         try:
-            yield taken
+            yield moved_counts
         except StateUnusable:
             with self.lock.within():
-                counts.update(taken)
+                counts.update(moved_counts)
             raise
 
     @property

@@ -92,7 +92,7 @@ class AuditTrail:
         self._append(json.dumps({"time": now, **line}) + "\n")
 
     def _line(self, scope: Mapping[str, Any], address: str, status: int) -> dict[str, Any]:
-        caller, seen = scope["state"]["caller"], scope["state"]["seen"]
+        caller, facts = scope["state"]["caller"], scope["state"]["seen"]
         metric, question = _question(scope["path"])
         record: dict[str, Any] = {
             "who": caller.name if caller else None,
@@ -104,7 +104,7 @@ class AuditTrail:
         }
         if caller and caller.subject:
             record |= {"subject": caller.subject, "groups": list(caller.groups)}
-        if metric := seen.metric or metric:
+        if metric := facts.metric or metric:
             # An unknown name may be anything, such as a candidate string.
             record["metric"] = metric if metric in self.metrics() else "unknown"
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
@@ -112,7 +112,7 @@ class AuditTrail:
         if status < _ANSWERED and parameters:
             record["asked"] = parameters
         for name in ("candidates", "release", "why"):
-            record |= {name: value} if (value := getattr(seen, name)) else {}
+            record |= {name: value} if (value := getattr(facts, name)) else {}
         return record
 
     def _append(self, line: str) -> None:

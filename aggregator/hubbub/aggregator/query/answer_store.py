@@ -70,8 +70,8 @@ class AnswerStore:
     async def confirm(self, metric: str, range_: str, version: str, at: str) -> bool:
         """Records that the stored answer is still right; False if it has another version."""
         key = _key(metric, range_)
-        stored, written = await self._server.ask("HMGET", key, "version", "written")
-        if not (stored and written and _text(stored) == version):
+        stored_version, written_at = await self._server.ask("HMGET", key, "version", "written")
+        if not (stored_version and written_at and _text(stored_version) == version):
             return False
         await self._server.execute([("HSET", key, "written", _json(at)), ("EXPIRE", key, _SECONDS)])
         return True

@@ -8,6 +8,7 @@ import asyncio
 import json
 import urllib.parse
 import urllib.request
+from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
@@ -121,13 +122,13 @@ class FileAnswers:
     async def _answer(self, request: urllib.request.Request) -> Answer:
         # Both belong to one event loop.
         self._app.state.query, self._app.state.body_turns = self._make_engine(), Turns()
-        sent: list[dict[str, Any]] = []
+        sent: list[MutableMapping[str, Any]] = []
         body: Any = request.data or b""
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": body}
 
-        async def send(message: dict[str, Any]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
         path, _, query = request.selector.partition("?")
@@ -145,6 +146,6 @@ class FileAnswers:
             "server": ("127.0.0.1", 80),
             "state": {"caller": EVERYONE, "seen": Seen()},
         }
-        await self._app(scope, receive, send)  # type: ignore[arg-type]
+        await self._app(scope, receive, send)
         status = HTTPStatus(sent[0]["status"])
         return Answer(status, status.phrase, b"".join(part.get("body", b"") for part in sent[1:]))
