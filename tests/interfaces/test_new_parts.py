@@ -125,7 +125,7 @@ def test_a_new_family_is_its_file_and_a_line(
     one_value = maximal_gain(build("unary.oue", epsilon=2.0, categories=3), [2])
     assert maximal_gain(mechanism, [2]).gain(0.01) > one_value.gain(0.01)
     drawn = draw(mechanism, list(TRUE_COUNTS), list(TRUE_COUNTS.values()), np.random.default_rng(1))
-    assert plausibility(mechanism, drawn).findings == ()
+    assert plausibility([(mechanism, drawn)]).findings == ()
     _on_every_face(tmp_path, text, {"small": 3000, "medium": 8000, "large": 10_000})
 
 

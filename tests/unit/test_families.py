@@ -45,7 +45,7 @@ def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
         assert abs(member.estimate - true) <= 6 * member.stderr
     [point] = joined_shares([Followed([(mechanism, totals)], [0])])
     assert point.low < 0.6 < point.high
-    assert plausibility(mechanism, totals).findings == ()
+    assert plausibility([(mechanism, totals)]).findings == ()
     assert maximal_gain(mechanism, [3]).gain(0.01) > 0.01
     errors = family_for(mechanism).expected(mechanism, range(4), np.array(true_counts) / 5000, 5000)
     stderrs = [value.stderr / 5000 for value in result.values]

@@ -134,9 +134,10 @@ def _of_devices(cells: list[int], each: Fraction) -> Totals:
             seen_until=10**12,
         )
         await store.add(window, commit)
-        cache = TotalsCache(store, dummies_each=lambda _: float(each))
+        cache = TotalsCache(store)
+        cache.dummies_each = {"theme": float(each)}
         counted = await cache.counted(["theme"])
-        return sum_totals(await cache.read([window], counted), len(cells), each=float(each))
+        return sum_totals(list((await cache.read(counted)).values()), len(cells), each=float(each))
 
     return asyncio.run(body())
 
@@ -241,14 +242,14 @@ def test_answers_and_the_flag_know_of_dummies() -> None:
     assert values["a"].estimate == pytest.approx(1000, abs=3)
     assert abs(values["b"].estimate) < 3
     assert values["b"].stderr > sqrt(2000 * 3 / 16)
-    assert plausibility(mechanism, Totals(cells=cells, reports=1000, dummies=2000)).p_value == 1
-    assert plausibility(mechanism, Totals(cells=cells, reports=3000)).p_value == 1
-    assert (
-        plausibility(
-            mechanism, Totals(cells=[2400, 200, 200, 200], reports=1000, dummies=2000)
-        ).p_value
-        < 1e-6
-    )
+
+    def p_value(cells: list[int], reports: int, dummies: int = 0) -> float:
+        totals = Totals(cells=cells, reports=reports, dummies=dummies)
+        return plausibility([(mechanism, totals)]).p_value
+
+    assert p_value(cells, 1000, dummies=2000) == 1
+    assert p_value(cells, 3000) == 1
+    assert p_value([2400, 200, 200, 200], 1000, dummies=2000) < 1e-6
 
 
 def test_what_holds_no_single_value_has_no_dummies() -> None:

@@ -48,12 +48,11 @@ def test_honest_reports_are_plausible_whatever_they_hold(name: str, spread: str)
     mechanism = BUILD[name](**BUILT[name])
     values = _values(mechanism, name)
     cells = _cells(mechanism, values if spread == "even" else values[:1], f"{name} {spread}")
-    verdict = plausibility(mechanism, Totals(cells=cells.tolist(), reports=HONEST))
+    verdict = plausibility([(mechanism, Totals(cells=cells.tolist(), reports=HONEST))])
     assert verdict.findings == ()
     assert verdict.p_value > 1e-6
-    assert (
-        plausibility(mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0)).p_value == 1
-    )
+    nothing = Totals(cells=[0] * mechanism.layout.size, reports=0)
+    assert plausibility([(mechanism, nothing)]).p_value == 1
 
 
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name not in HIDDEN])
@@ -66,7 +65,7 @@ def test_reports_of_one_kind_that_nobody_honest_makes_are_noticed(name: str) -> 
     cells = _cells(mechanism, values[:1], name)
     for cell, number in maximal_gain(mechanism, targets).cells.items():
         cells[cell] += number * fakes
-    verdict = plausibility(mechanism, Totals(cells=cells.tolist(), reports=HONEST + fakes))
+    verdict = plausibility([(mechanism, Totals(cells=cells.tolist(), reports=HONEST + fakes))])
     assert verdict.p_value < 1e-6
     assert verdict.findings
     assert all("%" in finding or "report" in finding for finding in verdict.findings)
@@ -78,14 +77,13 @@ def test_reports_of_one_device_over_again_are_no_alarm() -> None:
     cells = np.zeros(mechanism.layout.size, dtype=np.int64)
     cells[:] = 30 * _cells(mechanism, [3], "again")
     totals = Totals(cells=cells.tolist(), reports=30 * HONEST)
-    many = plausibility(mechanism, totals, repeats=30)
+    many = plausibility([(mechanism, totals)], repeats=30)
     assert many.findings == ()
-    assert many.p_value >= plausibility(mechanism, totals).p_value
+    assert many.p_value >= plausibility([(mechanism, totals)]).p_value
 
 
 def test_ones_that_are_too_few_are_told_with_what_they_should_be() -> None:
     mechanism = BUILD["unary.oue"](epsilon=1.0, categories=40)
-    [finding, *_] = plausibility(
-        mechanism, Totals(cells=[5000, *[0] * 39], reports=10_000)
-    ).findings
+    totals = Totals(cells=[5000, *[0] * 39], reports=10_000)
+    [finding, *_] = plausibility([(mechanism, totals)]).findings
     assert finding.startswith("reports support 0.50 values each, honest ones 10.99")

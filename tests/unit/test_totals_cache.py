@@ -183,7 +183,7 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
 
         async def look() -> list[int]:
             counted = await cache.counted(["theme"])
-            [sums] = await cache.read([window], counted)
+            [sums] = (await cache.read(counted)).values()
             cells: list[int] = sums.cells.tolist()
             return cells
 

@@ -336,8 +336,8 @@ def test_an_attack_gains_no_more_than_is_said_whatever_the_pool(seed: str) -> No
 
 def test_honest_totals_look_so_and_faked_ones_do_not() -> None:
     honest = _drawn(CODES, 8000)
-    assert plausibility(CODES, honest).p_value > 1e-6
-    assert plausibility(CODES, _faked(CODES, honest)).p_value < 1e-6
+    assert plausibility([(CODES, honest)]).p_value > 1e-6
+    assert plausibility([(CODES, _faked(CODES, honest))]).p_value < 1e-6
     with pytest.raises(BadParameter, match="not one of the 3 coordinates"):
         maximal_gain(CODES, [3])
 

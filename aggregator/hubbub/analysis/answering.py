@@ -10,7 +10,7 @@ from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.rows import columns, nearest, rows
-from hubbub.analysis.families.tiers import Tier, added, reports_of
+from hubbub.analysis.families.tiers import Tier, added, reports_of, with_reports
 from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
@@ -188,11 +188,6 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
     if not isinstance(own, Trees):
         raise BadParameter(f"{live_tiers[0][0].NAME} finds no strings: leave likely out")
     return own.likely(live_tiers, answered, false_share)
-
-
-def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:
-    """The tiers that have reports; the first tier if none has."""
-    return [tier for tier in tiers if tier[1].reports] or list(tiers[:1])
 
 
 @dataclass(frozen=True, slots=True)

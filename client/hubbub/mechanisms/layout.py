@@ -33,12 +33,20 @@ class Totals:
     beside_variance: float = 0.0
     value_law: Sequence[float] = ()
 
+    @property
+    def has_dummies(self) -> bool:
+        """Whether dummies, or an uncertain number of them, are among the payloads."""
+        uncertain = self.dummies_variance or self.beside_variance or self.value_law
+        return bool(self.dummies or uncertain)
+
     def evenly(self) -> float:
         """The mean number of dummies that hold any value with equal chance."""
         return self.dummies - len(self.cells) * self._mean() if self.value_law else self.dummies
 
     def spread(self) -> float:
         """The variance of the number of dummies of one value, beside its share of all dummies."""
+        if not (self.dummies or self.value_law):
+            return 0.0
         share = 1 / max(len(self.cells), 1)
         return (self._value_variance() + self.evenly() * share) * (1 - share)
 

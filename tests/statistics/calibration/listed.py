@@ -99,7 +99,8 @@ def _answered(
     """An answer over listed values, and how plausible its totals are."""
     totals = draw(mechanism, range(len(counts)), counts, chance)
     names = [str(value) for value in range(len(counts))]
-    return answer_tiers([(mechanism, totals)], names), plausibility(mechanism, totals).p_value
+    tiers = [(mechanism, totals)]
+    return answer_tiers(tiers, names), plausibility(tiers).p_value
 
 
 def _list(

@@ -164,14 +164,13 @@ def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
 class TotalsCache:
     """Reads windows of a store. Every method raises StoreUnavailable without Redis.
 
-    `dummies_each` is the average number of dummies per device, by stream: so many are expected.
+    Attributes:
+        dummies_each: average number of dummies per device, by stream, where devices add dummies.
     """
 
-    def __init__(
-        self, store: TotalsReader, *, dummies_each: Callable[[str], float] = lambda _: 0.0
-    ) -> None:
+    def __init__(self, store: TotalsReader) -> None:
         self._store = store
-        self._dummies_each = dummies_each
+        self.dummies_each: Mapping[str, float] = {}
         self._recent: LruCache[Window, WindowTotals] = LruCache(_MAX_BYTES)
         self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, Counted]]] = {}
 
@@ -181,6 +180,8 @@ class TotalsCache:
 
         async def read() -> Mapping[Window, Counted]:
             counts = await self._store.counted(key)
+            if not self.dummies_each:
+                return counts
             return {window: self._apart(window, own) for window, own in counts.items()}
 
         if key not in self._counting:
@@ -189,28 +190,27 @@ class TotalsCache:
 
     def _apart(self, window: Window, count: Counted) -> Counted:
         """The estimated split into reports and dummies, if devices add dummies."""
-        each = self._dummies_each(window.stream)
+        each = self.dummies_each.get(window.stream, 0.0)
         reports = round(count.reports / (1 + each))
         return Counted(reports, count.tags - reports, count.last) if each else count
 
-    async def read(
-        self, windows: Sequence[Window], counted: Mapping[Window, Counted]
-    ) -> list[WindowTotals]:
-        """Totals of these windows; `counted` is a fresh result of `counted()`."""
+    async def read(self, counted: Mapping[Window, Counted]) -> dict[Window, WindowTotals]:
+        """Totals of these windows, in their order; `counted` is fresh, from `counted()`."""
         totals: dict[Window, WindowTotals] = {}
-        for window in windows:
-            window_totals = self._recent.get(window)
-            if window_totals and Counted(
-                window_totals.counted, window_totals.dummies, window_totals.last
-            ) == counted.get(window):
-                totals[window] = window_totals
-        missing = [window for window in windows if window not in totals]
+        missing = []
+        for window, current in counted.items():
+            recent = self._recent.get(window)
+            if recent and Counted(recent.counted, recent.dummies, recent.last) == current:
+                totals[window] = recent
+            else:
+                missing.append(window)
         for window, raw in zip(missing, await self._store.read(missing), strict=True):
-            own = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
-            window_totals = replace(raw, counted=own.reports, dummies=own.dummies)
-            totals[window] = window_totals
-            self._recent.keep(window, window_totals, window_totals.cells.nbytes + _SMALLEST_BYTES)
-        return [totals[window] for window in windows]
+            totals[window] = raw
+            if self.dummies_each:
+                own = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
+                totals[window] = replace(raw, counted=own.reports, dummies=own.dummies)
+            self._recent.keep(window, totals[window], raw.cells.nbytes + _SMALLEST_BYTES)
+        return {window: totals[window] for window in counted}
 
 
 def sum_totals(
@@ -233,7 +233,9 @@ def sum_totals(
         TotalsUnreadable: they are of another shape.
     """
     cells: Integers = np.zeros(size, dtype=np.int64)
+    counted = all_dummies = 0
     for part in parts:
+        counted, all_dummies = counted + part.counted, all_dummies + part.dummies
         if part.counted or part.dummies:
             if len(part.cells) != size:
                 raise TotalsUnreadable(
@@ -243,11 +245,7 @@ def sum_totals(
             cells += part.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
             raise BadParameter("the sums of these epochs exceed 64 bits; select fewer epochs")
-    totals = Totals(
-        cells=cells.tolist(),
-        reports=sum(part.counted for part in parts),
-        dummies=sum(part.dummies for part in parts),
-    )
+    totals = Totals(cells=cells.tolist(), reports=counted, dummies=all_dummies)
     if each:
         return replace(totals, beside_variance=reports_variance(totals.reports, each))
     if not dummies:

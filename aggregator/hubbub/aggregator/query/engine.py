@@ -59,7 +59,6 @@ from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, T
 from hubbub.aggregator.query.trends import (
     Series,
     Trended,
-    by_list,
     percentile_series,
     series,
     together,
@@ -132,7 +131,7 @@ class QueryEngine:
 
     def use(self, bundle: Bundle) -> None:
         """Answers by this bundle, and drops everything computed by another."""
-        self.collected.bundle = bundle
+        self.collected.use(bundle)
         self._definitions: dict[str, tuple[Metric, str]] = {}
         self._estimates = SingleFlightCache[RangeEstimate](_MAX_VALUES, attrgetter("size"))
         self._trends = SingleFlightCache[list[Series]](
@@ -190,7 +189,7 @@ class QueryEngine:
         ) or await self._whole_estimate(selection, query)
         terms = await self._terms()
         waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
-        values, total = page.of(whole.values, lambda value: value.rank or 0)
+        values, total = page.of(whole.values, "rank")
         return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
 
     async def refresh(self, name: str, query: EstimateQuery, range_: str, at: str) -> bool:
@@ -261,14 +260,11 @@ class QueryEngine:
         query, selection, answer = await self._answer(name, query)
 
         async def make() -> Cross:
-            metric, totals = selection.metric, await self.collected.read(selection)
-
-            def work() -> Cross:
-                tiers = self.collected.tiers(metric, totals, selection.epochs)
-                repeats = reports_of_one(metric, selection.epochs)
-                return crossed(tiers, metric.values, answer, parts, repeats)
-
-            return await asyncio.to_thread(work)
+            selected, metric = await self.collected.read(selection), selection.metric
+            repeats = reports_of_one(metric, selection.epochs)
+            return await asyncio.to_thread(
+                crossed, selected.tiers(), metric.values, answer, parts, repeats
+            )
 
         question = (self._definition(selection.metric), query, parts, selection.windows)
         table = await self._crosses.get(question, selection.version, make)
@@ -327,8 +323,7 @@ class QueryEngine:
             for part in answered:
                 figuring = Figuring(
                     collected=self.collected,
-                    selection=part.own,
-                    totals=await self.collected.read(part.own),
+                    selected=await self.collected.read(part.own),
                     confidence=query.confidence,
                     by_cohort=by_cohort,
                 )
@@ -369,7 +364,7 @@ class QueryEngine:
         old, new = [work.answer for work in works]
         value_changes = changes(*only_of_all(old, new))
         shifts = await asyncio.to_thread(shifts_between, holdings[0].metric, query, *works)
-        values, total = page.of(value_changes, lambda change: change.p_value)
+        values, total = page.of(value_changes, "p_value")
         return Compared(
             **self._envelope(query, old.kind, *holdings),
             before_epochs=list(holdings[0].epochs),
@@ -402,14 +397,13 @@ class QueryEngine:
 
         async def make() -> list[Series]:
             if query.percentiles:
-                of = self.collected, selection, await self.collected.read(selection), query
-                return await asyncio.to_thread(percentile_series, *of)
-            every = [(source, await self.collected.read(source)) for source in (selection, *joined)]
-            parts = [part for pair in every for part in by_list(*pair)]
+                selected = await self.collected.read(selection)
+                return await asyncio.to_thread(percentile_series, selected, query)
+            every = [await self.collected.read(source) for source in (selection, *joined)]
+            parts = [part for source in every for part in source.by_list()]
             async with self._turn(query, points=(len(values) or number) * len(parts)):
                 return await asyncio.to_thread(
                     series,
-                    self.collected,
                     parts,
                     answer,
                     values=values,
@@ -477,10 +471,10 @@ class QueryEngine:
 
         async def make() -> RangeEstimate:
             with self._stages.of("answer"):
-                of = self.collected, selection, await self.collected.read(selection), query
+                selected = await self.collected.read(selection)
                 # Such a query takes seconds of a processor; other queries run beside it.
                 async with self._turn(query):
-                    return await asyncio.to_thread(estimate_range, *of)
+                    return await asyncio.to_thread(estimate_range, selected, query)
 
         newest_query = replace(query, range=NEWEST, percentiles=(), below=())
         question = (self._definition(selection.metric), newest_query, selection.windows)

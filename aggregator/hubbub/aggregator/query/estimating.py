@@ -1,25 +1,23 @@
 """Computes from totals: estimates, their plausibility, and what one report reveals."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from operator import attrgetter
+from typing import Final, TypeVar
 
-from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.aggregator.query.totals import NEWEST, EpochRange, SelectedTotals
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.answering import answer_lists, answer_tiers, likely
 from hubbub.analysis.comparisons.change import Change
-from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausibility
+from hubbub.analysis.fake_reports.plausible import Plausibility, plausibility
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.authoring.crowds.dummy_counts import expected_dummies
-from hubbub.bundles import Bundle
-from hubbub.catalog import Metric, reports_of_one, versions_of
+from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.crowds.noise_dummies import named_dummies
 from hubbub.catalog.values.value_kind import OTHER
-from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
@@ -43,13 +41,17 @@ class Page:
     order: str = "listed"
     find: str = ""
 
-    def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> tuple[list[Row], int]:
-        """Rows of this page, and the number on all pages. Raises BadParameter for another order."""
+    def of(self, rows: Sequence[Row], rank: str) -> tuple[list[Row], int]:
+        """Rows of this page, ranked by the field `rank`, and the number on all pages.
+
+        Raises:
+            BadParameter: an order by a field that these rows do not have.
+        """
         text = self.find.casefold()
         matches = [row for row in rows if text in row.value.casefold()] if text else list(rows)
         field = self.order.removeprefix("-")
         if field == "rank":
-            matches.sort(key=rank, reverse=self.order != field)
+            matches.sort(key=lambda row: getattr(row, rank) or 0, reverse=self.order != field)
         elif field != "listed":
             if not all(hasattr(row, field) for row in matches):
                 raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
@@ -146,21 +148,13 @@ class RangeEstimate:
         return len(self.answer.values) + numbers // _NUMBERS_A_VALUE
 
 
-def estimate_range(
-    collected: TotalsByEpoch,
-    selection: EpochSelection,
-    totals: Mapping[Window, WindowTotals],
-    query: EstimateQuery,
-) -> RangeEstimate:
+def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstimate:
     """Estimates, their plausibility and amplification, from the totals of some epochs' windows."""
-    metric, epochs = selection.metric, selection.epochs
-    versions = [*versions_of(metric)] if metric.grown else [metric]
-    lists = [
-        (collected.tiers(version, totals, epochs), len(version.values or ()))
-        for version in versions
-    ]
-    tiers = [tier for own_tiers, _ in lists for tier in own_tiers]
-    repeats = reports_of_one(metric, epochs)
+    metric = selected.metric
+    repeats = reports_of_one(metric, selected.selection.epochs)
+    of_lists = [*selected.by_list()][::-1] if metric.grown else [selected]
+    lists = [(own.tiers(), len(own.metric.values or ())) for own in of_lists]
+    tiers = [tier for own_tiers, _ in lists for tier in own_tiers if tier[1].reports]
     answer = _answer(metric, lists, query, query.confidence, repeats)
     if query.anytime:
         surer = _answer(metric, lists, query, _surer(metric, answer), repeats)
@@ -171,10 +165,10 @@ def estimate_range(
     has_parts = metric.edges or metric.values is None  # of a range
     return RangeEstimate(
         answer=answer,
-        plausibility=combine([plausibility(*tier, repeats) for tier in tiers if tier[1].reports]),
-        shuffled=_weakest(collected.bundle, totals),
+        plausibility=plausibility(tiers, repeats),
+        shuffled=_weakest(selected),
         promised=shuffled_of(metric),
-        updated=max(total.at for total in totals.values()),
+        updated=max(total.at for total in selected.by_window.values()),
         ranks=ranks_of(*of, repeats=repeats) if has_parts else None,
         population=ranks_of(*of, repeats=repeats, population=True) if has_parts else None,
     )
@@ -199,12 +193,13 @@ def _answer(
     repeats: int,
 ) -> Answer:
     """The answer; `lists` has the tiers and the number of values of each list."""
-    if not metric.grown or metric.values is None:
+    if not metric.grown:
         return answer_tiers(lists[0][0], metric.values, query.candidates, confidence, repeats)
     if query.candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
-    other = metric.values.index(OTHER) if metric.other else None
-    return answer_lists(lists, metric.values, confidence, repeats, other)
+    values = metric.values or ()
+    other = values.index(OTHER) if metric.other else None
+    return answer_lists(lists, values, confidence, repeats, other)
 
 
 def one_look(metric: Metric) -> str:
@@ -231,12 +226,12 @@ def _surer(metric: Metric, answer: Answer) -> float:
     )
 
 
-def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
+def _weakest(selected: SelectedTotals) -> Amplified | None:
     """The central guarantee of a report in the smallest batch, of the least private tier."""
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
-    for window, window_totals in totals.items():
-        metric, hiding = bundle.asked_in(window.stream), 0
+    for window, window_totals in selected.by_window.items():
+        metric, hiding = selected.streams[window.stream], 0
         size = window_totals.batch_reports  # with a central promise, the whole epoch instead
         if metric.central is not None:
             # Expected number of dummies that hide the number of reports; possibly none were made.
@@ -249,7 +244,7 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     if not all(sizes.values()):
         return None
     guarantees = [
-        shuffled_of(bundle.asked_in(name), size, dummies=dummies[name])
+        shuffled_of(selected.streams[name], size, dummies=dummies[name])
         for name, size in sizes.items()
     ]
-    return max(guarantees, key=lambda guarantee: guarantee.epsilon, default=None)
+    return max(guarantees, key=attrgetter("epsilon"), default=None)

@@ -8,9 +8,15 @@ import numpy as np
 
 from hubbub.aggregator.query.answers import Envelope
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.aggregator.query.totals import (
+    NEWEST,
+    EpochRange,
+    EpochSelection,
+    SelectedTotals,
+    TotalsByEpoch,
+)
 from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.families.tiers import with_reports
 from hubbub.analysis.figures import (
     UNFINISHED,
     Figure,
@@ -24,7 +30,6 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, reports
 from hubbub.catalog.values.past_kinds import Activity, Funnel, Retention
 from hubbub.catalog.values.rates import Rate
 from hubbub.catalog.values.value_kind import ValueKind
-from hubbub.conservation import Window
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, TooFewEpochs
 from hubbub.errors.grammar import several
@@ -88,8 +93,7 @@ class Figuring:
     """What the figures of some epochs are made of; by_cohort: of each first week by itself."""
 
     collected: TotalsByEpoch
-    selection: EpochSelection
-    totals: Mapping[Window, WindowTotals]
+    selected: SelectedTotals
     confidence: float
     by_cohort: bool
 
@@ -101,13 +105,17 @@ class Figuring:
         ]
 
     @property
+    def selection(self) -> EpochSelection:
+        """The epochs and their reports."""
+        return self.selected.selection
+
+    @property
     def _metric(self) -> Metric:
-        return self.selection.metric
+        return self.selected.metric
 
     def _joint(self, epochs: Sequence[int], among: Sequence[int]) -> Joint:
         """The estimates of some epochs; a device may lie alike in all that they are among."""
-        tiers = self.collected.tiers(self._metric, self.totals, epochs)
-        return Joint([tier for tier in tiers if tier[1].reports], self._repeats(among))
+        return Joint(with_reports(self.selected.tiers(epochs)), self._repeats(among))
 
     def _repeats(self, epochs: Sequence[int]) -> int:
         return reports_of_one(self._metric, epochs)
@@ -127,8 +135,7 @@ class Figuring:
         """Of the sums of both counts."""
         of, per = self._metric.values or ()
         epochs = self.selection.epochs
-        tiers = self.collected.tiers(self._metric, self.totals, epochs)
-        yield rate_of([tier for tier in tiers if tier[1].reports], self._repeats(epochs)).figure(
+        yield rate_of(with_reports(self.selected.tiers()), self._repeats(epochs)).figure(
             f"{of} per {per}",
             below=per,
             dates=self.selection.dates,

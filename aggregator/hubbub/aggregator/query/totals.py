@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
@@ -11,7 +11,14 @@ from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
 from hubbub.authoring.crowds.dummy_counts import count_variance, expected_dummies
 from hubbub.bundles import Bundle
-from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, days_of_period, superseded_by
+from hubbub.catalog import (
+    EPOCH_SECONDS,
+    Metric,
+    closing_time,
+    days_of_period,
+    superseded_by,
+    versions_of,
+)
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates, minute
@@ -67,6 +74,11 @@ class EpochSelection:
         own = {window: count for window, count in self.counted.items() if window.epoch in wanted}
         return EpochSelection(self.metric, tuple(epochs), own)
 
+    def of_version(self, metric: Metric, streams: Collection[str]) -> "EpochSelection":
+        """The reports to one of the metric's lists of values, as a selection of `metric`."""
+        counted = {window: n for window, n in self.counted.items() if window.stream in streams}
+        return _selection(metric, counted)
+
     @property
     def windows(self) -> tuple[Window, ...]:
         """The windows, in order."""
@@ -76,6 +88,63 @@ class EpochSelection:
     def version(self) -> tuple[tuple[Window, Counted], ...]:
         """A key that stays the same while the totals do."""
         return tuple(sorted(self.counted.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedTotals:
+    """The totals of all windows of a selection.
+
+    Args:
+        streams: every metric as asked, by stream.
+    """
+
+    selection: EpochSelection
+    by_window: Mapping[Window, WindowTotals]
+    streams: Mapping[str, Metric]
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of the selection."""
+        return self.selection.metric
+
+    def tiers(self, epochs: Sequence[int] | None = None) -> list[tuple[AnyMechanism, Totals]]:
+        """The mechanism of each tier, with its totals over these epochs (all) and all cells.
+
+        If values were appended, only reports to the newest list.
+        """
+        wanted = set(self.selection.epochs if epochs is None else epochs)
+        cells: dict[str, list[str]] = {}
+        for stream in self.metric.own_streams:
+            cells.setdefault(stream.partition("/")[2], []).append(stream)
+        tiers = []
+        for streams in cells.values():  # of one mechanism each, so that their totals add exactly
+            own = self.streams[streams[0]]
+            parts = [
+                window_totals
+                for w, window_totals in self.by_window.items()
+                if w.stream in streams and w.epoch in wanted
+            ]
+            size = own.randomizer.layout.size
+            if own.central is None:
+                added = sum_totals(parts, size, dummies=own.dummies)
+            else:
+                added = sum_totals(
+                    parts,
+                    size,
+                    dummies=expected_dummies(own),
+                    each=own.made_each,
+                    hidden=sum(count_variance(own, part.counted) for part in parts if part.dummies),
+                    noise=value_noise(own),
+                )
+            tiers.append((own.randomizer, added))
+        return tiers
+
+    def by_list(self) -> Iterator["SelectedTotals"]:
+        """The totals by version of the metric's list of values, the latest first."""
+        newest, *former = reversed(list(versions_of(self.metric)))
+        for metric, version in ((self.metric, newest), *zip(former, former, strict=True)):
+            own = self.selection.of_version(metric, set(version.own_streams))
+            yield replace(self, selection=own)
 
 
 class TotalsByEpoch:
@@ -93,13 +162,20 @@ class TotalsByEpoch:
         clock: Callable[[], float] = time.time,
         clocks: Clocks | None = None,
     ) -> None:
-        self.bundle = bundle
         self.clocks = clocks or Clocks(clock)
         self._store = store
-        self._shelf = TotalsCache(
-            store, dummies_each=lambda stream: self.bundle.asked_in(stream).made_each
-        )
+        self._shelf = TotalsCache(store)
         self._clock = clock
+        self.use(bundle)
+
+    def use(self, bundle: Bundle) -> None:
+        """Reads totals by this bundle."""
+        self.bundle = bundle
+        self._shelf.dummies_each = {
+            stream: metric.made_each
+            for stream, metric in bundle.streams.items()
+            if metric.made_each
+        }
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -125,12 +201,23 @@ class TotalsByEpoch:
 
     async def all(self) -> list[EpochSelection]:
         """Every metric with all epochs that have a report."""
-        counted = await self._shelf.counted(self.bundle.streams.keys())
-        return [_holding(metric, counted) for metric in self.bundle.metrics.values()]
+        return await self._every(self.bundle.metrics.values())
+
+    async def _every(self, metrics: Collection[Metric]) -> list[EpochSelection]:
+        """All epochs of each of these metrics that have a report."""
+        counted = await self._shelf.counted(
+            [stream for metric in metrics for stream in metric.streams]
+        )
+        return [
+            EpochSelection(metric, (), counted).of_version(metric, set(metric.streams))
+            for metric in metrics
+        ]
 
     async def find(self, name: str, epoch_range: EpochRange) -> EpochSelection:
         """The requested epochs of a metric or tier. Raises UnknownMetric, BadParameter."""
-        return (await self._chosen([self.bundle.metric(name)], epoch_range))[0]
+        metric = self.bundle.metric(name)
+        every = _selection(metric, await self._shelf.counted(metric.streams))
+        return every.only(self._requested(epoch_range, metric, every.epochs))
 
     async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and of the metrics that this one supersedes, the latest first.
@@ -138,24 +225,21 @@ class TotalsByEpoch:
         A range refers to the epochs in which any of them has a report.
         """
         metric = self.bundle.metric(name)
-        former = superseded_by(metric, self.bundle.metrics)
-        return await self._chosen([metric, *former], epoch_range)
+        every = await self._every([metric, *superseded_by(metric, self.bundle.metrics)])
+        all_epochs = sorted({epoch for selection in every for epoch in selection.epochs})
+        epochs = self._requested(epoch_range, metric, all_epochs)
+        return [own.only([epoch for epoch in epochs if epoch in own.epochs]) for own in every]
 
-    async def _chosen(
-        self, metrics: Sequence[Metric], epoch_range: EpochRange
-    ) -> list[EpochSelection]:
-        counted = await self._shelf.counted(
-            [stream for metric in metrics for stream in metric.streams]
-        )
-        every = [_holding(metric, counted) for metric in metrics]
-        epochs = select_epochs(
+    def _requested(
+        self, epoch_range: EpochRange, metric: Metric, all_epochs: Sequence[int]
+    ) -> list[int]:
+        return select_epochs(
             epoch_range.last,
             epoch_range.epochs,
-            all_epochs=sorted({epoch for selection in every for epoch in selection.epochs}),
-            length=metrics[0].epoch,
+            all_epochs=all_epochs,
+            length=metric.epoch,
             now=self._clock(),
         )
-        return [own.only([epoch for epoch in epochs if epoch in own.epochs]) for own in every]
 
     async def pair(
         self, name: str, before: EpochRange, after: EpochRange
@@ -235,7 +319,7 @@ class TotalsByEpoch:
 
         Raises BadParameter for an epoch that is not closed, or without reports.
         """
-        every = _holding(metric, await self._shelf.counted(metric.streams))
+        every = _selection(metric, await self._shelf.counted(metric.streams))
         over = [epoch for epoch in every.epochs if self.is_closed(metric, epoch)]
         named: list[int] = []
         if dates:
@@ -253,7 +337,7 @@ class TotalsByEpoch:
                 )
         return every.only(wanted)
 
-    async def read(self, selection: EpochSelection) -> dict[Window, WindowTotals]:
+    async def read(self, selection: EpochSelection) -> SelectedTotals:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""
         metric = selection.metric
         if selection.reports < metric.fewest:
@@ -269,8 +353,8 @@ class TotalsByEpoch:
                 )
                 + await self._deleted(metric)
             )
-        windows = list(selection.counted)
-        return dict(zip(windows, await self._shelf.read(windows, selection.counted), strict=True))
+        by_window = await self._shelf.read(selection.counted)
+        return SelectedTotals(selection, by_window, self.bundle.streams)
 
     async def _deleted(self, metric: Metric) -> str:
         """Text about epochs whose totals were deleted; "" if there are none."""
@@ -287,46 +371,11 @@ class TotalsByEpoch:
 
     async def updated(self, selection: EpochSelection) -> int:
         """When the last report of these epochs was counted; 0 if unknown."""
-        windows = list(selection.counted)
         try:
-            totals = await self._shelf.read(windows, selection.counted)
+            totals = await self._shelf.read(selection.counted)
         except TotalsUnreadable:  # a query of these alone gets an error
             return 0
-        return max((window_totals.at for window_totals in totals), default=0)
-
-    def tiers(
-        self, metric: Metric, totals: Mapping[Window, WindowTotals], epochs: Sequence[int]
-    ) -> list[tuple[AnyMechanism, Totals]]:
-        """The mechanism of each tier, with its totals over these epochs and all cells.
-
-        If values were appended, only reports to the newest list.
-        """
-        wanted = set(epochs)
-        cells: dict[str, list[str]] = {}
-        for stream in metric.own_streams:
-            cells.setdefault(stream.partition("/")[2], []).append(stream)
-        tiers = []
-        for streams in cells.values():  # of one mechanism each, so that their totals add exactly
-            own = self.bundle.asked_in(streams[0])
-            parts = [
-                window_totals
-                for w, window_totals in totals.items()
-                if w.stream in streams and w.epoch in wanted
-            ]
-            size = own.randomizer.layout.size
-            if own.central is None:
-                added = sum_totals(parts, size, dummies=own.dummies)
-            else:
-                added = sum_totals(
-                    parts,
-                    size,
-                    dummies=expected_dummies(own),
-                    each=own.made_each,
-                    hidden=sum(count_variance(own, part.counted) for part in parts if part.dummies),
-                    noise=value_noise(own),
-                )
-            tiers.append((own.randomizer, added))
-        return tiers
+        return max((window_totals.at for window_totals in totals.values()), default=0)
 
 
 def _large(selection: EpochSelection) -> list[int]:
@@ -335,8 +384,6 @@ def _large(selection: EpochSelection) -> list[int]:
     return [epoch for epoch in selection.epochs if reports[epoch] >= selection.metric.fewest]
 
 
-def _holding(metric: Metric, counted: Mapping[Window, Counted]) -> EpochSelection:
-    """The selection of all epochs of a metric that have reports."""
-    streams = set(metric.streams)
-    own = {window: count for window, count in counted.items() if window.stream in streams}
-    return EpochSelection(metric, tuple(sorted({window.epoch for window in own})), own)
+def _selection(metric: Metric, counted: Mapping[Window, Counted]) -> EpochSelection:
+    """The selection of all epochs of these counts, which are the metric's."""
+    return EpochSelection(metric, tuple(sorted({window.epoch for window in counted})), counted)

@@ -1,6 +1,6 @@
 """Trends: a metric's values epoch by epoch, including those of metrics that it supersedes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -9,8 +9,7 @@ import numpy as np
 
 from hubbub.aggregator.query.answers import Envelope, Epoch
 from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for
-from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.answering import Followed, joined_shares
 from hubbub.analysis.percentiles import Reaches, percentiles_of
@@ -18,9 +17,8 @@ from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, known_variances, line_through
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import Mean
-from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one, versions_of
+from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one
 from hubbub.catalog.values.value_kind import OTHER
-from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
@@ -110,34 +108,6 @@ class Trended(Envelope):
     false_alarm: float = FALSE_ALARM
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Input of a trend: one metric's epochs and their totals."""
-
-    selection: EpochSelection
-    totals: Mapping[Window, WindowTotals]
-
-    @property
-    def metric(self) -> Metric:
-        """The metric of the part."""
-        return self.selection.metric
-
-    def followed(self, collected: TotalsByEpoch, epoch: int, places: Sequence[int]) -> Followed:
-        """Reports of an epoch, and the places of the followed values."""
-        tiers = collected.tiers(self.metric, self.totals, [epoch])
-        return Followed(tiers, places, self.metric.limits.reports_per_epoch)
-
-
-def by_list(selection: EpochSelection, totals: Mapping[Window, WindowTotals]) -> Iterator[Part]:
-    """A metric's reports by version of its list of values, the latest first."""
-    newest, *former = reversed(list(versions_of(selection.metric)))
-    for metric, version in ((selection.metric, newest), *zip(former, former, strict=True)):
-        own = set(version.own_streams)
-        counted = {window: n for window, n in selection.counted.items() if window.stream in own}
-        epochs = tuple(sorted({window.epoch for window in counted}))
-        yield Part(EpochSelection(metric, epochs, counted), totals)
-
-
 def together(selections: Sequence[EpochSelection]) -> EpochSelection:
     """All reports of metrics that supersede one another, as a selection of the first."""
     epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
@@ -146,8 +116,7 @@ def together(selections: Sequence[EpochSelection]) -> EpochSelection:
 
 
 def series(
-    collected: TotalsByEpoch,
-    parts: Sequence[Part],
+    parts: Sequence[SelectedTotals],
     answer: Answer,
     *,
     values: Sequence[str],
@@ -186,10 +155,11 @@ def series(
             not_asked[index].append(epoch)
         for asking, followed in groups.items():
             reports = sum(counted[n][epoch] for n in asking)
-            of_parts = [
-                parts[n].followed(collected, epoch, [place_maps[n][names[i]] for i in followed])
-                for n in asking
-            ]
+            of_parts = []
+            for n in asking:
+                own_places = [place_maps[n][names[i]] for i in followed]
+                repeats = parts[n].metric.limits.reports_per_epoch
+                of_parts.append(Followed(parts[n].tiers([epoch]), own_places, repeats))
             means = joined_shares(
                 of_parts,
                 candidates,
@@ -206,12 +176,7 @@ def series(
     ]
 
 
-def percentile_series(
-    collected: TotalsByEpoch,
-    selection: EpochSelection,
-    totals: Mapping[Window, WindowTotals],
-    query: EstimateQuery,
-) -> list[Series]:
+def percentile_series(selected: SelectedTotals, query: EstimateQuery) -> list[Series]:
     """A series for each percentile of the population, with a point per epoch that is large enough.
 
     Each has its own interval: no line is drawn through them.
@@ -219,14 +184,14 @@ def percentile_series(
     Raises:
         BadParameter: the metric has no parts of a range.
     """
+    selection, metric = selected.selection, selected.metric
     counted = selection.by_epoch()
     points: dict[float, list[Point]] = {percentile: [] for percentile in query.percentiles}
     for epoch in selection.epochs:
-        if counted[epoch] < selection.metric.fewest:
+        if counted[epoch] < metric.fewest:
             continue
-        metric, own_tiers = selection.metric, collected.tiers(selection.metric, totals, [epoch])
         repeats = reports_of_one(metric, [epoch])
-        ranks = ranks_of(own_tiers, metric.edges, repeats=repeats, population=True)
+        ranks = ranks_of(selected.tiers([epoch]), metric.edges, repeats=repeats, population=True)
         if (ranks := ranks_for(metric, query, ranks)) is None:
             continue
         for row in percentiles_of(ranks, query.percentiles, query.confidence):

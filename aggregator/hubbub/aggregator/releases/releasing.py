@@ -124,11 +124,10 @@ class Releases:
             )
         selection = await self._collected.closed(metric, ask.epochs, ask.dates)
         _refuse_former_lists(metric, selection)
-        totals, epochs = await self._collected.read(selection), selection.epochs
-        parts = self._collected.tiers(metric, totals, epochs)
+        selected, epochs = await self._collected.read(selection), selection.epochs
         answer = await asyncio.to_thread(
             release,
-            parts,
+            selected.tiers(),
             metric.values,
             ask.query,
             ask.value,
@@ -169,14 +168,13 @@ class Releases:
         if ask.purpose:
             self._known_purpose(ask)
         selection = await self._collected.closed(metric, ask.epochs, ask.dates)
-        totals, epochs = await self._collected.read(selection), selection.epochs
-        [part] = self._collected.tiers(metric, totals, epochs)
+        [part] = (await self._collected.read(selection)).tiers()
         answer = await asyncio.to_thread(
             as_it_is, *part, metric.values, cast("ReleaseKind", ask.query), ask.value
         )
         promised = {"promised": promise.epsilon, "promised_delta": promise.delta}
         free = {"mechanism": AS_IT_IS, "epsilon": 0.0, "delta": 0.0, **promised}
-        entry = self._entry(metric, ask, epochs, answer, free)
+        entry = self._entry(metric, ask, selection.epochs, answer, free)
         log_entry, again = await self._record.spend(entry, (inf, inf))
         budget = self._collected.bundle.budget
         remainder = BudgetLeft(

@@ -12,7 +12,7 @@ Source: Bernstein (1924), in Boucheron, Lugosi, Massart, Concentration Inequalit
 idea to detect fakes by how many values they support: Cao, Jia, Gong (2021), section 6.2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Final
@@ -21,7 +21,8 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.contract import BitSum
-from hubbub.mechanisms import AnyMechanism, Memoized, Totals
+from hubbub.analysis.families.tiers import Tier
+from hubbub.mechanisms import Memoized
 
 # At this false-alarm rate an answer is called suspicious.
 _ALARM: Final = 1e-6
@@ -41,29 +42,25 @@ class Plausibility:
     findings: tuple[str, ...]
 
 
-def plausibility(mechanism: AnyMechanism, totals: Totals, repeats: int = 1) -> Plausibility:
-    """Tests whether honest reports alone could have made the totals.
+def plausibility(tiers: Sequence[Tier], repeats: int = 1) -> Plausibility:
+    """Tests whether honest reports alone could have made the totals of all tiers.
 
     `repeats` is the largest number of these reports from one device with the same permanent
     response; it is ignored for mechanisms without one.
     """
-    repeats = repeats if isinstance(mechanism, Memoized) else 1
-    p_values = [(_p_value(bit_sum, repeats), bit_sum.what) for bit_sum in _sums(mechanism, totals)]
-    overall = min([1.0, *(len(p_values) * p for p, _ in p_values)])
-    findings = [what for p, what in p_values if len(p_values) * p < _ALARM]
-    return Plausibility(overall, tuple(findings))
-
-
-def combine(parts: Sequence[Plausibility]) -> Plausibility:
-    """Joint result for disjoint sets of reports, with a correction for the number of sets."""
-    overall = min([1.0, *(len(parts) * part.p_value for part in parts)])
-    return Plausibility(overall, tuple(finding for part in parts for finding in part.findings))
-
-
-def _sums(mechanism: AnyMechanism, totals: Totals) -> Iterator[BitSum]:
-    if totals.reports and mechanism.layout.size <= _LARGEST:
+    overall, findings = 1.0, []
+    for mechanism, totals in tiers:
+        if not totals.reports or mechanism.layout.size > _LARGEST:
+            continue
         cells = np.array(totals.cells, dtype=np.float64)
-        yield from family_for(mechanism).sums(mechanism, cells, totals)
+        sums = list(family_for(mechanism).sums(mechanism, cells, totals))
+        own_repeats = repeats if isinstance(mechanism, Memoized) else 1
+        for bit_sum in sums:
+            p_value = len(sums) * _p_value(bit_sum, own_repeats)
+            overall = min(overall, len(tiers) * p_value)
+            if p_value < _ALARM:
+                findings.append(bit_sum.what)
+    return Plausibility(overall, tuple(findings))
 
 
 def _p_value(bit_sum: BitSum, repeats: int) -> float:

@@ -23,6 +23,11 @@ def reports_of(tiers: Sequence[Tier]) -> int:
     return sum(totals.reports for _, totals in tiers)
 
 
+def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:
+    """The tiers that have reports; the first tier if none has."""
+    return [tier for tier in tiers if tier[1].reports] or list(tiers[:1])
+
+
 def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
     """Estimates from all reports of several metrics with the same question: plain sums.
 
