@@ -38,7 +38,7 @@ def _observed(bundle: Bundle, secret: Secret | None, rng: random.Random) -> Seen
         client = Client(bundle, state, shuffler, hold_seconds=3600.0, clock=clock)
         thread = client._background
         assert thread is not None
-        thread.end(HANG_SECONDS)  # what it does is done here
+        thread.end()  # what it does is done here
         due: float | None = thread._step(None)
         while clock.now() < until:
             idle = thread._idle_seconds(due)

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import epoch_at
-from hubbub.client import Client, FolderState, MemoryState, Outcome, SealedReport, State, Submitted
+from hubbub.client import (
+    Client,
+    FolderState,
+    MemoryState,
+    Outcome,
+    SealedReport,
+    State,
+    Submitted,
+    files,
+)
 from hubbub.client import client as sdk
 from hubbub.client.diagnostics import OnDrop
 from hubbub.client.state import witness
@@ -130,7 +139,7 @@ def test_off_waits_for_its_turn_where_others_write_all_the_time(
             fcntl.flock(busy, fcntl.LOCK_UN)
         return consent(on=on, forget=forget, now=now)
 
-    monkeypatch.setattr(witness, "_BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(files, "_USUAL_SECONDS", 0.01)
     monkeypatch.setattr(state, "consent", counted)
     with (tmp_path / "state.lock").open() as busy:
         fcntl.flock(busy, fcntl.LOCK_EX)

@@ -90,7 +90,7 @@ def interrupt(seconds, **_):
     raise AssertionError
 
 
-client._flush = interrupt
+client._sender.flush = interrupt
 """
 
 

@@ -1,16 +1,21 @@
 """A client starts and runs wherever its app does: what the system refuses raises out of nothing."""
 
+import fcntl
 import os
 import pwd
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from hubbub.client import Client, Outcome, TryAgain, default_client, transport_to
+from hubbub.client import Client, Outcome, TryAgain, default_client, files, transport_to
+from hubbub.client import client as sdk
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -191,3 +196,53 @@ def test_a_daemon_that_reuses_all_descriptors_keeps_its_files_and_its_next_start
         with Client.from_bundle(signed.path, state_dir=folder, shuffler=server.address) as client:
             assert client.flush(HANG_SECONDS)
         assert len(server.received) == 2
+
+
+@pytest.mark.parametrize("file", ["hubbub.sqlite3", "state.lock"])
+@pytest.mark.parametrize("hold_seconds", [None, 3600])
+def test_where_another_process_locks_the_state_flush_and_close_end_and_nothing_is_lost(
+    file: str,
+    hold_seconds: float | None,
+    signed: Signed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a process of the app that is stopped in the middle of a write, or a backup's tool."""
+    monkeypatch.setattr(files, "_USUAL_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(sdk, "_STOP_SECONDS", 0.1)
+    folder = tmp_path / "state"
+    with http_shuffler() as server:
+
+        def start() -> Client:
+            return Client.from_bundle(
+                signed.path, state_dir=folder, shuffler=server.address, hold_seconds=hold_seconds
+            )
+
+        client, ended = start(), list[bool]()
+
+        def end() -> None:
+            ended.extend([client.flush(0), client.close(0)])
+
+        with _locked(folder / file if file.endswith("3") else tmp_path / file):
+            assert client.report("theme", "dark") is Outcome.QUEUED
+            ending = threading.Thread(target=end, daemon=True)
+            ending.start()
+            ending.join(HANG_SECONDS / 2)
+            assert (ended, client.waiting) == ([False, False], 1)
+        if client._background and client._background._thread:
+            client._background._thread.join()
+        with start() as again:
+            assert again.flush(HANG_SECONDS)
+        assert len(server.received) == 1
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    if path.suffix == ".lock":
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        return
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield

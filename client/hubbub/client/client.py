@@ -18,6 +18,7 @@ from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
+from hubbub.client.files import limited_to
 from hubbub.client.forks import follow, notice
 from hubbub.client.mistakes import Mistakes
 from hubbub.client.outcome import Outcome
@@ -322,7 +323,8 @@ class Client:
         """
         notice()
         self._reporter.switch(on=False)
-        self._sender.stop(_STOP_SECONDS)
+        with limited_to(_STOP_SECONDS):
+            self._sender.stop()
         last, dropped = self._reporter.forget()
         self._diagnostics.drop(dropped)
         if last:
@@ -475,16 +477,17 @@ class Client:
         atexit.unregister(self._end)
         if not self._disabled:
             self._sender.flush(timeout, patient=patient)
-        self._sender.stop(_STOP_SECONDS)
-        if self._background:
-            self._background.end(_STOP_SECONDS)
-        examples = self._reporter.stop()
-        self._diagnostics.drop(examples)
-        self._waiting_at_close = len(self._reporter.drawn())
-        with contextlib.suppress(StateUnusable):
-            self._waiting_at_close += self._state.waiting()
-            self._is_complete = not (self._waiting_at_close or examples)
-        self._state.close()
+        with limited_to(_STOP_SECONDS):
+            self._sender.stop()
+            if self._background:
+                self._background.end()
+            examples = self._reporter.stop()
+            self._diagnostics.drop(examples)
+            self._waiting_at_close = len(self._reporter.drawn())
+            with contextlib.suppress(StateUnusable):
+                self._waiting_at_close += self._state.waiting()
+                self._is_complete = not (self._waiting_at_close or examples)
+            self._state.close()
         return self._is_complete
 
 

@@ -11,6 +11,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,26 @@ NOWHERE: Final = Path(os.devnull) / "hubbub"
 
 _OWNER_ONLY: Final = 0o600
 _LOOK_SECONDS: Final = 0.002
+_USUAL_SECONDS: Final = 5.0
+# However little time is left: what other processes write takes milliseconds.
+_SHORTEST_SECONDS: Final = 0.25
+_deadline: Final[ContextVar[float | None]] = ContextVar("deadline", default=None)
+
+
+@contextlib.contextmanager
+def limited_to(seconds: float) -> Iterator[None]:
+    """Limits all waits of this thread for files in a block to about `seconds` together."""
+    before = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(before)
+
+
+def seconds_left(usual: float = _USUAL_SECONDS) -> float:
+    """Returns how long the next wait may take; `usual` outside of such a block."""
+    deadline = _deadline.get()
+    return usual if deadline is None else max(_SHORTEST_SECONDS, deadline - time.monotonic())
 
 
 def settled(folder: Path) -> Path:

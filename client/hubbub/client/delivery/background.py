@@ -9,6 +9,7 @@ from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.files import seconds_left
 from hubbub.client.no_reentry import NoReentryLock, Wakeup
 from hubbub.client.transport.contract import Transport
 
@@ -66,12 +67,12 @@ class Background:
         """Returns whether a thread is running: an exception injected by the app may end it."""
         return self._thread is not None and self._thread.is_alive()
 
-    def end(self, wait_seconds: float) -> None:
+    def end(self) -> None:
         """Ends the thread for good."""
         self._end.set()
         self._wake.set()
         if self._thread and self._thread is not threading.current_thread():
-            self._thread.join(wait_seconds)
+            self._thread.join(seconds_left())
 
     def after_fork_in_parent(self) -> None:
         """Makes the parent look regularly for reports that ended children left."""

@@ -17,6 +17,7 @@ from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, WaitingReport, beside, fills, held_back, seconds_to_next
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.files import limited_to, seconds_left
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.notices import kept_notice
 from hubbub.client.reporter import Reporter
@@ -121,7 +122,9 @@ class Sender:
         Raises:
             StateUnusable: the payloads are not lost; try again.
         """
-        with self._entering.within():
+        with self._entering.within(seconds_left(-1)) as is_entered:
+            if not is_entered:
+                raise StateBusy("another thread is entering reports all the time; try again")
             if self._reporter.is_local:
                 self._reporter.keep_own()
                 self._reporter.refresh()
@@ -176,21 +179,24 @@ class Sender:
 
         It never raises, to protect the app.
         """
-        deadline = self._clock.monotonic() + seconds
         try:
-            self.fetch_models(seconds)
-            self.enter()
-            while True:
-                self.fetch_tokens(deadline - self._clock.monotonic())
-                wait = self.attempt(deadline - self._clock.monotonic())
-                if wait is None:
-                    return not (self._waiting or self.awaits_models)
-                if self._clock.monotonic() + wait >= deadline or (wait and not patient):
-                    return False
-                self._clock.sleep(wait)
+            with limited_to(seconds):
+                return self._flush(self._clock.monotonic() + seconds, patient=patient)
         except Exception as error:  # noqa: BLE001 a fault of hubbub must not disturb the app
             self._diagnostics.warn_of_fault(error)
         return False
+
+    def _flush(self, deadline: float, *, patient: bool) -> bool:
+        self.fetch_models(deadline - self._clock.monotonic())
+        self.enter()
+        while True:
+            self.fetch_tokens(deadline - self._clock.monotonic())
+            wait = self.attempt(deadline - self._clock.monotonic())
+            if wait is None:
+                return not (self._waiting or self.awaits_models)
+            if self._clock.monotonic() + wait >= deadline or (wait and not patient):
+                return False
+            self._clock.sleep(wait)
 
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submits once; returns seconds until the next attempt, or None if nothing is left.
@@ -243,13 +249,13 @@ class Sender:
         """Returns seconds until tokens are due; None if reports need none."""
         return self._tokens.seconds_to_next() if self._tokens and self._reporter.is_on else None
 
-    def stop(self, wait_seconds: float) -> None:
+    def stop(self) -> None:
         """Submits nothing more, and waits for running submissions and entries."""
         self._stopped.set()
         if not self._sending.is_ours():  # this thread might hold the transport's lock as well
             self._transport.close()
         for lock in (self._sending, self._entering):
-            with lock.within(wait_seconds):
+            with lock.within(seconds_left()):
                 pass
 
     def is_busy_here(self) -> bool:

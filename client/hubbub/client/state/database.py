@@ -4,14 +4,14 @@ import contextlib
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Final
 
-from hubbub.client.files import locked_file, refuse_other_than_file
+from hubbub.client.files import locked_file, refuse_other_than_file, seconds_left
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.state.consent import Consent
@@ -20,7 +20,6 @@ from hubbub.errors import StateBusy, StateUnusable
 
 FILE_NAME: Final = "hubbub.sqlite3"
 
-_BUSY_SECONDS: Final = 5.0
 _VERSION: Final = 1
 # These errors mean that the file cannot be used now. All other errors of SQLite mean damage, since
 # our statements never change.
@@ -118,9 +117,12 @@ class Database:
         Raises:
             StateBusy: this thread is inside a transaction, or another process holds the file.
         """
-        with self._lock.within(), self._errors(), self._apart():
+        with self._within(), self._errors(), self._apart():
+            before = self._connection
             connection = self._open()
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            is_durable = durable or connection is not before
+            connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+            connection.execute(f"PRAGMA busy_timeout = {seconds_left() * 1000:.0f}")
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -131,23 +133,16 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
-    @property
-    def is_new(self) -> bool:
-        """Returns whether the file is not that of the last transaction, or was never opened."""
-        with self._lock.within():
-            return self._connection is None or not self._is_ours()
-
     def scrub(self) -> None:
         """Overwrites deleted data in SQLite's write-ahead log too."""
-        with self._lock.within(), self._errors():
+        with self._within(), self._errors():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Closes the file for good."""
+        """Closes the file for good: now, or as soon as the call that uses it is done."""
         self._closed = True
-        # StateBusy: this thread's own call goes on. OSError: the folder is gone.
-        with contextlib.suppress(StateBusy, OSError), self._lock.within():
-            self._let_go()
+        with contextlib.suppress(StateBusy), self._within():
+            pass
 
     def before_fork(self, seconds: float) -> None:
         """Keeps other threads out of SQLite during a fork; waits at most `seconds` for them."""
@@ -167,6 +162,18 @@ class Database:
             _kept.append(self._connection)
             self._parents = self._connection
         self._connection = None
+
+    @contextlib.contextmanager
+    def _within(self) -> Iterator[None]:
+        with self._lock.within(seconds_left()) as is_entered:
+            if not is_entered:
+                raise StateBusy(f"{self._path}: another thread uses it all the time; try again")
+            try:
+                yield
+            finally:
+                if self._closed:
+                    with contextlib.suppress(OSError):  # the folder is gone
+                        self._let_go()
 
     def _restore_index(self) -> None:
         """Restores the length of the log's index that SQLite has mapped, if the file was cut.
@@ -261,7 +268,7 @@ class Database:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         refuse_other_than_file(self._path)
         connection = sqlite3.connect(
-            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self._path, timeout=seconds_left(), isolation_level=None, check_same_thread=False
         )
         connection.text_factory = AS_TEXT
         try:
@@ -309,7 +316,7 @@ class Database:
 
     def _alone(self) -> AbstractContextManager[None]:
         """Excludes other processes, which might rename this process's new file."""
-        return locked_file(self._path.with_name(LOCK_NAME), inf)
+        return locked_file(self._path.with_name(LOCK_NAME), time.monotonic() + seconds_left())
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

@@ -307,9 +307,8 @@ class FolderState:
     @contextlib.contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[Rows]:
         """Opens a transaction. PRIVACY: the watch checks the file before anything in it is used."""
-        is_new = self._database.is_new
         try:
-            with self._database.transaction(durable=durable or is_new) as rows:
+            with self._database.transaction(durable=durable) as rows:
                 before = rows.total_changes
                 self._watch.look(rows, damaged=self._database.damaged)
                 yield rows

@@ -21,6 +21,7 @@ from hubbub.client.files import (
     locked_file,
     read_file,
     replace_file,
+    seconds_left,
     settled,
 )
 from hubbub.client.ledger import FOREIGN
@@ -31,7 +32,6 @@ LOCK_NAME: Final = "lock"
 """A file of the state folder; not empty once a state was there."""
 
 _MAX_BYTES: Final = 16 << 20
-_BUSY_SECONDS: Final = 5.0
 
 
 class Witness:
@@ -109,7 +109,7 @@ class Witness:
         if sys.platform == "win32" or not (always or (self._is_writable() and path.exists())):
             yield
             return
-        deadline = time.monotonic() + _BUSY_SECONDS
+        deadline = time.monotonic() + seconds_left()
         with contextlib.ExitStack() as stack:
             # A queue: otherwise the process that releases the lock would often retake it.
             with self._errors(), locked_file(self.path.with_suffix(".turn"), deadline):
@@ -147,7 +147,7 @@ class Witness:
             yield
         except BlockingIOError as error:
             raise StateBusy(
-                f"{self.path}: other processes were writing for {_BUSY_SECONDS:.0f} s; try again"
+                f"{self.path}: other processes are writing all the time; try again"
             ) from error
         except OSError as error:
             raise StateUnusable(
