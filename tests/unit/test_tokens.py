@@ -157,8 +157,9 @@ def test_a_device_killed_before_the_answer_asks_the_same_again(
     first = FolderState(tmp_path / "state")
     client = _client(bundle, first, shuffler, issuer, clock)
     client.report("theme", "dark")
+    store_reports(client)
     issuer.fails = True
-    assert not client.flush(1)
+    fetch_tokens(client, HANG_SECONDS)
     assert client.waiting == 1
     first.close()
     issuer.fails = False
@@ -171,6 +172,28 @@ def test_a_device_killed_before_the_answer_asks_the_same_again(
     # Once there are tokens, nothing is left by which they were blinded.
     assert second.wallet(lambda wallet: wallet.pending) == {}
     second.close()
+
+
+def test_a_flush_asks_a_failing_issuer_again_until_its_timeout(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    client.report("theme", "dark")
+    issuer.fails = True
+    start = clock.monotonic()
+    assert not client.flush(5)
+    assert len(issuer.asked) > 1
+    assert clock.monotonic() - start <= 5
+    assert client.waiting == 1
+
+    def recover(seconds: float) -> None:
+        issuer.fails = False
+        clock.advance(seconds)
+
+    clock.sleep = recover  # type: ignore[method-assign]
+    assert client.flush(HANG_SECONDS)
+    assert [issuer.takes(report) for report in shuffler.reports()] == [True]
 
 
 def test_a_report_that_is_sent_again_has_the_same_token_over_a_restart(

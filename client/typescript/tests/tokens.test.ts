@@ -237,7 +237,7 @@ test("a device killed before the answer asks the same again, and loses no report
   issuer.fails = true;
   const { client, storage, shuffler } = await device(issuer);
   client.report("theme", "dark");
-  assert.equal(await client.flush(), false);
+  assert.equal(await client.flush(0.5), false);
   assert.equal(shuffler.reports, 0);
   issuer.fails = false;
   const before = issuer.requests.splice(0).map(hexOf);
@@ -249,6 +249,21 @@ test("a device killed before the answer asks the same again, and loses no report
   assert.ok(before.every((report) => again.has(report)));
   assert.ok(sentTo(shuffler).every((report) => issuer.takes(report)));
   assert.equal(sentTo(shuffler).length, 1);
+});
+
+test("a flush asks a failing issuer again until its timeout", async () => {
+  const issuer = new Issuer();
+  issuer.fails = true;
+  const { client, clock, shuffler } = await device(issuer);
+  issuer.requests.push = (request) => {
+    clock.seconds += 1; // longer than the first pause
+    issuer.fails = !issuer.requests.length;
+    return Array.prototype.push.call(issuer.requests, request);
+  };
+  client.report("theme", "dark");
+  assert.equal(await client.flush(60), true);
+  assert.ok(issuer.requests.length > 1);
+  assert.ok(sentTo(shuffler).every((report) => issuer.takes(report)));
 });
 
 test("a report that is sent again has the same token; a spent one is replaced", async () => {
@@ -269,7 +284,7 @@ test("a report that is sent again has the same token; a spent one is replaced", 
     });
   };
   client.report("theme", "dark");
-  assert.equal(await client.flush(), false);
+  assert.equal(await client.flush(1), false);
   const next = await device(issuer, storage, shuffler);
   assert.equal(await next.client.flush(), true);
   assert.deepEqual(next.client.dropped, {});
@@ -289,7 +304,7 @@ test("an issuer that answers by another key gets no report to mark", async () =>
     ...{ holdSeconds: null, now: () => life.start, ask: other.ask },
   });
   client.report("theme", "dark");
-  assert.equal(await client.flush(), false);
+  assert.equal(await client.flush(1), false);
   assert.equal(shuffler.reports, 0);
   assert.equal(await client.waiting(), 1);
 });
@@ -321,7 +336,7 @@ test("another key of the issuer's loses no report that waits, and asks the same"
   const early = await Client.over(bundle, own, new FakeShuffler(), settings);
   other.requests.splice(0);
   early.report("theme", "dark");
-  assert.equal(await early.flush(), false);
+  assert.equal(await early.flush(1), false);
   const before = other.requests.splice(0).map(hexOf);
   const later = await device(other, own);
   assert.equal(await later.client.flush(), true);
@@ -341,7 +356,7 @@ test("a page of a former bundle asks for nothing that a later one's page has ask
   assert.equal(await later.flush(), true);
   assert.ok(other.requests.splice(0).length);
   assert.equal(early.report("theme", "dark"), "queued");
-  assert.equal(await early.flush(), false);
+  assert.equal(await early.flush(1), false);
   assert.deepEqual(other.requests, []);
   assert.equal(await later.flush(), true);
   const sent = sentTo(shuffler);
@@ -355,7 +370,7 @@ test("a wrong proof of one stream keeps the reports of that one alone", async ()
   const { client, shuffler } = await device(issuer);
   client.report("language", "de");
   client.report("theme", "dark");
-  assert.equal(await client.flush(), false);
+  assert.equal(await client.flush(1), false);
   assert.deepEqual(
     sentTo(shuffler).map(({ stream }) => stream),
     ["theme"],

@@ -192,6 +192,8 @@ class Sender:
         while True:
             self.fetch_tokens(deadline - self._clock.monotonic())
             wait = self.attempt(deadline - self._clock.monotonic())
+            if wait is None and self._waiting and self._tokens and not self._stopped.is_set():
+                wait = self._tokens.seconds_to_retry()
             if wait is None:
                 return not (self._waiting or self.awaits_models)
             if self._clock.monotonic() + wait >= deadline or (wait and not patient):

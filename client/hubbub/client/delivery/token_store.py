@@ -112,6 +112,12 @@ class TokenStore:
             moments.append(0.0)
         return max(_SHORTEST_SECONDS, put_off, min([*moments, *ends]))
 
+    def seconds_to_retry(self) -> float | None:
+        """Returns seconds until reports may have tokens; None if no failed request is the cause."""
+        if not (self._failures and self._lacking):
+            return None
+        return max(0.0, self._not_before - self._clock.monotonic())
+
     def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
         """Assigns tokens to reports for good; reports without a token are held from now on.
 

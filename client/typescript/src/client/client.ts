@@ -421,6 +421,7 @@ export class Client {
     for (;;) {
       if (!patient && sender.reason === UNREACHABLE) return false;
       const outcome = await sender.attempt(until);
+      let retrySeconds: number | null = null;
       if (outcome === "empty" && !(performance.now() >= until)) {
         // Complete reports are sent first, so that an unreachable issuer delays only reports that
         // need tokens.
@@ -433,10 +434,14 @@ export class Client {
         const remaining = waiting.filter((report) => !this.#reporter.isHeld(report));
         // Another page's reports may arrive in a moment.
         const others = remaining.some((report) => isClaimed(report, this.#state.now()));
-        if (!others) return !remaining.length && !this.#reporter.learner?.awaits;
+        retrySeconds = sender.tokenStore?.secondsToRetry() ?? null;
+        if (!others && (!remaining.length || retrySeconds === null))
+          return !remaining.length && !this.#reporter.learner?.awaits;
       }
       const seconds =
-        outcome instanceof TryAgain ? soon(sender.failures, outcome.afterSeconds) : LOOK_SECONDS;
+        outcome instanceof TryAgain
+          ? soon(sender.failures, outcome.afterSeconds)
+          : (retrySeconds ?? LOOK_SECONDS);
       const wait = outcome === "sent" ? 0 : 1000 * seconds;
       if (!(performance.now() + wait < until)) return false;
       await new Promise((resolve) => setTimeout(resolve, wait));

@@ -117,6 +117,12 @@ export class TokenStore {
     return Math.max(SHORTEST_SECONDS, this.#notBefore - now, Math.min(...moments));
   }
 
+  /** The seconds until reports may have tokens; null if no failed request is the cause. */
+  secondsToRetry(): number | null {
+    if (!this.#failures || !this.#lacking.size) return null;
+    return Math.max(0, this.#notBefore - this.state.now());
+  }
+
   /**
    * Requests due tokens; resolves to true if there are new ones. Failures are retried later. until:
    * the end of the available time, as of performance.now().
