@@ -221,6 +221,27 @@ def test_an_answer_that_nobody_reads_is_ended(
     run_moved(body)
 
 
+def test_an_answer_does_not_wait_until_the_reader_acknowledges_its_head(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a kept connection each answer else comes 40 ms late: Nagle's algorithm holds its body."""
+    undelayed: list[bool] = []
+
+    class Noting(Watched):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
+            super().connection_made(transport)
+            own = transport.get_extra_info("socket")
+            undelayed.append(bool(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+
+    async def body() -> None:
+        async with _served(monkeypatch) as face, _client(face) as client:
+            monkeypatch.setattr("hubbub.runtime.http.server.TimedConnection", Noting)
+            assert (await client.post("/told", content=b"abc")).text == "3"
+
+    asyncio.run(body())
+    assert undelayed == [True]
+
+
 @pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
 def test_the_connection_that_waits_longest_gives_way(
     monkeypatch: pytest.MonkeyPatch, limit: str

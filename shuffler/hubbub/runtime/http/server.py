@@ -307,7 +307,9 @@ def _context(tls: TlsFolder, *, mutual: bool) -> ssl.SSLContext:
 def _listening(address: str, *, shared: bool) -> socket.socket:
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sets TCP_NODELAY only on the connections of a socket that names its protocol.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
