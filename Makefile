@@ -11,8 +11,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
-TESTS := faces units system services statistics calibration enumerations
-REST := system calibration statistics slow services faces units mutants
+TESTS := faces units system services deploy statistics calibration enumerations
+REST := system calibration faces statistics deploy slow services units mutants
 
 .PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
@@ -57,9 +57,10 @@ test: .venv/ready
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-# What takes minutes: whole days of services, browsers with thousands of devices, large statistics.
+# What takes minutes: whole days of services, browsers with thousands of devices, large statistics;
+# and beside them the tests on the Python NEWEST, if it is given.
 test-rest: .venv/ready
-	@$(MAKE) --no-print-directory -j4 --keep-going $(REST) ONLY=thorough
+	@$(MAKE) --no-print-directory -j4 --keep-going $(REST) $(if $(NEWEST),newest) ONLY=thorough
 
 test-all: test
 	@$(MAKE) --no-print-directory test-rest
@@ -86,7 +87,9 @@ ONLY ?=
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
 faces:
-	@$(PYTEST) tests/interfaces tests/deploy tests/architecture $(CLUSTER) -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) tests/interfaces -m "$(ONLY)" $(ARGS)
+deploy:
+	@$(PYTEST) tests/deploy tests/architecture $(CLUSTER) -m "$(ONLY)" $(ARGS)
 system:
 	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) -m "$(ONLY)" $(ARGS)
 services:
