@@ -10,8 +10,10 @@ import pytest
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.query_results.sentences import percentile_sentences
+from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
+from tests.unit.test_measured import ENDS
 
 # Of 20,000 people every day: 1 h, 7 h and 20 h, in parts of two hours.
 TRUTH = {10: 1.0, 25: 1.0, 50: 1.0, 75: 7.0, 95: 20.0}
@@ -79,6 +81,15 @@ def test_a_percentiles_interval_is_shown_as_wide_as_it_is() -> None:
     answer = {"unit": "s", "confidence": 0.95, "percentiles": [row]}
     [sentence] = percentile_sentences(answer)
     assert sentence.endswith(": p50 5.06 (3.75 to 7.5)"), "rounded ends would be narrower"
+
+
+@needs_browser
+def test_the_page_rounds_the_ends_of_intervals_as_the_command_line_does(home: House) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=launches")
+        for number, error, end, text in ENDS:
+            script = "(a) => import('/static/shell.js').then(({ measured }) => measured(...a))"
+            assert page.evaluate(script, [number, error, end]) == text
 
 
 def test_percentiles_of_an_open_epoch_are_not_final(

@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.query_results.cell_text import cell
 from hubbub.query_results.columns import COLUMNS
-from hubbub.query_results.measured import measured
+from hubbub.query_results.measured import End, measured
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,30 @@ def test_both_ends_of_a_large_means_interval_are_told_apart() -> None:
     row = {"estimate": 123_456.7, "stderr": 1.6, "low": 123_453.6, "high": 123_459.8}
     assert cell(ends, row, of_means=True) == "123,453.6 to 123,459.8"
     assert cell(ends, row, of_means=False) == "123,454 to 123,460"
+
+
+ENDS: list[tuple[float, float, End, str]] = [
+    (3.3333, 0.4, "low", "3.33"),
+    (3.3333, 0.4, "high", "3.34"),
+    (-3.3333, 0.4, "low", "-3.34"),
+    (-3.3333, 0.4, "high", "-3.33"),
+    (-0.001, 0.5, "high", "0.00"),
+    (27.65625, 0.0, "low", "27.656"),
+    (27.65625, 0.0, "high", "27.657"),
+    (0.1 + 0.2, 0.0, "high", "0.3"),
+    (7.5, 0.0, "high", "7.5"),
+    (12.0, 3.0, "low", "12.0"),
+]
+
+
+@pytest.mark.parametrize(("number", "error", "end", "text"), ENDS)
+def test_an_end_of_an_interval_is_rounded_outwards(
+    number: float, error: float, end: End, text: str
+) -> None:
+    assert measured(number, error, end=end) == text
+
+
+def test_the_trend_of_a_percentile_shows_whole_intervals() -> None:
+    [ends] = [column for column in COLUMNS["trend"] if column.fields == ("low", "high")]
+    row = {"share": 8.1, "stderr": 1.19, "low": 5.859375, "high": 10.546875}
+    assert cell(ends, row, of_means=True) == "5.8 to 10.6"

@@ -5,7 +5,7 @@ from math import floor
 from typing import Any, Final
 
 from hubbub.query_results.columns import COLUMNS, OF_CLASS, PART, SLICE, Column, QueryName, Unit
-from hubbub.query_results.measured import error_of, measured
+from hubbub.query_results.measured import End, error_of, measured
 from hubbub.query_results.rows import Document, Row
 
 # Below this confidence an order is as good as unknown.
@@ -78,7 +78,12 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
         return _UNKNOWN.get(column.unit, "")
     of_number = column.unit == "number" or (of_means and column.unit in _OF_NUMBERS)
     error = _error(row) if of_number else None
-    ends = [_formatted(column.unit, value, error) for value in values if value is not None]
+    names: Sequence[End] = ("low", "high") if column.to else ("",)
+    ends = [
+        _formatted(column.unit, value, error, name)
+        for value, name in zip(values, names, strict=True)
+        if value is not None
+    ]
     return f"{ends[0]} or more" if None in values else " to ".join(ends)
 
 
@@ -92,14 +97,14 @@ def _error(row: Row) -> float:
     return 0.0
 
 
-def _formatted(unit: Unit, value: Any, error: float | None) -> str:
+def _formatted(unit: Unit, value: Any, error: float | None, end: End) -> str:
     """The value in its unit; a malformed one, from a service of another version, as it is.
 
     `error` is the standard error of a number in the metric's unit; None for all other units.
     """
     try:
         if error is not None:
-            return measured(value, error, sign="+" if unit == "change" else "")
+            return measured(value, error, sign="+" if unit == "change" else "", end=end)
         return _FORMATTERS[unit](value)
     except (TypeError, ValueError, AttributeError):
         return str(value)

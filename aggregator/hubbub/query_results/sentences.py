@@ -52,7 +52,7 @@ def _named(row: Mapping[str, Any]) -> str:
 
 def _ends(row: Mapping[str, Any]) -> str:
     """The interval in words; an end of the range does not bound the true value."""
-    low, high = measured(row["low"]), measured(row["high"])  # exact: they are edges of parts
+    low, high = measured(row["low"], end="low"), measured(row["high"], end="high")
     open_ends = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
     return open_ends.get(row["reaches"], f"{low} to {high}")
 
@@ -61,8 +61,8 @@ def _moved(row: Mapping[str, Any]) -> str:
     return (
         f"{_named(row)} from {_figure(row, 'before')} to {_figure(row, 'after')}, "
         f"{_figure(row, 'difference', '+')} "
-        f"({measured(row['low'], sign='+')} to {measured(row['high'], sign='+')})"
-        + (", moved" if row["moved"] else "")
+        f"({measured(row['low'], sign='+', end='low')} to "
+        f"{measured(row['high'], sign='+', end='high')})" + (", moved" if row["moved"] else "")
     )
 
 

@@ -17,7 +17,7 @@ from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.comparisons.change import Change
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert, Rule
-from hubbub.query_results.measured import measured
+from hubbub.query_results.measured import End, measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +121,10 @@ def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]
     point = series.points[-1]
     of_mean = rule.of != "share"
     fired = point.low > rule.limit if rule.above else point.high < rule.limit
-    side, limit = ("at least", point.low) if rule.above else ("at most", point.high)
-    end = f"{side} {_figure(limit, point, of_mean)}"
+    if rule.above:
+        end = f"at least {_figure(point.low, point, of_mean, 'low')}"
+    else:
+        end = f"at most {_figure(point.high, point, of_mean, 'high')}"
     sentence = (
         f"{series.value[:80]} {_figure(point.share, point, of_mean)}, {end} with "
         f"{alert.confidence:.4%} confidence; the limit is {rule.limit:g}"
@@ -130,5 +132,5 @@ def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]
     return ([series.value] if fired else []), sentence
 
 
-def _figure(number: float, row: Point | Change, of_mean: bool) -> str:  # noqa: FBT001 what kind it is of
-    return measured(number, row.stderr) if of_mean else f"{number:.2%}"
+def _figure(number: float, row: Point | Change, of_mean: bool, end: End = "") -> str:  # noqa: FBT001 what kind it is of
+    return measured(number, row.stderr, end=end) if of_mean else f"{number:.2%}"

@@ -11,7 +11,7 @@ from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.query_results.measured import measured
+from hubbub.query_results.measured import End, measured
 
 _RELEASES: Final = "/v1/releases"
 
@@ -81,9 +81,9 @@ def _show(release: Document) -> None:
         say(f"the most common value: {release['values'][0]['value']}")
     else:
 
-        def figure(value: Document, part: str) -> str:
+        def figure(value: Document, part: str, end: End = "") -> str:
             if release["query"] == "mean":
-                return measured(value[part], value["stderr"])
+                return measured(value[part], value["stderr"], end=end)
             return f"{value[part]:,.0f}"
 
         table(
@@ -93,7 +93,7 @@ def _show(release: Document) -> None:
                 (
                     value["value"],
                     *(figure(value, part) for part in ("estimate", "stderr", "noise")),
-                    f"{figure(value, 'low')} to {figure(value, 'high')}",
+                    f"{figure(value, 'low', 'low')} to {figure(value, 'high', 'high')}",
                 )
                 for value in release["values"]
             ],

@@ -20,6 +20,7 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 from hubbub.errors.grammar import did_you_mean, several
 from hubbub.programs.command_line import command
+from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
@@ -219,9 +220,9 @@ def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
         [
             (
                 percentile_name(row.percentile),
-                f"{row.true_low:,.5g} to {row.true_high:,.5g}",
-                f"{row.estimate:,.5g}",
-                f"{row.low:,.5g} to {row.high:,.5g}",
+                f"{measured(row.true_low)} to {measured(row.true_high)}",
+                measured(row.estimate, error_of(row.low, row.high)),
+                f"{measured(row.low, end='low')} to {measured(row.high, end='high')}",
                 "" if row.holds else "misses",
             )
             for row in last.percentiles

@@ -140,9 +140,9 @@ def _say_trust(answer: Answer) -> None:
     if answer["mean"]:
         mean_of = answer["mean"]
         unit = f" {answer['unit']}" if answer["unit"] else ""
-        estimate, low, high = (
-            measured(mean_of[part], mean_of["stderr"]) for part in ("estimate", "low", "high")
-        )
+        estimate = measured(mean_of["estimate"], mean_of["stderr"])
+        low = measured(mean_of["low"], mean_of["stderr"], end="low")
+        high = measured(mean_of["high"], mean_of["stderr"], end="high")
         explain(f"mean {estimate}{unit}, {low} to {high}")
     for text in [*percentile_sentences(answer), *answer["notes"]]:
         explain(text)

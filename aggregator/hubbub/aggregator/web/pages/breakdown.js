@@ -1,7 +1,7 @@
 // A metric by a public field of the devices: each part compared with all others, and the parts
 // without an answer.
 /* global d3 */
-import { $, ask, noticeText, count, h, inUnit, ofMeans, printable } from "./shell.js";
+import { $, ask, noticeText, count, h, inFull, inUnit, ofMeans, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { textOf } from "./percentiles.js";
@@ -78,7 +78,7 @@ async function show(answer) {
       most: mean ? null : 1,
       axis: mean ? inUnit("mean", answer) : "share of the part’s reports",
       format: mean ? d3.format("~g") : d3.format(".0%"),
-      exact: mean ? d3.format(".5~g") : d3.format(".2%"),
+      exact: mean ? inFull : d3.format(".2%"),
     });
   }
   await fillAnswer(table, `By ${printable(answer.by)}`, "breakdown", answer, answer.values);

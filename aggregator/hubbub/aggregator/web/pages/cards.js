@@ -135,9 +135,9 @@ const isPossible = ({ estimate, low, high }) => low <= estimate && estimate <= h
 function ofMean(metric, mean, answer, name = "mean") {
   const level = percent(answer.confidence, 0);
   const unit = metric.unit ? ` ${printable(metric.unit)}` : "";
-  const text = (number) => measured(number, mean.stderr);
+  const text = (number, end) => measured(number, mean.stderr, end);
   const estimate = isPossible(mean) ? [h("b", {}, text(mean.estimate) + unit), " "] : [];
-  const ends = `${text(mean.low)} to ${text(mean.high)}${estimate.length ? "" : unit}`;
+  const ends = `${text(mean.low, "low")} to ${text(mean.high, "high")}${estimate.length ? "" : unit}`;
   return h(
     "p",
     { title: `mean with its ${level} interval` },
@@ -195,14 +195,14 @@ function change(comparison, kind) {
   const period = `${after} against ${before}`;
   if (!first?.changed) return h("p", { class: "muted" }, `no change beyond chance, ${period}`);
   const mean = ofMeans({ kind });
-  const format = (number) => (mean ? measured(number, first.stderr) : (100 * number).toFixed(1));
+  const format = (number, end) => (mean ? measured(number, first.stderr, end) : (100 * number).toFixed(1));
   const points = mean ? "" : " points";
   const sign = first.difference > 0 ? "+" : "";
   return h(
     "p",
     { class: "muted" },
     h("b", {}, `${printable(first.value, 40)} ${sign}${format(first.difference)}${points}`),
-    ` (${format(first.low)} to ${format(first.high)}), ${period}`,
+    ` (${format(first.low, "low")} to ${format(first.high, "high")}), ${period}`,
   );
 }
 

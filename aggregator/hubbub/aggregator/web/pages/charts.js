@@ -92,7 +92,7 @@ export const rounded = (number) =>
  *
  * rows: {value, estimate, low, high, detected, beside}; beside is another row, whose interval is
  * drawn below. axis: the label of the axis. format: writes the numbers of the axis. exact: writes
- * the number of a bar, as the table does. max: the largest possible count or share, if 0 is the
+ * the number of a bar, as the table does, given also which end of an interval it is. max: the largest possible count or share, if 0 is the
  * smallest. across: lines across the bars, {name, at, low, high}, in numbers of bars from the top.
  */
 export function bars(
@@ -181,7 +181,7 @@ export function bars(
   drawAcross(svg, across, (bars) => top + step * bars, left, width - right);
   line
     .append("title")
-    .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low)} to ${exact(d.high)}`);
+    .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low, "low")} to ${exact(d.high, "high")}`);
 }
 
 /** Draws lines across the bars, each with its band and, at its end, its name. */
@@ -271,7 +271,7 @@ export function lines(place, series, label, { axis, format, exact = format, most
         .append("title")
         .text(
           (d) =>
-            `${printable(oneSeries.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${exact(d.share)}, ${exact(d.low)} to ${exact(d.high)}`,
+            `${printable(oneSeries.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${exact(d.share)}, ${exact(d.low, "low")} to ${exact(d.high, "high")}`,
         );
     }
     if (oneSeries.points.length === 1) {

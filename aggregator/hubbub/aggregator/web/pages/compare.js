@@ -1,10 +1,10 @@
 // The differences between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, noticeText, count, figure, h, inUnit, ofMeans, several, printable } from "./shell.js";
+import { $, ask, noticeText, count, errorOf, h, inFull, inUnit, measured, ofMeans, several, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { nameOf } from "./percentiles.js";
 import { showState } from "./states.js";
-import { fillAnswer } from "./tables.js";
+import { fillAnswer, signed } from "./tables.js";
 
 const SHOWN = 15;
 const ROWS = 100;
@@ -79,12 +79,12 @@ export const points = (share) => (share ? d3.format("+~g")(Number((100 * share).
 
 /** The sentence about moved percentiles, for metrics of numbers in parts. */
 function shiftsOf(answer) {
-  const signed = d3.format("+.4~g");
-  const texts = answer.percentiles.map(
-    (row) =>
-      `${nameOf(row)} ${figure(row.before, 4)} to ${figure(row.after, 4)}, ${signed(row.difference)} ` +
-      `(${signed(row.low)} to ${signed(row.high)})${row.moved ? ", moved" : ""}`,
-  );
+  const texts = answer.percentiles.map((row) => {
+    const format = (number) => measured(number, errorOf(row));
+    const [low, high] = ["low", "high"].map((end) => signed(row[end], (number) => inFull(number, end)));
+    const difference = `${signed(row.difference, format)} (${low} to ${high})`;
+    return `${nameOf(row)} ${format(row.before)} to ${format(row.after)}, ${difference}${row.moved ? ", moved" : ""}`;
+  });
   return texts.length ? `${inUnit("Percentiles", answer)}: ${texts.join("; ")}.` : "";
 }
 
@@ -129,7 +129,7 @@ async function show(answer, order, sort) {
     {
       axis: mean ? inUnit("difference of means", answer) : "difference of shares, in percentage points",
       format: mean ? d3.format("~g") : points,
-      exact: mean ? d3.format("+.5~g") : (share) => `${d3.format("+.2f")(100 * share)} points`,
+      exact: mean ? (number, end) => signed(number, (change) => inFull(change, end)) : (share) => `${d3.format("+.2f")(100 * share)} points`,
     },
   );
   const beginning = part ? `The first ${count(answer.values.length)} of ${count(answer.total)}, s` : "S";

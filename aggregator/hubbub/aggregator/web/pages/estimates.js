@@ -1,6 +1,6 @@
 // Shows the answer to a question: notes on how far to trust it, its picture, its table.
 /* global d3 */
-import { $, noticeText, button, count, figure, h, inUnit, measured, ofMeans, percent, several, printable, utc } from "./shell.js";
+import { $, noticeText, button, count, h, inFull, inUnit, measured, ofMeans, percent, several, printable, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { acrossBars, showPercentiles } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
@@ -106,7 +106,7 @@ export async function showEstimates(
       most: mean ? null : answer.reports,
       axis: mean ? inUnit("mean", answer) : "reports",
       format: mean ? d3.format("~g") : rounded,
-      exact: mean ? figure : count,
+      exact: mean ? inFull : count,
       across: drawn.length === answer.total && !find ? acrossBars(answer) : [],
     },
   );
@@ -141,8 +141,8 @@ export async function showEstimates(
   if (find) sentences.push(`Only those with “${printable(find)}” in them: ${count(answer.total)}.`);
   if (answer.mean) {
     const { estimate, stderr, low, high } = answer.mean;
-    const [middle, from, to] = [estimate, low, high].map((number) => measured(number, stderr));
-    sentences.push(`${inUnit("Mean", answer)}: ${middle}, ${from} to ${to}.`);
+    const ends = `${measured(low, stderr, "low")} to ${measured(high, stderr, "high")}`;
+    sentences.push(`${inUnit("Mean", answer)}: ${measured(estimate, stderr)}, ${ends}.`);
   }
   place.notes.textContent = [...sentences, ...answer.notes.map((note) => printable(note, 400))].join(" ");
   if (place.percentiles) await showPercentiles(place.percentiles, answer);

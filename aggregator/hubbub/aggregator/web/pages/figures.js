@@ -1,7 +1,7 @@
 // The figures of a metric whose reports devices compute from their past: conversions, a rate,
 // numbers of active devices, shares that return.
 /* global d3 */
-import { $, ask, noticeText, h, inUnit, measured, ofMeans, percent, printable } from "./shell.js";
+import { $, ask, noticeText, h, inFull, inUnit, ofMeans, percent, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -56,7 +56,7 @@ async function show(answer) {
       {
         axis: inUnit(AXES[answer.kind], answer),
         format: areMeans ? d3.format("~g") : d3.format("~%"),
-        exact: areMeans ? (number) => measured(number, 0) : (share) => percent(share, 2),
+        exact: areMeans ? inFull : (share) => percent(share, 2),
         most: areMeans ? null : 1,
       },
     );

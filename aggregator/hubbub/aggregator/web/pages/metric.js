@@ -1,7 +1,7 @@
 // The page of one metric: estimates with their intervals, the trend, crossed parts, a comparison,
 // and what a report reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, inUnit, nameElement, ofMeans, percent, ready, several, printable } from "./shell.js";
+import { $, ask, button, count, download, figure, h, inFull, inUnit, nameElement, ofMeans, percent, ready, several, printable } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { otherAnswer } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
@@ -145,7 +145,7 @@ async function trend() {
       most: mean ? null : 1,
       axis: mean ? inUnit("mean", answer) : "share of the reports",
       format: mean ? d3.format("~g") : d3.format("~%"),
-      exact: format,
+      exact: mean ? inFull : (share) => percent(share),
       marks: [...marks.within(answer.epochs), ...dated],
     },
   );

@@ -1,6 +1,6 @@
 // Percentiles of metrics of numbers in parts: lines across the bars, a table, and a trend.
 /* global d3 */
-import { ask, figure, inUnit, percent } from "./shell.js";
+import { ask, errorOf, inFull, inUnit, measured, percent } from "./shell.js";
 import { lines } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 
@@ -10,8 +10,9 @@ export const nameOf = ({ percentile }) => `p${percentile}`;
 /** An interval in words: if it reaches an end of the range, the truth may lie beyond that end. */
 function ends({ low, high, reaches }) {
   if (reaches === "both") return "not known";
-  if (reaches === "low") return `up to ${figure(high, 4)}`;
-  return `${figure(low, 4)} ${reaches === "high" ? "or more" : `to ${figure(high, 4)}`}`;
+  const [first, last] = [inFull(low, "low"), inFull(high, "high")];
+  if (reaches === "low") return `up to ${last}`;
+  return `${first} ${reaches === "high" ? "or more" : `to ${last}`}`;
 }
 
 /** The position of a number among the bars of its parts, in bars from the top. */
@@ -20,7 +21,7 @@ function down(number, edges) {
   return part + (number - edges[part]) / (edges[part + 1] - edges[part]);
 }
 
-const inWords = (row) => `${nameOf(row)} ${figure(row.estimate, 4)} (${ends(row)})`;
+const inWords = (row) => `${nameOf(row)} ${measured(row.estimate, errorOf(row))} (${ends(row)})`;
 const drawnPercentiles = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
 
 /** The drawn percentiles in words; "" if there are none. */
@@ -62,6 +63,6 @@ export async function percentileTrend(section, path, range) {
   lines(section, series, `${names} by epoch with ${percent(answer.confidence, 0)} bands`, {
     axis: `${inUnit(names, answer)}`,
     format: d3.format("~g"),
-    exact: figure,
+    exact: inFull,
   });
 }

@@ -48,15 +48,25 @@ export const nameElement = (value, longest) => h("bdi", {}, printable(value, lon
 export const count = (number) => (Math.round(number) + 0).toLocaleString("en");
 export const figure = (number, digits = 5) =>
   number.toLocaleString("en", { maximumSignificantDigits: digits });
+/** The approximate standard error behind an interval: a quarter of its width. */
+export const errorOf = ({ low, high }) => (high - low) / 4;
+// Moves nearly by half of the last place, so that an end which has no further digits stays.
+const OUTWARDS = { low: -0.499999, high: 0.499999 };
 /**
  * A number in a metric's own unit, to two digits of its standard error, or to five digits if the
- * error is unknown.
+ * error is unknown. end: "low" or "high" for an end of an interval, which is rounded outwards.
  */
-export function measured(number, error = 0) {
-  if (!(error > 0) || !Number.isFinite(number)) return figure(number);
-  const places = Math.min(Math.max(1 - Math.floor(Math.log10(error)), 0), 12);
-  return number.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+export function measured(number, error = 0, end = "") {
+  if (!Number.isFinite(number)) return figure(number);
+  const [size, digits] = error > 0 ? [error, 2] : [Math.abs(number) || 1, 5];
+  const places = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), 12);
+  const moved = number + (OUTWARDS[end] ?? 0) * 10 ** -places;
+  const rounded = Number(moved.toFixed(places)) + 0; // without the sign of a negative zero
+  const least = error > 0 ? places : 0;
+  return rounded.toLocaleString("en", { minimumFractionDigits: least, maximumFractionDigits: places });
 }
+/** The same with five digits, for a number or an end. */
+export const inFull = (number, end) => measured(number, 0, end);
 export const several = (number, noun, many = `${noun}s`) =>
   `${count(number)} ${number === 1 ? noun : many}`;
 export const percent = (share, digits = 1) =>

@@ -1,5 +1,5 @@
 // Tables of answers. The service defines the columns and titles for all interfaces.
-import { ask, button, count, figure, fill, h, measured, nameElement, ofMeans, percent } from "./shell.js";
+import { ask, button, count, errorOf, figure, fill, h, measured, nameElement, ofMeans, percent } from "./shell.js";
 
 const LONGEST = 80;
 const MOST = 4000;
@@ -13,26 +13,26 @@ function whole(text) {
   return h("details", {}, h("summary", {}, nameElement(text, LONGEST)), nameElement(text, MOST));
 }
 
-const signed = (number, format) => (number > 0 ? "+" : "") + format(number);
+export const signed = (number, format) => (number > 0 ? "+" : "") + format(number);
 const marked = (text, kind) => h("td", { class: kind }, text);
 
 /**
  * Functions that write a figure of each unit. error: the standard error of a mean in the metric's
- * unit.
+ * unit. end: which end of an interval it is, if it is one.
  */
 const WRITTEN = {
   text: (value) => whole(String(value)),
   count: (number) => count(number),
-  reports: (number, error) => (error == null ? count(number) : measured(number, error)),
+  reports: (number, error, end) => (error == null ? count(number) : measured(number, error, end)),
   share: (share) => percent(share),
-  level: (level, error) => (error == null ? percent(level, 2) : measured(level, error)),
-  change: (change, error) =>
-    signed(change, (number) => (error == null ? (100 * number).toFixed(2) : measured(number, error))),
+  level: (level, error, end) => (error == null ? percent(level, 2) : measured(level, error, end)),
+  change: (change, error, end) =>
+    signed(change, (number) => (error == null ? (100 * number).toFixed(2) : measured(number, error, end))),
   probability: (chance) => chance.toPrecision(2),
   confidence: (chance) => 
     chance >= TELLING ? percent(Math.min(Math.floor(1000 * chance), 999) / 1000) : "too close to call",
   epsilon: (epsilon) => epsilon.toFixed(3),
-  number: (number, error) => measured(number, error),
+  number: measured,
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
   verdict: (flag) => marked(VERDICT[flag], VERDICT[flag].toLowerCase()),
   time: (time) => time.replace("T00:00:00Z", "").replace("Z", "").replace("T", " "),
@@ -66,10 +66,11 @@ const isOfMeans = (question, answer) =>
 function cell(column, row, areMeans) {
   const [first, last] = [row[column.field], row[column.to]];
   if (first === null) return UNKNOWN[column.unit] ?? "";
-  const error = areMeans || column.unit === "number" ? row.stderr ?? (row.high - row.low) / 4 : null;
+  const error = areMeans || column.unit === "number" ? row.stderr ?? errorOf(row) : null;
   const format = WRITTEN[column.unit];
   if (!column.to) return format(first, error);
-  return last === null ? `${format(first, error)} or more` : `${format(first, error)} to ${format(last, error)}`;
+  const low = format(first, error, "low");
+  return last === null ? `${low} or more` : `${low} to ${format(last, error, "high")}`;
 }
 
 /** A column's heading: text, or a button that sorts by the column. */
