@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.families import draw
+from hubbub.bundles import Bundle
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import UnknownMetric
@@ -24,16 +26,32 @@ EPOCH = 20_000
 def _experiment_answer(
     folder: Path, yes: dict[str, float], reports: dict[str, int], text: str = CATALOG
 ) -> Experimented:
+    chance = np.random.default_rng(10)
+    people = {
+        arm: chance.multinomial(count, [1 - yes[arm], yes[arm]]).tolist()
+        for arm, count in reports.items()
+    }
+    return _answer(_bundle(folder, text), [0, 1], people)
+
+
+def _bundle(folder: Path, text: str) -> Bundle:
     path = folder / "metrics.toml"
     text = text.replace("epsilon = 1.0", "epsilon = 2.0")
     path.write_text(text.replace("reports_per_epoch = 9", "reports_per_epoch = 1"))
-    bundle = make_bundle(path).bundle
+    return make_bundle(path).bundle
+
+
+def _answer(bundle: Bundle, values: list[Any], people: dict[str, list[int]]) -> Experimented:
+    """people: of each arm how many have each value."""
     chance, totals = np.random.default_rng(11), {}
-    for arm, count in reports.items():
-        counts = chance.multinomial(count, [1 - yes[arm], yes[arm]]).tolist()
-        drawn = draw(bundle.metric("saved").randomizer, [0, 1], counts, chance)
+    for arm, counts in people.items():
+        drawn = draw(bundle.metric("saved").randomizer, values, counts, chance)
         totals[Window(f"saved@new_menu={arm}", EPOCH)] = WindowTotals(
-            cells=np.array(drawn.cells), counted=count, batch_reports=count, at=0, dummies=0
+            cells=np.array(drawn.cells),
+            counted=drawn.reports,
+            batch_reports=drawn.reports,
+            at=0,
+            dummies=0,
         )
     engine = QueryEngine(bundle, DrawnStore(totals), clock=lambda: (EPOCH + 9) * 86_400.0)
     with pytest.raises(UnknownMetric, match='did you mean "new_menu"'):
@@ -65,6 +83,52 @@ def test_as_many_reports_as_are_planned_for_an_effect_would_show_it(
         tmp_path, {"control": 0.5, "new": 0.5}, {"control": count, "new": count}
     )
     assert answer.values[0].detectable == pytest.approx(0.05, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("metric", "plan", "values", "measure"),
+    [
+        (
+            'kind = "funnel"\nsteps = ["visit", "cart", "paid"]\nmechanism = "grr"',
+            "--ratio 0.1 0.4",
+            {0: 0.6, 1: 0.3, 2: 0.1},
+            "share from cart to paid",
+        ),
+        (
+            'rate = { of = "crashed", per = "started", most = 20 }\nmechanism = "auto"',
+            "--ratio 0.177 0.354",
+            {(5.0, 10.0): 1.0},
+            "crashed per started",
+        ),
+    ],
+    ids=["funnel", "rate"],
+)
+def test_an_effect_on_a_ratio_is_found_at_the_planned_number_of_reports(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    metric: str,
+    plan: str,
+    values: dict[Any, float],
+    measure: str,
+) -> None:
+    text = CATALOG.replace('kind = "boolean"\nmechanism = "rr"', metric)
+    bundle = _bundle(tmp_path, text)
+    words = ["plan", str(tmp_path / "metrics.toml"), "--metric", "saved", "--format", "json"]
+    assert main([*words, "--effect", "0.1"]) == 2
+    assert "add --ratio" in capsys.readouterr().err
+    assert main([*words, *plan.split(), "--effect", "0.1"]) == 0
+    count = int(json.loads(capsys.readouterr().out)["rows"][0]["reports"])
+    people = [round(count * share) for share in values.values()]
+    answer = _answer(bundle, [*values], {"control": people, "new": people})
+    rows = {row.measure: row for row in answer.values}
+    assert rows[measure].low <= 0 <= rows[measure].high
+    # A plan takes people to differ as much as is possible; of the rate they are alike.
+    assert 0.09 <= rows[measure].detectable <= 0.102
+    few = {arm: [n * 150 // count for n in people] for arm in ("control", "new")}
+    answer = _answer(bundle, [*values], few)
+    if not answer.values:  # a rate has no upper end
+        assert "the number of started is not clearly above 0" in answer.unanswered[0].why
 
 
 def test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hubbub.analysis.comparisons.change import reach_of_worth
 from hubbub.analysis.families.joint import Joint
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.families.vector import two_sums
-from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.uncertainty.intervals import Bounds, reach_of
 from hubbub.analysis.uncertainty.ratios import fieller
 
 UNFINISHED: Final = "not final: reports may be missing"
@@ -51,6 +51,13 @@ class Figure:
     reports: int
     note: str = ""
     part: str = ""
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The estimate, moved into its interval, and both ends; None where one is unknown."""
+        if self.estimate is None or self.high is None:
+            return None
+        return min(max(self.estimate, self.low), self.high), self.low, self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,14 +176,17 @@ def _cubic(each: Floats, beside: Floats, start: Floats, step: Floats) -> Floats:
     return answer
 
 
+def step_pairs(steps: int) -> list[tuple[int, int]]:
+    """The compared places: each step and the next, then the first step and the last."""
+    pairs = [(place, place + 1) for place in range(steps - 1)]
+    return pairs if len(pairs) == 1 else [*pairs, (0, steps - 1)]
+
+
 def conversions(
     joint: Joint, steps: Sequence[str], repeats: int, dates: str, confidence: float
 ) -> list[Figure]:
-    """From each step to the next, and from the first to the last."""
+    """The share that reached the later step of each pair, of those that reached the first."""
     places = np.arange(len(steps))
-    pairs = [(place, place + 1) for place in places[:-1].tolist()]
-    if len(pairs) > 1:
-        pairs.append((0, len(steps) - 1))
     return [
         share_of(joint, places >= later, places >= first, repeats).figure(
             f"{steps[first]} to {steps[later]}",
@@ -185,7 +195,7 @@ def conversions(
             reports=joint.reports,
             confidence=confidence,
         )
-        for first, later in pairs
+        for first, later in step_pairs(len(steps))
     ]
 
 

@@ -13,12 +13,13 @@ from the low end at one edge to the high end at the other.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot, isclose, isfinite
+from math import isclose, isfinite
 from typing import Final, Literal
 
 import numpy as np
 
 from hubbub.analysis.ranks import Ranks
+from hubbub.analysis.uncertainty.intervals import difference_of
 from hubbub.errors import BadParameter
 
 PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
@@ -125,13 +126,13 @@ def percentiles_of(
 def percentile_shifts(
     before: Ranks, after: Ranks, percentiles: Sequence[float], confidence: float
 ) -> list[PercentileShift]:
-    """Shift of each percentile, with an interval from those of both sides (Zou and Donner 2008)."""
+    """Shift of each percentile, with an interval from those of both sides."""
     sides = [percentiles_of(ranks, percentiles, confidence) for ranks in (before, after)]
     shifts = []
     for old, new in zip(*sides, strict=True):
-        difference = new.estimate - old.estimate
-        low = difference - hypot(new.estimate - new.low, old.high - old.estimate)
-        high = difference + hypot(new.high - new.estimate, old.estimate - old.low)
+        difference, low, high = difference_of(
+            *((row.estimate, row.low, row.high) for row in (old, new))
+        )
         ends = {old.reaches, new.reaches} - {""}
         shifts.append(
             PercentileShift(

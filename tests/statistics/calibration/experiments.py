@@ -5,7 +5,7 @@ People are new in each epoch, or the same all the time, each with an answer of t
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from hubbub.analysis.comparisons.effect import (
     ratio_p_value,
 )
 from hubbub.analysis.families import draw
+from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.figures import conversions, rate_of
 from hubbub.analysis.ranks import ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
@@ -41,9 +43,22 @@ _MOST_VALUES = 4  # more are parts of a range
 
 
 def _estimate(
-    mechanism: AnyMechanism, totals: Totals, edges: Sequence[float], confidence: float, repeats: int
+    mechanism: AnyMechanism,
+    totals: Totals,
+    edges: Sequence[float],
+    confidence: float,
+    repeats: int,
+    *,
+    steps: Sequence[str] = (),
 ) -> ArmEstimate:
     tiers = [(mechanism, totals)]
+    if mechanism.VALUES == "vectors":
+        reports, rate = totals.reports, rate_of(tiers, repeats)
+        figure = rate.figure("", below="", dates="", reports=reports, confidence=confidence)
+        return ArmEstimate(None, None, {"rate": figure.bounds})
+    if steps:
+        rows = conversions(Joint(tiers, repeats), steps, repeats, "", confidence)
+        return ArmEstimate(None, None, {row.figure: row.bounds for row in rows})
     values = [f"v{number}" for number in range(getattr(mechanism, "categories", 0))] or None
     ranks = ranks_of(tiers, edges, repeats=repeats, population=True) if edges else None
     return ArmEstimate(answer_tiers(tiers, values, (), confidence, repeats), ranks)
@@ -52,14 +67,15 @@ def _estimate(
 class Arms(NamedTuple):
     """Two arms. codes: what is reported. populations: the chance of each. truths: the effects.
 
-    same: whether the same people report in each epoch.
+    same: whether the same people report in each epoch. steps: of a funnel.
     """
 
     mechanism: AnyMechanism
-    codes: Sequence[float]
+    codes: Sequence[Any]
     populations: tuple[Sequence[float], Sequence[float]]
     truths: Sequence[float]
     same: bool
+    steps: Sequence[str] = ()
 
 
 def _looked(arms: Arms, people: int, chance: np.random.Generator) -> Iterator[Counted]:
@@ -80,7 +96,10 @@ def _looked(arms: Arms, people: int, chance: np.random.Generator) -> Iterator[Co
         live = [own for own in totals if own]
         reports = (live[0].reports, live[1].reports)
         surer = effect_confidence(0.95, len(truths), reports, look, FEWEST)
-        rows = effects(*(_estimate(mechanism, own, edges, surer, look) for own in live))
+        first, second = (
+            _estimate(mechanism, own, edges, surer, look, steps=arms.steps) for own in live
+        )
+        rows = effects(first, second, surer)
         pairs = list(zip(rows, truths, strict=True))
         missed |= any(not row.low <= truth <= row.high for row, truth in pairs)
         shown_effects |= any(row.shown for row in rows)
@@ -109,7 +128,8 @@ def _powered(mechanism: AnyMechanism, chance: np.random.Generator) -> Iterator[C
             draw(mechanism, [0, 1], chance.multinomial(people, [1 - s, s]).tolist(), chance)
             for s in (0.4, 0.4 + effect)
         ]
-        return effects(*(_estimate(mechanism, totals, [], surer, 1) for totals in arms))[0]
+        first, second = (_estimate(mechanism, totals, [], surer, 1) for totals in arms)
+        return effects(first, second, surer)[0]
 
     yield POWER, row(row(0.0).detectable).shown, 1
 
@@ -157,6 +177,29 @@ _CASES: Sequence[tuple[str, int, Arms]] = [
             (EVEN, SLOPE),
             PERCENTILES,
             same=False,
+        ),
+    ),
+    (
+        "grr 2, a funnel, new people",
+        50,
+        Arms(
+            build("grr", epsilon=2.0, categories=3),
+            range(3),
+            ([0.5, 0.3, 0.2], [0.4, 0.3, 0.3]),
+            [0.6 - 0.5, 0.5 - 0.4, 0.3 - 0.2],
+            same=False,
+            steps=("visit", "cart", "paid"),
+        ),
+    ),
+    (
+        "vector.codes 4, a rate, the same",
+        20,
+        Arms(
+            build("vector.codes", epsilon=4.0, dimensions=2, books=16, max_length=30.0),
+            ([5.0, 20.0], [0.0, 20.0]),
+            ([0.5, 0.5],) * 2,
+            [0.0],
+            same=True,
         ),
     ),
 ]

@@ -318,22 +318,11 @@ class QueryEngine:
         if not answered:
             await self.collected.read(whole)  # raises BatchTooSmall where all parts are too few
 
-        async def make() -> list[Figure]:
-            figures: list[Figure] = []
-            for part in answered:
-                figuring = Figuring(
-                    collected=self.collected,
-                    selected=await self.collected.read(part.own),
-                    confidence=query.confidence,
-                    by_cohort=by_cohort,
-                )
-                figures += await asyncio.to_thread(figuring.figures, part.name)
-            return figures
-
-        running = self.collected.now() // EPOCH_SECONDS[metric.epoch]
-        closed = sum(self.collected.is_closed(metric, epoch) for epoch in whole.epochs)
-        question = (self._definition(metric), query, by, by_cohort, running, closed)
-        values = await self._figures.get(question, whole.version, make)
+        values = [
+            replace(figure, part=part.name)
+            for part in answered
+            for figure in await self.figures_of(part.own, query.confidence, by_cohort=by_cohort)
+        ]
         note = note_of_figures(values, whole.reports)
         unanswered = [
             f"{part.name}: {several(part.own.reports, 'report')}, below the minimum batch of "
@@ -465,6 +454,27 @@ class QueryEngine:
         """The queue for expensive questions; cheap ones do not wait."""
         large = len(query.candidates) > _MANY_CANDIDATES or points > _MANY_POINTS
         return self._turns.turn() if query.likely or large else nullcontext()
+
+    async def figures_of(
+        self, selection: EpochSelection, confidence: float, *, by_cohort: bool = False
+    ) -> list[Figure]:
+        """The figures of these epochs, conversions and weeks in their order, the newest first."""
+        metric = selection.metric
+
+        async def make() -> list[Figure]:
+            figuring = Figuring(
+                collected=self.collected,
+                selected=await self.collected.read(selection),
+                confidence=confidence,
+                by_cohort=by_cohort,
+            )
+            return await asyncio.to_thread(figuring.figures)
+
+        running = self.collected.now() // EPOCH_SECONDS[metric.epoch]
+        closed = sum(self.collected.is_closed(metric, epoch) for epoch in selection.epochs)
+        definition = self._definition(metric)
+        question = (definition, selection.windows, confidence, by_cohort, running, closed)
+        return await self._figures.get(question, selection.version, make)
 
     async def work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
         """The estimates of these epochs."""

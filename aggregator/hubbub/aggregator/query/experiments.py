@@ -12,7 +12,7 @@ from typing import Final
 from hubbub.aggregator.query.breakdowns import parts_by
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
-from hubbub.aggregator.query.figures import has_figures
+from hubbub.aggregator.query.figures import effect_measure
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.comparisons.effect import (
@@ -26,6 +26,7 @@ from hubbub.analysis.comparisons.effect import (
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.errors.grammar import several
+from hubbub.query_results.measured import error_of, measured
 
 # Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.
 _RATIO_DOUBT: Final = 0.01
@@ -126,10 +127,8 @@ class Arms:
 
     def why_not(self, arm: str) -> str:
         """Why the arm's effect has no answer yet; "" if it has."""
-        if why := one_look(self.metric):
-            own = f"hubbub figures {self.metric.name} --by {self.experiment.name}"
-            remedy = f"; of single looks: {own}" if has_figures(self.metric) else ""
-            return f"there are no intervals valid at every look: {why}{remedy}"
+        if not effect_measure(self.metric) and (why := one_look(self.metric)):
+            return f"there are no intervals valid at every look: {why}"
         fewest = self.metric.fewest
         for name in (self.experiment.control, arm):
             if (reports := self.selections[name].reports) < fewest:
@@ -194,8 +193,11 @@ async def experimented(
         fewest = arms.metric.min_batch
         surer = effect_confidence(confidence, rows, (control, other), arms.repeats, fewest)
         estimates = await _arm_estimates(query, arms, arm, surer)
-        arm_effects = await asyncio.to_thread(effects, *estimates)
+        arm_effects = await asyncio.to_thread(effects, *estimates, surer)
         values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
+        if len(arm_effects) < rows_of(estimates[0]):
+            why = "; ".join(await _unbounded(query, arms, arm, surer))
+            unanswered.append(Unanswered(metric=arms.metric.name, arm=arm, why=why))
     ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
     p_value = min(min(ratios) * len(ratios), 1.0) if ratios else None
     fits = p_value is None or p_value >= _RATIO_DOUBT
@@ -225,12 +227,32 @@ async def _arm_estimates(
     query: QueryEngine, arms: Arms, arm: str, confidence: float
 ) -> tuple[ArmEstimate, ArmEstimate]:
     """Estimates of the control arm and of another arm, at this confidence."""
+    if measure := effect_measure(arms.metric):
+        own, others = [
+            {
+                measure.format(figure=figure.figure): figure.bounds
+                for figure in await query.figures_of(part, confidence)
+            }
+            for part in arms.pair(arm)
+        ]
+        return ArmEstimate(None, None, own), ArmEstimate(None, None, others)
     question = EstimateQuery(confidence=confidence)
     control, other = [await query.work(part, question) for part in arms.pair(arm)]
     return (
         ArmEstimate(control.answer, control.population),
         ArmEstimate(other.answer, other.population),
     )
+
+
+async def _unbounded(query: QueryEngine, arms: Arms, arm: str, confidence: float) -> list[str]:
+    """Why figures of either arm have no bounds yet."""
+    names = arms.experiment.control, arm
+    return [
+        f"{figure.figure} in {name}: {figure.note}"
+        for name, part in zip(names, arms.pair(arm), strict=True)
+        for figure in await query.figures_of(part, confidence)
+        if figure.bounds is None
+    ]
 
 
 async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -> Arms:
@@ -243,15 +265,16 @@ async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -
 
 
 def _row_of(metric: Metric, arm: str, effect: Effect) -> EffectRow:
-    unit = "" if effect.measure.startswith("share") else metric.unit
+    unit = "" if effect.measure.startswith("share ") else metric.unit
     verdict = _verdict(arm, effect, unit)
     return EffectRow(metric=metric.name, arm=arm, unit=unit, verdict=verdict, **asdict(effect))
 
 
 def _verdict(arm: str, effect: Effect, unit: str) -> str:
     """The meaning of the interval, in words."""
-    scale, unit = (100, "points") if effect.measure.startswith("share") else (1, unit)
-    low, high = (scale * end for end in (effect.low, effect.high))
+    scale, unit = (100, "points") if effect.measure.startswith("share ") else (1, unit)
+    low, high = scale * effect.low, scale * effect.high
+    error = error_of(low, high)
     unit = f" {unit}" if unit else ""
     if effect.reaches:
         unit += ", where the range ends; the truth may lie beyond"
@@ -259,10 +282,13 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
         detectable = f"{scale * effect.detectable:.3g}"
         return (
             f"no effect shown (one of {detectable} is shown with a chance of 80%): between "
-            f"{low:+.3g} and {high:+.3g}{unit}"
+            f"{measured(low, error, sign='+', end='low')} and "
+            f"{measured(high, error, sign='+', end='high')}{unit}"
         )
     near, far = sorted((abs(low), abs(high)))
-    return f"{arm} is {'higher' if low > 0 else 'lower'} by {near:.3g} to {far:.3g}{unit}"
+    direction = "higher" if low > 0 else "lower"
+    ends = f"{measured(near, error, end='low')} to {measured(far, error, end='high')}"
+    return f"{arm} is {direction} by {ends}{unit}"
 
 
 def _sentences(

@@ -83,6 +83,11 @@ def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQ
     return replace(query, range=EpochRange(epochs="all")) if every else query
 
 
+def effect_measure(metric: Metric) -> str:
+    """What experiments call a figure, with {figure} for its name; "" if they compare estimates."""
+    return _KINDS[type(metric.value_kind)].measure if has_figures(metric) else ""
+
+
 def whose_figures(metric: Metric) -> Whose:
     """A number of devices is of those that reported; shares and rates are of the population."""
     return _KINDS[type(metric.value_kind)].whose
@@ -97,12 +102,9 @@ class Figuring:
     confidence: float
     by_cohort: bool
 
-    def figures(self, part: str) -> list[Figure]:
+    def figures(self) -> list[Figure]:
         """Conversions and weeks in their order, the newest windows first."""
-        return [
-            replace(figure, part=part)
-            for figure in _KINDS[type(self._metric.value_kind)].figures(self)
-        ]
+        return list(_KINDS[type(self._metric.value_kind)].figures(self))
 
     @property
     def selection(self) -> EpochSelection:
@@ -196,19 +198,24 @@ class Figuring:
         yield from figures
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind of metric. spans_epochs: whether its epochs belong together, so that all are meant."""
+    """A kind of metric.
+
+    spans_epochs: whether its epochs belong together, so that all are meant. measure: what
+    experiments call a figure, with {figure} for its name; "" if they compare estimates.
+    """
 
     figures: Callable[[Figuring], Iterator[Figure]]
     whose: Whose = POPULATION
     spans_epochs: bool = False
     has_cohorts: bool = False
+    measure: str = ""
 
 
 _KINDS: Final[Mapping[type[ValueKind], _Kind]] = {
-    Funnel: _Kind(Figuring.funnel),
-    Rate: _Kind(Figuring.rate),
-    Activity: _Kind(Figuring.activity, REPORTERS, spans_epochs=True),
-    Retention: _Kind(Figuring.retention, spans_epochs=True, has_cohorts=True),
+    Funnel: _Kind(figures=Figuring.funnel, measure="share from {figure}"),
+    Rate: _Kind(figures=Figuring.rate, measure="{figure}"),
+    Activity: _Kind(figures=Figuring.activity, whose=REPORTERS, spans_epochs=True),
+    Retention: _Kind(figures=Figuring.retention, spans_epochs=True, has_cohorts=True),
 }

@@ -2,7 +2,9 @@
 
 Reports of two arms are independent, and the difference of their estimates varies from look to look
 like a Brownian motion in the information 1 / variance, whatever the sizes of the arms. A normal
-mixture (`intervals`, Robbins 1970; Howard and others 2021) bounds it at all looks at once. The
+mixture (`intervals`, Robbins 1970; Howard and others 2021) bounds it at all looks at once. Of a
+conversion or a rate that holds for numerator - ratio * denominator, of which the true ratio has the
+mean 0: Fieller's interval of each arm, of which the difference follows (`difference_of`). The
 error rate is divided among all rows (Bonferroni): with the requested confidence, every interval of
 every row contains the truth at every look. A device that reports in several epochs is assumed to
 repeat its value, which is the worst case for a difference between people (`sampled`).
@@ -11,18 +13,23 @@ A mixture of multinomials over other shares tests whether the arms' sizes fit th
 and Malek 2022): with true weights the p-value is below p at any look with probability at most p.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import exp, lgamma, log, sqrt
 from typing import Final
 
 from scipy.special import ndtri
 
 from hubbub.analysis.answer import CONFIDENCE, Answer
-from hubbub.analysis.comparisons.change import Change, changes
-from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
+from hubbub.analysis.comparisons.change import changes
+from hubbub.analysis.percentiles import percentile_shifts
 from hubbub.analysis.ranks import Ranks
-from hubbub.analysis.uncertainty.intervals import anytime_confidence, reach_of
+from hubbub.analysis.uncertainty.intervals import (
+    Bounds,
+    anytime_confidence,
+    difference_of,
+    reach_of,
+)
 
 EFFECT_PERCENTILES: Final = (50.0, 95.0)
 """Of numbers in parts, what an effect is on."""
@@ -36,7 +43,8 @@ class Effect:
     """One measure of a metric in the control arm and in another, and the difference.
 
     Args:
-        measure: "share of VALUE", "mean", "mean of COORDINATE", "p50" or "p95".
+        measure: "share of VALUE", "mean", "mean of COORDINATE", "p50" or "p95"; of a funnel "share
+            from STEP to STEP", of a rate "EVENT per EVENT".
         difference: measured minus control.
         low, high: of the population's difference; valid at every look, for all rows together.
         shown: whether the interval excludes 0.
@@ -58,17 +66,21 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class ArmEstimate:
-    """The estimates of one arm; `ranks` are of the population, None without parts of a range."""
+    """The estimates of one arm: an answer, or of a funnel or a rate its figures by measure.
 
-    answer: Answer
+    `ranks` are of the population, None without parts of a range; a figure without bounds is None.
+    """
+
+    answer: Answer | None
     ranks: Ranks | None
+    figures: Mapping[str, Bounds | None] = field(default_factory=dict)
 
 
 def rows_of(estimate: ArmEstimate) -> int:
     """Number of measures that are compared."""
     if estimate.ranks:
         return len(EFFECT_PERCENTILES)
-    return len(_measures(estimate.answer))
+    return len(_measures(estimate.answer) if estimate.answer else estimate.figures)
 
 
 def _measures(answer: Answer) -> list[tuple[int, str]]:
@@ -112,32 +124,47 @@ def detectable_effect(stderr: float, rows: int, reports: float, fewest: int) -> 
     return (reach_of(surer) + _POWER_REACH) * sqrt(2) * stderr
 
 
-def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
-    """Differences between two arms, one per measure; answers have an `effect_confidence`."""
-    differences: list[tuple[str, Change | PercentileShift, str]]
-    if control.ranks and other.ranks:
-        shifts = percentile_shifts(
-            control.ranks, other.ranks, EFFECT_PERCENTILES, control.answer.confidence
-        )
-        differences = [(f"p{shift.percentile:g}", shift, shift.reaches) for shift in shifts]
-    else:
-        every = changes(control.answer, other.answer)
-        differences = [(measure, every[place], "") for place, measure in _measures(control.answer)]
-    further = 1 + _POWER_REACH / reach_of(control.answer.confidence)
+def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list[Effect]:
+    """Differences between two arms, one per measure, but no unbounded ones.
+
+    `confidence` is that of both arms' intervals: an `effect_confidence`.
+    """
+    further = 1 + _POWER_REACH / reach_of(confidence)
     return [
         Effect(
             measure=measure,
-            control=change.before,
-            measured=change.after,
-            difference=change.difference,
-            low=change.low,
-            high=change.high,
-            shown=change.low > 0 or change.high < 0,
-            detectable=further * (change.high - change.low) / 2,
+            control=before,
+            measured=after,
+            difference=difference,
+            low=low,
+            high=high,
+            shown=low > 0 or high < 0,
+            detectable=further * (high - low) / 2,
             reaches=reaches,
         )
-        for measure, change, reaches in differences
+        for measure, before, after, (difference, low, high), reaches in _differences(
+            control, other, confidence
+        )
     ]
+
+
+def _differences(
+    control: ArmEstimate, other: ArmEstimate, confidence: float
+) -> Iterator[tuple[str, float, float, Bounds, str]]:
+    """Yields measure, control, the other arm, difference, and what a percentile reaches."""
+    if control.ranks and other.ranks:
+        for row in percentile_shifts(control.ranks, other.ranks, EFFECT_PERCENTILES, confidence):
+            bounds = row.difference, row.low, row.high
+            yield f"p{row.percentile:g}", row.before, row.after, bounds, row.reaches
+    elif control.answer and other.answer:
+        every = changes(control.answer, other.answer)
+        for place, measure in _measures(control.answer):
+            own = every[place]
+            yield measure, own.before, own.after, (own.difference, own.low, own.high), ""
+    else:
+        for measure, before in control.figures.items():
+            if before and (after := other.figures[measure]):
+                yield measure, before[0], after[0], difference_of(before, after), ""
 
 
 def ratio_p_value(reports: Sequence[float], weights: Sequence[int]) -> float:

@@ -13,7 +13,7 @@ Sums over thousands of reports are practically normal, which every interval here
 """
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import hypot, log, sqrt
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -277,6 +277,18 @@ def sampled(shares: Floats, people: float) -> Floats:
     inside = np.clip(shares, 0.0, 1.0)
     answer: Floats = inside * (1 - inside) / max(people, 1)
     return answer
+
+
+Bounds = tuple[float, float, float]
+"""An estimate inside its interval, and the ends of that."""
+
+
+def difference_of(before: Bounds, after: Bounds) -> Bounds:
+    """The difference of two independent estimates, with its interval (Zou and Donner 2008)."""
+    (old, old_low, old_high), (new, new_low, new_high) = before, after
+    difference = new - old
+    low = difference - hypot(new - new_low, old_high - old)
+    return difference, low, difference + hypot(new_high - new, old - old_low)
 
 
 # Places of a list whose intervals are told at most a millionth as doubtful.

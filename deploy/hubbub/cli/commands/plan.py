@@ -6,7 +6,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from hubbub.aggregator.query.figures import effect_measure
 from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
+from hubbub.analysis.figures import step_pairs
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
 from hubbub.catalog import Metric
 from hubbub.catalog.values.past_kinds import Retention
@@ -50,6 +52,7 @@ examples:
   hubbub plan --ranges 64 0 60 --epsilon 1 --percentile 95 --within 0.02
   hubbub plan --values 2 --epsilon 1 --effect 0.05          how many reports of each arm?
   hubbub plan --values 3 --epsilon 1 --ratio 0.1 0.4 --error 0.025     a conversion of 25%
+  hubbub plan --values 3 --epsilon 1 --ratio 0.1 0.4 --effect 0.05     what an arm changes of it
   hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 5 of 40 values
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
@@ -97,7 +100,8 @@ class PlanOptions:
     effect: float | None = option(
         "smallest difference between two arms of an experiment that one look at the results shows "
         "with a chance of 80%%: a share; for a mean, as a share of the width of its range; with "
-        "--percentile, in rank. The intervals hold at every look. --reports are those of one arm",
+        "--percentile, in rank; with --ratio, of the ratio. The intervals hold at every look. "
+        "--reports are those of one arm",
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
@@ -105,7 +109,7 @@ class PlanOptions:
     ratio: tuple[float, float] | None = option(
         "for a conversion, a retention or a rate: shares of the reports in its numerator "
         "and denominator, such as 0.1 0.4 (with --vector, means as shares of LENGTH); "
-        "--error is then the standard error of the ratio",
+        "--error is then the standard error of the ratio, and --effect its difference",
         metavar=("A", "B"),
     )
     apart: bool = option(
@@ -148,8 +152,8 @@ def _plan(options: PlanOptions) -> None:
         errors = [rank_error(question, line, percentile) for line in lines]
     drawing = simulate(question, own or rows[0], options.seed) if options.simulate else {}
     ratio_error = None
-    if options.ratio is not None:
-        ratio_error = _target(options, question, metric)(rows[0])
+    if (error_of_ratio := _ratio_error(options, question, metric)) is not None:
+        ratio_error = error_of_ratio(rows[0])
     if options.format == "json":
         named = zip((item.mechanism for item in rows), errors, strict=False)
         further = {
@@ -253,9 +257,12 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
 def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
     """Raises BadParameter for a percentile of a question without parts of a range."""
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
-    other_goal = options.detect or options.within or options.effect or options.percentile
-    if options.ratio is not None and other_goal:
-        raise BadParameter("--ratio needs --error, its standard error: leave other goals out")
+    if options.ratio is not None and (options.detect or options.within or options.percentile):
+        raise BadParameter(
+            "--ratio goes with --error, its standard error, or --effect: leave other goals out"
+        )
+    if options.effect is not None:
+        _check_effect(options, metric)
     if options.percentile is None:
         if numeric and options.effect is not None:
             raise BadParameter("--effect for a number with parts needs a --percentile: add one")
@@ -268,13 +275,38 @@ def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metri
     check_rank_goal(options.percentile, options.within or options.effect, parts)
 
 
+def _check_effect(options: PlanOptions, metric: Metric | None) -> None:
+    """Raises BadParameter for the effect of a ratio that no experiment compares."""
+    if metric and effect_measure(metric) and options.ratio is None:
+        raise BadParameter(
+            f'--effect for metric "{metric.name}" is on a ratio: add --ratio, with the shares of '
+            "the reports in its numerator and denominator"
+        )
+    if options.ratio is not None and (options.apart or (metric and not effect_measure(metric))):
+        raise BadParameter(
+            "an experiment compares the ratios of a funnel or a rate alone; a retention is "
+            "compared by the shares of its weeks: leave --ratio and --apart out"
+        )
+
+
+def _ratio_error(
+    options: PlanOptions, question: MetricDraft, metric: Metric | None
+) -> Target | None:
+    """The standard error of the requested ratio by a row's mechanism; None without a ratio."""
+    if (ratio := options.ratio) is None:
+        return None
+    is_apart = options.apart or (metric is not None and isinstance(metric.value_kind, Retention))
+    return lambda row: ratio_error(question, row, ratio, is_apart=is_apart)
+
+
 def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Target:
     """The figure of a row that must reach the goal."""
+    error_of_ratio = _ratio_error(options, question, metric)
     if options.effect is not None:
         count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
 
         def shows(row: Row) -> float:
-            stderr = row.population
+            stderr = error_of_ratio(row) if error_of_ratio else row.population
             if options.percentile is not None:
                 stderr = share_error(question, row, options.percentile) / reach_of(CONFIDENCE)
             return detectable_effect(stderr, count, row.reports, fewest)
@@ -282,12 +314,8 @@ def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
         return shows
     if (percentile := options.percentile) is not None:
         return lambda row: rank_error(question, row, percentile)
-    if options.ratio is not None:
-        ratio = options.ratio
-        is_apart = options.apart or (
-            metric is not None and isinstance(metric.value_kind, Retention)
-        )
-        return lambda row: ratio_error(question, row, ratio, is_apart=is_apart)
+    if error_of_ratio:
+        return error_of_ratio
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
@@ -299,4 +327,7 @@ def _effects_of(options: PlanOptions, question: MetricDraft, metric: Metric | No
     measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
     if options.percentile is not None:
         measures = len(EFFECT_PERCENTILES)
+    if options.ratio is not None:
+        # Of a funnel: from each step to the next, and from the first to the last.
+        measures = 1 if question.kind == "vector" else len(step_pairs(question.size))
     return measures * (arms - 1)
