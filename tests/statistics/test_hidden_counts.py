@@ -16,6 +16,7 @@ from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.hidden_counts import together
@@ -375,3 +376,23 @@ def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hi
     # Of a thousand the error is a sixth but for one in a million; a share of a number
     # that is itself far off is not quite as unlikely as its error says.
     assert 0.0007 < changes(*answers)[0].p_value < 0.002
+
+
+@pytest.mark.parametrize("least", [0, 3, 10, 17, 24])
+def test_a_share_is_inside_its_interval_where_its_error_rises_with_it(least: int) -> None:
+    """A mark near the cut goes 40 errors down, and of 300 reports 64 are an error's."""
+    noise, mechanism = noise_of(4.04, 69), build("grr", epsilon=16.0, categories=5)
+    assert noise is not None
+    weights = np.array(noise.weights, dtype=np.float64)
+    counts = [120, 80, 50, 50 - least, least]
+    totals = Totals(
+        cells=[count + noise.reach for count in counts],
+        reports=300,
+        dummies=noise.reach * 5,
+        beside_variance=noise.variance * 5,
+        value_law=(weights / weights.sum()).tolist(),
+    )
+    for row in answer_tiers([(mechanism, totals)], list("abcde")).values:
+        assert row.share_low is not None
+        assert row.share_high is not None
+        assert row.share_low <= max(row.share or 0, 0) <= row.share_high, row

@@ -247,12 +247,15 @@ def end_of(
 ) -> Floats:
     """The truth t that is `reach` of its own standard errors above (or, if negative, below).
 
-    It solves (t - estimate)^2 = reach^2 (absent^2 + growth t - bend t^2).
+    It solves (t - estimate)^2 = reach^2 (absent^2 + growth t - bend t^2). Where the error rises as
+    fast as the truth, it is infinite.
     """
     square = reach**2
     first, middle = 1 + square * bend, 2 * estimates + square * growth
     inside = 4 * (growth * estimates + first * absent**2 - bend * estimates**2) + square * growth**2
-    answer: Floats = (middle + reach * np.sqrt(np.maximum(inside, 0.0))) / (2 * first)
+    twice = middle + reach * np.sqrt(np.maximum(inside, 0.0))
+    slow = first > 0
+    answer: Floats = np.where(slow, twice / np.where(slow, 2 * first, 1.0), np.sign(reach) * np.inf)
     return answer
 
 
