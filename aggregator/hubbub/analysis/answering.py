@@ -13,7 +13,7 @@ from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import Tier, added, reports_of, with_reports
 from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.strings.likely_strings import LikelyString
-from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
+from hubbub.analysis.uncertainty.intervals import pushed_up, reach_of
 from hubbub.analysis.value_estimates import Mean, ValueEstimates, mean_of, means_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -236,15 +236,8 @@ def joined_shares(
         return [mean_of(figures, ends, reports, confidence, repeats=repeats)]
     number, plain = max(reports, 1), reach_of(confidence)
     shared = figures.of_shares(reports, repeats)
-    between = held_between(
-        (shared.estimates, shared.absent, shared.growth),
-        shared.bend,
-        reports,
-        down=pushed_up(np.array(picked), confidence, part=part) if picked else plain,
-        up=plain,
-        step=shared.step,
-        tail=shared.tail,
-    )
+    down = pushed_up(np.array(picked), confidence, part=part) if picked else plain
+    between = shared.between(reports, down=down, up=plain)
     columns = (column / number for column in (shared.estimates, shared.stderrs, *between))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.uncertainty.intervals import Tail, held_between, interval, reach_of, sampled
+from hubbub.analysis.uncertainty.count_law import CountLaw
+from hubbub.analysis.uncertainty.intervals import Tail, ends_between, interval, reach_of, sampled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class ValueEstimates:
         growth: variance that a report adds to its own value's estimate.
         bend: decrease of that with every report that the value already has.
         tail: of a value that nobody holds, if it is not normal.
+        count_law: law of a value's supports, whatever its count, if it is known and not normal.
         step: change of an estimate by one more report.
         typical: variance by which tiers are weighted, if not that of absent values.
         unsure: if the number of reports is an estimate, how much larger it may be at most; a value
@@ -35,6 +37,7 @@ class ValueEstimates:
     absent: Floats
     growth: Floats
     tail: Tail | None = None
+    count_law: CountLaw | None = None
     bend: float = 0.0
     step: float = 0.0
     typical: float | None = None
@@ -57,12 +60,29 @@ class ValueEstimates:
         bend = repeats / number - whole / number**2
         counts = np.clip(self.estimates, 0.0, number)
         square = self.stderrs**2 + growth * counts - bend * counts**2
+        count_law = self.count_law and replace(self.count_law, sampled=repeats > 0)
         return replace(
             self,
             stderrs=np.sqrt(np.maximum(square, 0.0)),
             growth=self.growth + growth,
             bend=self.bend + bend,
             unsure=0,
+            count_law=count_law if repeats <= 1 else None,
+        )
+
+    def between(
+        self, reports: int, *, down: Floats | float, up: Floats | float
+    ) -> tuple[Floats, Floats]:
+        """Interval ends in [0, reports], this many normal standard errors below and above."""
+        return ends_between(
+            np.clip(self.estimates, 0.0, reports),
+            (self.absent, self.growth, self.bend),
+            reports,
+            down=down,
+            up=up,
+            step=self.step,
+            tail=self.tail,
+            count_law=self.count_law,
         )
 
 
@@ -89,17 +109,14 @@ def mean_of(
     `place` is the sum of their places, 0 at low and 1 at high. With `repeats`, the largest number
     of reports from one device, the interval is for the population instead of the reporters.
     """
-    result, bend = (place.estimates, place.absent, place.growth), place.bend
-    variance = place.stderrs**2
+    variance, result = place.stderrs**2, place
     if repeats is not None:
         shares = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
         variance = variance + reports**2 * sampled(shares, reports / repeats)
-        result = (place.estimates, place.absent, place.growth + repeats)
-        bend += repeats / max(reports, 1)
+        bend = place.bend + repeats / max(reports, 1)
+        result = replace(place, growth=place.growth + repeats, bend=bend)
     reach = reach_of(confidence)
-    between = held_between(
-        result, bend, reports, down=reach, up=reach, step=place.step, tail=place.tail
-    )
+    between = result.between(reports, down=reach, up=reach)
     columns = place.estimates, np.sqrt(variance), *between
     whole, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)
     unit = ends[1] - ends[0]

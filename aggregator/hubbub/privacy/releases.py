@@ -34,7 +34,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.listed import spreads
 from hubbub.analysis.families.tiers import merged, tier_scales
-from hubbub.analysis.uncertainty.intervals import held_between, reach_of
+from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
@@ -123,17 +123,8 @@ def _published(
     ends: tuple[float, float] | None,
 ) -> list[Released]:
     """A row for each name; `far` is the number of errors to an end, `ends` the range of a mean."""
-    columns = figures.estimates, figures.absent, figures.growth
     # If the number of reports is hidden, there may be more than expected.
-    low, high = held_between(
-        columns,
-        figures.bend,
-        reports + figures.unsure,
-        down=far,
-        up=far,
-        step=figures.step,
-        tail=figures.tail,
-    )
+    low, high = figures.between(reports + figures.unsure, down=far, up=far)
     start, scale = (ends[0], (ends[1] - ends[0]) / reports) if ends else (0.0, 1.0)
     noise = np.sqrt(noises)
     return [

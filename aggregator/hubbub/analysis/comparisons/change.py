@@ -6,7 +6,7 @@ positively correlated, and adding the variances is on the safe side.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtri
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
-from hubbub.analysis.uncertainty.intervals import Tail, held_between, pushed_up, reach_of, sampled
+from hubbub.analysis.uncertainty.intervals import Tail, pushed_up, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 
@@ -262,16 +262,8 @@ def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, 
     """
     middles, downs, aboves = [], [], []
     for (shares, reports), (below, above) in zip(sides, ((up, down), (down, up)), strict=True):
-        arguments = shares.estimates, shares.absent, shares.growth
-        low, high = held_between(
-            arguments,
-            shares.bend,
-            reports,
-            down=below,
-            up=above,
-            step=shares.step,
-            tail=_skew(shares),
-        )
+        skewed = replace(shares, tail=_skew(shares))
+        low, high = skewed.between(reports, down=below, up=above)
         inside = np.clip(shares.estimates, 0.0, reports)
         middles.append(inside / reports)
         downs.append((inside - low) / reports)

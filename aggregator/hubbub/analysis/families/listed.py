@@ -30,7 +30,7 @@ from hubbub.analysis.families.laws import (
     named,
 )
 from hubbub.analysis.uncertainty.intervals import Tail
-from hubbub.analysis.uncertainty.tails import pure_tail, repeated_tail
+from hubbub.analysis.uncertainty.tails import law_of_counts, pure_tail, repeated_tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, BitVector, Memoized, OneHot, Subset, Totals
@@ -67,6 +67,7 @@ class Listed(Family):
             absent=absent,
             growth=growth,
             tail=tail,
+            count_law=law_of_counts(channel, totals),
             step=step,
             # All that arrived may be reports.
             unsure=totals.dummies if totals.dummies_variance or totals.beside_variance else 0,
@@ -90,6 +91,7 @@ class Listed(Family):
             absent=np.full_like(figures.absent, sqrt(reports * other)),
             growth=np.full_like(figures.growth, true_spread - other),
             tail=_tail(mechanism, max(reports // repeats, 1), repeats),
+            count_law=None,
         )
 
     def correlation(self, mechanism: Any) -> float:

@@ -48,6 +48,7 @@ def columns(figures: ValueEstimates, reports: int, confidence: float) -> Columns
         bend=figures.bend,
         step=figures.step,
         tail=figures.tail,
+        count_law=figures.count_law,
     )
     # The true counts sum to the reports, so no lower end may exceed them.
     return figures.estimates, figures.stderrs, np.minimum(low, reports), high, detected

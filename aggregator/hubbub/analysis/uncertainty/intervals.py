@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.uncertainty.count_law import CountLaw
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical, p_values
 from hubbub.query_results.confidence import MAX_CONFIDENCE, check_confidence
 
@@ -82,6 +83,10 @@ class Tail:
         return worth + self.excess(worth) / spread
 
 
+_Error = tuple[Floats, Floats, float]
+"""Of estimates: absent, growth, bend."""
+
+
 def ranked(
     estimates: Floats,
     absent: Floats,
@@ -92,13 +97,14 @@ def ranked(
     bend: float = 0.0,
     step: float = 0.0,
     tail: Tail | None = None,
+    count_law: CountLaw | None = None,
     rate: float = FALSE_DISCOVERY_RATE,
 ) -> tuple[Floats, Floats, Mask]:
     """Interval ends and detections of a whole list, valid also for values selected by size.
 
     The variance at t true reports is absent^2 + growth t - bend t^2, with `absent` above 0. One
-    report changes an estimate by `step`: the upper end is half of that higher (Yates 1934).
-    `reports` is the largest possible count.
+    report changes an estimate by `step`: ends are half of that further (Yates 1934), unless they
+    are by a `count_law`. `reports` is the largest possible count.
 
     The first rows of a list have estimates that chance has pushed up. So the low end of row r of m
     has r/m of the error rate: of the first k rows, for any k, as many intervals contain the truth
@@ -133,35 +139,14 @@ def ranked(
         gaps = np.maximum(scores[detected] - cut, 0.0) / spread[detected]
         surely[detected] = np.maximum(surely[detected], _picked(gaps, plain))
         upwards[detected] = pushed_up(max(float(detected.mean()), _MIN_DETECTED_SHARE), confidence)
-    low = np.clip(_low(inside, (absent, growth, bend), surely, tail), 0.0, reports)
-    high = np.clip(_high(inside, (absent, growth, bend), upwards, tail) + step / 2, 0.0, reports)
+    error = absent, growth, bend
+    low, high = ends_between(
+        inside, error, reports, down=surely, up=upwards, step=step, tail=tail, count_law=count_law
+    )
     # An interval of 95% cannot leave out 0 for a mark of which 20% may be false.
     sure = detected & (chances <= critical(chances, min(rate, 1 - confidence)))
     low[sure] = np.maximum(low[sure], np.minimum(1.0, inside[sure]))
     return low, high, detected
-
-
-def held_between(
-    columns: "tuple[Floats, Floats, Floats]",
-    bend: float,
-    reports: float,
-    *,
-    down: "Floats | float",
-    up: "Floats | float",
-    step: float = 0.0,
-    tail: Tail | None = None,
-) -> tuple[Floats, Floats]:
-    """Interval ends of values (estimates, absent, growth), `down` and `up` standard errors away.
-
-    If estimates change in steps, both ends are half a step further.
-    """
-    estimates, absent, growth = columns
-    inside = np.clip(estimates, 0.0, reports)
-    far = np.broadcast_to(down, inside.shape)
-    low = np.clip(_low(inside, (absent, growth, bend), far, tail) - step / 2, 0.0, reports)
-    above = np.broadcast_to(up, inside.shape)
-    high = _high(inside, (absent, growth, bend), above, tail)
-    return low, np.clip(high + step / 2, 0.0, reports)
 
 
 def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float = 1.0) -> Floats:
@@ -207,13 +192,34 @@ def _picked(gaps: Floats, plain: float) -> Floats:
     return reach
 
 
-def _low(
-    estimates: Floats, error: tuple[Floats, Floats, float], worth: Floats, tail: Tail | None
-) -> Floats:
-    """The least truth whose own upward error would reach the estimate.
+def ends_between(
+    estimates: Floats,
+    error: _Error,
+    reports: float,
+    *,
+    down: "Floats | float",
+    up: "Floats | float",
+    step: float = 0.0,
+    tail: Tail | None = None,
+    count_law: CountLaw | None = None,
+) -> tuple[Floats, Floats]:
+    """The least and largest truths in [0, reports] whose own error would reach the estimates.
 
-    `error` is (absent, growth, bend), and `worth` the normal score of the error rate.
+    Arguments as in `ranked`; `error` is (absent, growth, bend). The ends are `down` and `up`
+    standard errors away, or as improbable by the `count_law` or the `tail`.
     """
+    if count_law:
+        return count_law.between(estimates, down, up)
+    low = _low(estimates, error, np.broadcast_to(down, estimates.shape), tail)
+    high = _high(estimates, error, np.broadcast_to(up, estimates.shape), tail)
+    # A tail contains the step.
+    low = low if tail else low - step / 2
+    high = high if tail and tail.down else high + step / 2
+    return np.clip(low, 0.0, reports), np.clip(high, 0.0, reports)
+
+
+def _low(estimates: Floats, error: _Error, worth: Floats, tail: Tail | None) -> Floats:
+    """The least truth whose own upward error would reach the estimate."""
     if tail is None:
         return end_of(estimates, *error, -worth)
     # From below: that of what nobody holds goes furthest, so that every round's end is low enough.
@@ -224,9 +230,7 @@ def _low(
     return low
 
 
-def _high(
-    estimates: Floats, error: tuple[Floats, Floats, float], worth: Floats, tail: Tail | None
-) -> Floats:
+def _high(estimates: Floats, error: _Error, worth: Floats, tail: Tail | None) -> Floats:
     """The largest truth whose own downward error would reach the estimate."""
     if tail is None or not tail.down:
         return end_of(estimates, *error, worth)

@@ -13,6 +13,7 @@ from scipy.special import bdtrc, ndtri
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import likely, pmf
+from hubbub.analysis.uncertainty.count_law import CountLaw
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pure import Pure
@@ -52,6 +53,16 @@ def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail
     # The chance of so many or more.
     worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
     return _rising(counts - mean, worth, deviation)
+
+
+def law_of_counts(channel: Pure, totals: Totals) -> CountLaw | None:
+    """Law of the supports of a value, if dummies are all known; None if nearly normal."""
+    unknown = totals.value_law or totals.dummies_variance or totals.beside_variance
+    p, q, share = float(channel.p), float(channel.q), 1 / max(len(totals.cells), 1)
+    variance = totals.reports * q * (1 - q) + totals.dummies * share * (1 - share)
+    if unknown or not 0 < variance <= _MANY or not (totals.reports and q < p < 1):
+        return None
+    return CountLaw(p=p, q=q, reports=totals.reports, dummies=totals.dummies, share=share)
 
 
 def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | None:

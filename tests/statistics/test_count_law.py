@@ -1,0 +1,71 @@
+"""Ends of intervals of few reports, for every number of supports, beside the exact law."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+from scipy.stats import binom
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families import family_for
+from hubbub.mechanisms import Totals
+from tests.statistics.calibration.shapes import built
+
+SETTINGS = [
+    ("grr", 1.0, 5, 300),
+    ("grr", 3.0, 5, 300),
+    ("grr", 5.0, 5, 300),
+    ("grr", 7.0, 5, 300),
+    ("grr", 8.0, 100, 120),
+    ("grr", 10.0, 4, 80),
+    ("unary.oue", 5.0, 8, 200),
+    ("unary.sue", 4.0, 8, 200),
+    ("rr", 1.0, 2, 60),
+]
+
+
+def _law(channel: Any, reports: int, *, sampled: bool) -> Floats:
+    """How likely each number of supports is, in a row for each number of holders."""
+    p, q, counts = float(channel.p), float(channel.q), np.arange(reports + 1)
+    if sampled:
+        return np.array([binom.pmf(counts, reports, q + t / reports * (p - q)) for t in counts])
+    return np.array(
+        [
+            np.convolve(
+                binom.pmf(counts[: t + 1], t, p),
+                binom.pmf(counts[: reports - t + 1], reports - t, q),
+            )
+            for t in counts
+        ]
+    )
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("doubt", [0.025, 0.0025])
+@pytest.mark.parametrize(("name", "epsilon", "size", "reports"), SETTINGS)
+def test_ends_are_those_of_the_exact_law_to_a_report(
+    name: str, epsilon: float, size: int, reports: int, doubt: float, *, sampled: bool
+) -> None:
+    """The least and largest truth whose tail is above the doubt; and none is missed more often."""
+    mechanism: Any = built(name, epsilon, size)
+    figures = family_for(mechanism).figures(
+        mechanism, Totals(cells=[0] * mechanism.layout.size, reports=reports), ()
+    )
+    if sampled:
+        figures = figures.of_shares(reports, 1)
+    law, worth = _law(mechanism.channel, reports, sampled=sampled), float(-ndtri(doubt))
+    truths, upper, lower = np.arange(reports + 1), law[:, ::-1].cumsum(1)[:, ::-1], law.cumsum(1)
+    below, above = np.zeros(reports + 1), np.zeros(reports + 1)
+    for supports in truths.tolist():
+        estimate = (supports - reports * float(mechanism.channel.q)) / mechanism.channel.gap
+        figures.estimates[0] = estimate
+        low, high = (float(end[0]) for end in figures.between(reports, down=worth, up=worth))
+        below += law[:, supports] * (truths < low - 1e-9)
+        above += law[:, supports] * (truths > high + 1e-9)
+        if 0 <= estimate <= reports:
+            least = int(np.argmax(upper[:, supports] > doubt))
+            most = int(reports - np.argmax(lower[::-1, supports] > doubt))
+            assert max(least - 1.1, 0) <= low <= least + 0.1
+            assert most - 0.1 <= high <= min(most + 1.1, reports)
+    assert max(below.max(), above.max()) <= 1.1 * doubt
