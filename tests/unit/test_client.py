@@ -24,6 +24,7 @@ from hubbub.client.mistakes import value_hint
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
+from hubbub.errors.grammar import similar
 from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed
@@ -165,6 +166,26 @@ def test_a_developer_is_asked_whether_a_similar_metric_was_meant(
             client.report(name, "dark")
         assert str(caught.value).endswith(ending)
         assert name not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "names", "near"),
+    [
+        ("reports", ["report_on", "epsilon"], ""),
+        ("percentile", ["experiment"], ""),
+        ("percentile", ["experiment", "percentiles"], "percentiles"),
+        ("crad", ["card"], "card"),
+        ("xwing", ["x-wing"], "x-wing"),
+        ("d3", ["de"], ""),
+        ("jaa", ["ja"], "ja"),
+        ("DE", ["de"], "de"),
+        ("epsilon_per_week", ["min_batch", "epsilon_per_year"], "epsilon_per_year"),
+        ("", ["a"], ""),
+    ],
+)
+def test_only_a_near_spelling_is_suggested(typed: str, names: list[str], near: str) -> None:
+    """As for the SDK in TypeScript: local.test.ts."""
+    assert similar(typed, names) == near
 
 
 def test_a_long_list_of_values_is_cut_and_still_searched() -> None:

@@ -212,7 +212,7 @@ def test_a_person_is_in_one_crowd_a_period(tmp_path: Path) -> None:
         ('period = "30d"', r'"period": is of report_on; write report_on = "one day"'),
         ('report_on = "one day"', r'"report_on": is of a period; write period = "30d"'),
         (
-            'period = "30d"\nreport_on = "two days"',
+            'period = "30d"\nreport_on = "one days"',
             r'"report_on": must be one of one day; did you mean "one day"\? write',
         ),
     ],

@@ -1,6 +1,6 @@
 """Words of messages and tables: numbers with their nouns, and similar names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 # Comparing takes time that grows with the square of the length.
@@ -13,14 +13,40 @@ def several(number: int, noun: str) -> str:
 
 
 def similar(name: Any, names: Iterable[str]) -> str:
-    """The name that is most similar to a misspelled one, in any case of letters; "" if none is."""
+    """The name that a misspelled one was meant to be, in any case of letters; "" if none is near.
+
+    It differs by one letter in three at most: left out, added, replaced, or two swapped.
+    """
     if type(name) is not str:  # an object of the app's own may raise whatever is asked of it
         return ""
-    from difflib import get_close_matches  # noqa: PLC0415 of a mistake alone
+    folded = name[:_LONGEST].casefold()
+    nearest, max_edits = "", len(folded) // 3
+    for other in names:
+        if abs(len(other) - len(folded)) <= max_edits:
+            edits = _edits(folded, other.casefold(), max_edits)
+            if edits <= max_edits:
+                nearest, max_edits = other, edits - 1
+    return nearest
 
-    by_folded = {other.casefold(): other for other in reversed([*names])}
-    near = get_close_matches(name[:_LONGEST].casefold(), by_folded, n=1)
-    return by_folded[near[0]] if near else ""
+
+def _edits(first: str, second: str, max_edits: int) -> int:
+    """The number of edits between two texts (optimal string alignment), counted up to a limit.
+
+    More than `max_edits` edits may be returned as any larger number.
+    """
+    before: Sequence[int] = ()
+    row: Sequence[int] = range(len(second) + 1)
+    for place, letter in enumerate(first):
+        below = [place + 1]
+        for at, other in enumerate(second):
+            edits = min(row[at] + (letter != other), row[at + 1] + 1, below[at] + 1)
+            if place and at and first[place - 1 : place + 1] == other + second[at - 1]:
+                edits = min(edits, before[at - 1] + 1)
+            below.append(edits)
+        before, row = row, below
+        if min(row) > max_edits:
+            break
+    return row[-1]
 
 
 def did_you_mean(name: Any, names: Iterable[str], *, otherwise: str = "") -> str:

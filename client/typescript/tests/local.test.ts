@@ -6,6 +6,7 @@ import { openBundle } from "../src/catalog/bundle.js";
 import type { Value } from "../src/catalog/values.js";
 import { Client, type Options } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
+import { meant } from "../src/client/value_hints.js";
 import { FakeShuffler } from "../src/testing.js";
 import { knownAnswer } from "./known_answers.js";
 import { keptIn, type Life } from "./device_life.js";
@@ -100,10 +101,25 @@ test("of too many values the most frequent stay", async () => {
   assert.equal(Object.values(domain).filter((times) => times === 2).length, 600);
 });
 
+test("only a near spelling is suggested", () => {
+  // As for the SDK in Python: tests/unit/test_client.py.
+  for (const [typed, names, near] of [
+    ["reports", ["report_on", "epsilon"], ""],
+    ["percentile", ["experiment"], ""],
+    ["percentile", ["experiment", "percentiles"], "percentiles"],
+    ["crad", ["card"], "card"],
+    ["xwing", ["x-wing"], "x-wing"],
+    ["epsilon_per_week", ["min_batch", "epsilon_per_year"], "epsilon_per_year"],
+    ["", ["a"], ""],
+  ] as const) {
+    assert.equal(meant(names, typed), near && `; did you mean "${near}"?`);
+  }
+});
+
 test("who writes a wrong value hears the right ones, and which was meant", async () => {
   const client = await counting(new MemoryStorage(), new FakeShuffler(), { strict: true });
   const hint = /: "de", "en", "ja"(?:; did you mean "(\w+)"\?)?$/;
-  for (const [wrong, meant] of [
+  for (const [wrong, right] of [
     ["d3", undefined],
     ["DE", "de"],
     ["jaa", "ja"],
@@ -114,7 +130,7 @@ test("who writes a wrong value hears the right ones, and which was meant", async
       ({ name, message }: Error) =>
         name === "ValueOutOfDomain" &&
         message.startsWith('metric "language": the value is not one of its 3 values: ') &&
-        hint.exec(message)?.[1] === meant,
+        hint.exec(message)?.[1] === right,
     );
   }
   assert.throws(() => client.report("theme", 7), { message: /is not one of its 3 values$/ });

@@ -7,7 +7,6 @@ import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 const SHOWN = 12;
 // The comparison takes time quadratic in the length.
 const LONGEST = 100;
-const ALIKE = 0.6;
 
 /** Adds a hint to the error about an unknown metric, or a value that a metric does not have. */
 export type Hinted = (
@@ -19,7 +18,7 @@ export type Hinted = (
 
 /**
  * Adds the most similar metric, or the metric's values and the most similar one, as value_hint()
- * of client/hubbub/client/value_hints.py.
+ * of client/hubbub/client/mistakes.py.
  *
  * PRIVACY: the most similar name nearly reveals the value. Only for the developer of the call,
  * never for a log.
@@ -39,15 +38,19 @@ export const hinted: Hinted = (error, metrics, name, value) => {
   );
 };
 
-/** The question whether a similar name was meant; "" if no name is similar. */
+/**
+ * The question whether a similar name was meant; "" if no name is near: it may differ by one letter
+ * in three, left out, added, replaced, or two swapped, in any case.
+ */
 export function meant(names: readonly string[], name: unknown): string {
   if (typeof name !== "string") return "";
   const letters = lettersOf(name.slice(0, LONGEST));
-  let [nearest, maxRatio] = ["", 0];
+  let [nearest, maxEdits] = ["", Math.floor(letters.length / 3)];
   for (const other of names) {
     const otherLetters = lettersOf(other);
-    const ratio = (2 * common(otherLetters, letters)) / (otherLetters.length + letters.length || 1);
-    if (ratio >= ALIKE && ratio > maxRatio) [nearest, maxRatio] = [other, ratio];
+    if (Math.abs(otherLetters.length - letters.length) > maxEdits) continue;
+    const edits = editsBetween(letters, otherLetters);
+    if (edits <= maxEdits) [nearest, maxEdits] = [other, edits - 1];
   }
   return nearest && `; did you mean "${nearest}"?`;
 }
@@ -56,26 +59,21 @@ function lettersOf(text: string): string[] {
   return Array.from(text.toLowerCase());
 }
 
-/**
- * The number of letters in common blocks of two texts, by Ratcliff and Obershelp, as in difflib.
- */
-function common(first: readonly string[], second: readonly string[]): number {
-  let [start, secondStart, longest] = [0, 0, 0];
-  let lengths: readonly number[] = [];
-  for (const [index, letter] of first.entries()) {
-    const previousLengths = lengths;
-    lengths = second.map((other, place) =>
-      other === letter ? (previousLengths[place - 1] ?? 0) + 1 : 0,
-    );
-    for (const [place, length] of lengths.entries()) {
-      if (length > longest)
-        [start, secondStart, longest] = [index - length + 1, place - length + 1, length];
+/** The number of edits between two texts, by optimal string alignment. */
+function editsBetween(first: readonly string[], second: readonly string[]): number {
+  let before: readonly number[] = [];
+  let row: readonly number[] = [0, ...second.map((_, at) => at + 1)];
+  for (const [place, letter] of first.entries()) {
+    const below = [place + 1];
+    for (const [at, other] of second.entries()) {
+      const changed = (row[at] ?? 0) + (letter === other ? 0 : 1);
+      const swapped =
+        at > 0 && letter === second[at - 1] && first[place - 1] === other
+          ? (before[at - 1] ?? 0) + 1
+          : Infinity;
+      below.push(Math.min(changed, (row[at + 1] ?? 0) + 1, (below[at] ?? 0) + 1, swapped));
     }
+    [before, row] = [row, below];
   }
-  if (!longest) return 0;
-  return (
-    longest +
-    common(first.slice(0, start), second.slice(0, secondStart)) +
-    common(first.slice(start + longest), second.slice(secondStart + longest))
-  );
+  return row.at(-1) ?? 0;
 }
