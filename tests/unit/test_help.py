@@ -122,6 +122,7 @@ def test_what_takes_long_is_announced_after_the_first_step_with_a_remedy(
         (("watch", "--every", "often"), "'often' is not a number; write one like 0.5"),
         (("top", "theme", "-n", "ten"), "'ten' is not a whole number; write one like 100"),
         (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is not a date; write YYYY-MM-DD"),
+        (("forget", "theme", "--before", "2026-11-31"), "2026-11-31 does not exist in"),
         (("query", "theme", "--format", "jsn"), "there is no 'jsn'; did you mean \"json\"?"),
         (("keys", "tls", ""), "argument folder: '' is not a path; write a path"),
         (("keys", "tls", "t", "--authorities", ""), "argument --authorities: '' is not a path"),

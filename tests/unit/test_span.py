@@ -120,6 +120,10 @@ def test_nothing_held_is_nothing_meant() -> None:
         ("", "yestreday", '; did you mean "yesterday"'),
         ("", "2026-11-01..yestreday", '; did you mean "yesterday"'),
         ("", "x" * 5000, "xxx..."),
+        ("", "2026-11-31", "^epochs: 2026-11-31 does not exist in the calendar$"),
+        ("", "2026-11-01..2026-11-31", "epochs: 2026-11-31 does not exist"),
+        ("", "2026-13", "2026-13 does not exist"),
+        ("", "2026-11-22T25:00", "2026-11-22T25:00 does not exist"),
     ],
 )
 def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, message: str) -> None:

@@ -1,10 +1,13 @@
-"""Words of messages and tables: numbers with their nouns, and similar names."""
+"""Words of messages and tables: numbers with their nouns, similar names, days that are none."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 # Comparing takes time that grows with the square of the length.
 _LONGEST: Final = 100
+# A day, a month, or a minute of a day.
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)?")
 
 
 def several(number: int, noun: str) -> str:
@@ -53,3 +56,8 @@ def did_you_mean(name: Any, names: Iterable[str], *, otherwise: str = "") -> str
     """The question whether a similar name was meant, to end a message; `otherwise` if none is."""
     near = similar(name, names)
     return f'; did you mean "{near}"?' if near else otherwise
+
+
+def absent_date(text: str) -> str:
+    """The message that a date does not exist, for one that cannot be read; "" for other texts."""
+    return f"{text} does not exist in the calendar" if _DATE.fullmatch(text) else ""

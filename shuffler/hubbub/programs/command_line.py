@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Final, NoReturn
 
-from hubbub.errors.grammar import did_you_mean, several
+from hubbub.errors.grammar import absent_date, did_you_mean, several
 from hubbub.errors.printable import visible_lines
 from hubbub.programs.options import add_options, read_options
 
@@ -107,7 +107,8 @@ def _read_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is not a date; write YYYY-MM-DD") from None
+        otherwise = f"{text[:40]!a} is not a date; write YYYY-MM-DD"
+        raise argparse.ArgumentTypeError(absent_date(text) or otherwise) from None
 
 
 def _read_path(text: str) -> Path:

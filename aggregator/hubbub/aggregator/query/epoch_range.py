@@ -20,7 +20,7 @@ from typing import Final
 
 from hubbub.catalog import closing_time, epoch_at, epoch_start
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.grammar import absent_date, did_you_mean
 
 _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
@@ -109,6 +109,8 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
         begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
         first = begin.timestamp()
     except (ValueError, OverflowError):
+        if problem := absent_date(text):
+            raise BadParameter(f"epochs: {problem}") from None
         raise BadParameter(
             f'epochs "{_short(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
             "2026-11, 2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"

@@ -17,7 +17,7 @@ from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.grammar import absent_date, did_you_mean
 from hubbub.fields.rules import NAME
 from hubbub.runtime.redis.server import Hashes
 
@@ -45,7 +45,8 @@ def check_mark(mark: Mark, bundle: Bundle) -> None:
     except ValueError:
         whole = False
     if not whole:
-        raise BadParameter("the date of a mark is invalid; write it as 2026-11-22")
+        problem = absent_date(mark.date) or "the date of a mark is invalid"
+        raise BadParameter(f"{problem}; write it as 2026-11-22")
     check_words("a mark's text", mark.text, _LONGEST)
     if mark.metric:
         bundle.metric(mark.metric)
