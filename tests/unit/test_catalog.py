@@ -16,7 +16,9 @@ WRONG = [
     ("epsilon = 1.0", "epsilon = 20", "theme", "epsilon", r"in \[0.0009765625, 16.0\]"),
     ("epsilon = 1.0", "epsilon = nan", "theme", "epsilon", "must be a number"),
     ("epsilon = 1.0", "epsilon = true", "theme", "epsilon", "must be a number"),
-    ("epsilon = 1.0", "", "theme", "epsilon", "must be a number"),
+    ("epsilon = 1.0", "", "theme", "epsilon", "is missing; write epsilon = 1.0 .a number of nats"),
+    ("min_batch = 20", "", "theme", "min_batch", "is missing; write min_batch = 1000 .a whole"),
+    (", lifetime_epsilon = 50.0", "", "theme", "limits", "lacks lifetime_epsilon; must hold"),
     (
         'mechanism = "unary.oue"',
         'mechanism = "olh"',
@@ -172,7 +174,7 @@ def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", 'field "shuffler": must be "HOST:PORT"'),
+        ("", 'field "shuffler": is missing; write shuffler = "shuffler.example.org:7070" above'),
         ('shuffler = "a:1"', "add a \\[metrics.NAME\\] table"),
         (CATALOG.replace('"127.0.0.1:1"', '"nowhere"', 1), 'must be "HOST:PORT"'),
         ("colour = 1\n" + CATALOG, 'field "colour": is not known here'),

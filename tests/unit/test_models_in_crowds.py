@@ -107,9 +107,9 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
-        ("crowd = 300\n", "", '"crowd": must be a whole number'),
-        ("central_epsilon = 2.0\n", "", '"central_epsilon": must be a number of nats'),
-        ("central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n", "", '"epsilon": must be a number'),
+        ("crowd = 300\n", "", '"crowd": is missing; write crowd = 30000'),
+        ("central_epsilon = 2.0\n", "", '"central_epsilon": is missing; write central_epsilon'),
+        ("central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n", "", '"epsilon": is missing; write'),
         (
             "central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n",
             "epsilon = 2.0\nmin_batch = 20\n",

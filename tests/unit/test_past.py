@@ -344,7 +344,7 @@ def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("more", "epoch", "problem"),
     [
-        ('kind = "funnel"', "day", '"steps": must be a list of 2 to 20 texts'),
+        ('kind = "funnel"', "day", '"steps": is missing; write steps'),
         ('kind = "funnel"\nsteps = ["visit"]', "day", "must be a list of 2 to 20 texts"),
         ('kind = "funnel"\nsteps = ["a", "b", "a"]', "day", "holds a value twice"),
         ('values = ["a", "b"]\nsteps = ["a", "b"]', "day", 'add kind = "funnel"'),

@@ -23,11 +23,10 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
         if not field.entry.written or field.entry.others:
             continue
         if field.required or field.name in table:
-            value = table.get(field.name)
-            if problem := field.problem(value):
+            if problem := field.problem_in(table):
                 wrong(field.name, problem)
             else:
-                values[field.name] = field.entry.kind.read(value)
+                values[field.name] = field.entry.kind.read(table[field.name])
     return values
 
 

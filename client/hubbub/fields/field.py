@@ -50,6 +50,12 @@ class Entry:
     always: bool = False
     operator: bool = False
 
+    def missing(self, name: str) -> str:
+        """The problem with a table that lacks the field of this name, with the remedy."""
+        if self.write.startswith(f"write {name} = ") or not self.example:
+            return f"is missing; {self.write}"
+        return f"is missing; write {name} = {self.example} ({self.kind.words()})"
+
 
 def entry(kind: Kind, meaning: str, example: str = "", **more: Any) -> Mapping[str, Entry]:
     """Metadata that makes a dataclass field a field of a catalog; `more` as in Entry."""
@@ -95,6 +101,12 @@ class CatalogField:
         if not (problem and self.entry.write):
             return problem
         return f"{problem}{'' if problem.endswith('?') else ';'} {self.entry.write}"
+
+    def problem_in(self, table: Mapping[str, Any]) -> str:
+        """As `problem`, for the value in a table that must have the field."""
+        if self.name not in table:
+            return self.entry.missing(self.name)
+        return self.problem(table[self.name])
 
     def is_default(self, value: Any) -> bool:
         """Whether a value equals the default; 1 and True differ."""

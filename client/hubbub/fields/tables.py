@@ -60,9 +60,10 @@ def _problem(section: type, table: Any) -> str:
     if isinstance(table, section):
         return ""
     own = {field.name: field for field in _authored_fields(section)}
-    needed = {field.name for field in own.values() if field.required}
-    if not (isinstance(table, dict) and needed <= table.keys() <= own.keys()):
+    if not (isinstance(table, dict) and table.keys() <= own.keys()):
         return f"must hold {_enumerated(section)}"
+    if absent := [name for name, field in own.items() if field.required and name not in table]:
+        return f"lacks {' and '.join(absent)}; must hold {_enumerated(section)}"
     wrong = [
         f"{name} {problem}"
         for name, value in table.items()

@@ -237,7 +237,7 @@ def _central(
     terms = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
     for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
         if terms[name] is None:
-            wrong(name, f"must be {fields[name].entry.kind.words()} beside {other}; add it")
+            wrong(name, f"{fields[name].entry.missing(name)}, beside {other}")
             return None
     if table.get("mechanism") not in (AUTO, *crowd_mechanisms(table)):
         every: dict[str, dict[str, Any]] = {

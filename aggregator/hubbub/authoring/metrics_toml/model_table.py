@@ -97,7 +97,7 @@ def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict
         needed = name in PROMISE if crowded and name in (*PROMISE, *FOLLOWING) else says.required
         if not needed and name not in table:
             continue
-        if problem := says.problem(table.get(name)):
+        if problem := says.problem_in(table):
             wrong(name, problem)
         else:
             settings[name] = says.entry.kind.read(table[name])

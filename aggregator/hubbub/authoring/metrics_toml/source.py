@@ -284,7 +284,7 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     also = [name for name in ("keep", "log", "cover", "models", "experiments") if name in document]
     sections = [] if document.get("models") and "metrics" not in document else ["metrics"]
     for name in ("shuffler", *sections, *also):
-        if problem := own[name].problem(document.get(name)):
+        if problem := own[name].problem_in(document):
             wrong(name, problem)
     tables = document.get("metrics")
     return tables if isinstance(tables, dict) else {}

@@ -49,7 +49,10 @@ class PastKind(ValueKind):
             return {**table, "values": [*self.base_values(None)]}
         name, says = self.FIELD
         plain = {field: value for field, value in table.items() if field != name}
-        if problem := says.kind.problem(table.get(name)):
+        if name not in table:
+            wrong(name, says.missing(name))
+            return {**plain, "values": ["1", "2"]}
+        if problem := says.kind.problem(table[name]):
             wrong(name, f"{problem}; write {name} = {says.example}")
             return {**plain, "values": ["1", "2"]}
         return {**plain, "values": [*self.base_values(says.kind.read(table[name]))]}

@@ -72,7 +72,8 @@ class Rate(PastKind, Vector):
     TYPESCRIPT: ClassVar[str] = "{0}"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        if problem := _TABLE.problem(table.get("rate")):
+        absent = "" if "rate" in table else "is missing"
+        if problem := absent or _TABLE.problem(table["rate"]):
             wrong("rate", f"{problem}; {_REMEDY}")
             return {**table, "kind": "rate", "values": ["1", "2"]}
         ratio = _TABLE.read(table["rate"])

@@ -96,7 +96,7 @@ class Vector(ValueKind):
         plain = {name: value for name, value in table.items() if name != "coordinates"}
         coordinates = table.get("coordinates")
         if coordinates is None:
-            wrong("coordinates", f"must be {COORDINATES.kind.words()}; add it")
+            wrong("coordinates", COORDINATES.missing("coordinates"))
         elif problem := COORDINATES.kind.problem(coordinates):
             wrong("coordinates", problem)
         else:
