@@ -1,17 +1,26 @@
 """The testing API that apps use, used as an app would."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
 import hubbub.client
 from hubbub.client import Client, Outcome
-from hubbub.client.testing import FakeServer, FakeShuffler, capture, coins, memory_client
+from hubbub.client.testing import (
+    FakeClock,
+    FakeServer,
+    FakeShuffler,
+    capture,
+    coins,
+    memory_client,
+)
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
-from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
@@ -106,6 +115,19 @@ def test_files_are_named_as_docs_name_them(tmp_path: Path, monkeypatch: pytest.M
         client.report("theme", "dark")
         assert client.flush()
     assert repr(bundle.signed) not in repr(bundle), "a failing test prints it"
+
+
+def test_a_fake_clock_takes_seconds_or_a_datetime_with_a_time_zone() -> None:
+    day = datetime(2026, 11, 22, tzinfo=UTC)
+    clock = FakeClock(day)
+    assert clock.now() == FakeClock(day.timestamp()).now() == 1_795_305_600
+    clock.set(datetime(2026, 11, 23, 1, tzinfo=timezone(timedelta(hours=1))))
+    assert clock.now() == day.timestamp() + 86_400
+    without_zone = datetime(2026, 11, 22)  # noqa: DTZ001 it is refused
+    wrong_times: list[Any] = [without_zone, date(2026, 11, 22), "2026-11-22", True]
+    for wrong in wrong_times:
+        with pytest.raises(BadParameter, match="seconds since 1970, or a datetime with a"):
+            FakeClock(wrong)
 
 
 def test_a_fake_shuffler_asks_for_time() -> None:

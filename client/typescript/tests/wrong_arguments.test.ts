@@ -183,6 +183,10 @@ test("what is wrong is named, with what is right", async () => {
   ] as const) {
     assert.equal(((await tried(node, options)) as Error).message, message);
   }
+  for (const now of [Date.now, () => new Date()]) {
+    const { message } = (await tried(node, { ...needed, shuffler, now })) as Error;
+    assert.equal(message, "now must return seconds since 1970, as () => Date.now() / 1000");
+  }
   for (const [option, hint] of [
     ["operater", '; did you mean "operator"?'],
     ["toString", ""],

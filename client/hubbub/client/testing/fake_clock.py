@@ -3,7 +3,11 @@
 import threading
 import time
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
+
+from hubbub.errors import BadParameter
+from hubbub.fields.rules import is_number
 
 # Interval for checking an event, which may be set without the clock, in seconds.
 _LOOK_SECONDS: Final = 0.002
@@ -22,11 +26,15 @@ class FakeClock:
     event occurs, or when the test has moved the clock far enough.
 
     Args:
-        now: start, in seconds since 1970; the current time by default.
+        now: start, in seconds since 1970 or as a datetime with a time zone; the current time by
+            default.
+
+    Raises:
+        BadParameter: `now` is neither.
     """
 
-    def __init__(self, now: float | None = None) -> None:
-        self._now = time.time() if now is None else now
+    def __init__(self, now: float | datetime | None = None) -> None:
+        self._now = time.time() if now is None else _seconds(now)
         self._passed = 1000.0
         self._changed = threading.Condition()
         self._waiters: list[_Waiter] = []
@@ -58,9 +66,9 @@ class FakeClock:
             self._passed += seconds
             self._changed.notify_all()
 
-    def set(self, now: float) -> None:
+    def set(self, now: float | datetime) -> None:
         """Sets the time of day, as a person may do; monotonic time does not change."""
-        self._now = now
+        self._now = _seconds(now)
 
     def settle(self, threads: int = 1) -> None:
         """Waits until `threads` threads have done all their work and wait for a later time.
@@ -74,3 +82,13 @@ class FakeClock:
     def _stays(self, waiter: _Waiter) -> bool:
         late = waiter.due is not None and waiter.due <= self._passed
         return not late and not waiter.event.is_set()
+
+
+def _seconds(now: Any) -> float:
+    if isinstance(now, datetime) and now.tzinfo is not None:
+        return now.timestamp()
+    if not is_number(now):
+        raise BadParameter(
+            f"now is {type(now).__name__}; give seconds since 1970, or a datetime with a time zone"
+        )
+    return float(now)

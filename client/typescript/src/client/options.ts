@@ -9,6 +9,7 @@ import { meant } from "./value_hints.js";
 export type Allowed = Readonly<Record<string, string>>;
 
 const LONGEST_HOLD_SECONDS = 86_400;
+const YEAR_9999_SECONDS = 253_402_300_800;
 const SHARED: Allowed = {
   ...{
     holdSeconds: "number or null",
@@ -57,7 +58,11 @@ export function checked<T>(options: T, required: Allowed, optional: Allowed = {}
  * value that is missing. If not strict, the client warns.
  */
 export function refuseUnfit(options: Options, bundle: Bundle, diagnostics: Diagnostics): void {
-  const { maxEpsilon = Infinity, holdSeconds, public: publicValues = {} } = options;
+  const { maxEpsilon = Infinity, holdSeconds, now, public: publicValues = {} } = options;
+  const moment: unknown = now?.() ?? 0;
+  if (!(typeof moment === "number" && moment < YEAR_9999_SECONDS)) {
+    throw new BadParameter("now must return seconds since 1970, as () => Date.now() / 1000");
+  }
   refuseOutside("maxEpsilon", maxEpsilon, Infinity);
   refuseOutside("holdSeconds", holdSeconds ?? 0, LONGEST_HOLD_SECONDS);
   const fields = [...bundle.metrics.values()].flatMap(({ breakdown, experiment }) =>
