@@ -207,6 +207,27 @@ def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
     assert f"error: unrecognized arguments: {remedy}\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("typed", "remedy"),
+    [
+        ("up metrics.toml", "metrics.toml: name the catalog by an option: --catalog metrics.toml"),
+        ("init house metrics.toml", "name the catalog by an option: --catalog metrics.toml"),
+        ("init metrics.toml", "name the catalog by an option: --catalog metrics.toml"),
+        ("catalog new metrics.toml", "name the catalog by an option: --catalog metrics.toml"),
+        ("simulate my.toml theme --values v.csv", "by an option: --catalog my.toml"),
+        ("catalog check --catalog m.toml", "an argument without a name: leave --catalog out"),
+        ("plan attack --catalog m.toml", "an argument without a name: leave --catalog out"),
+        ("query --metric theme", "an argument without a name: leave --metric out"),
+    ],
+)
+def test_what_people_type_first_is_refused_with_what_to_type(
+    typed: str, remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(typed.split())
+    assert remedy in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("typed", ["--confidance", "--confidance=.9"])
 def test_an_option_that_is_nearly_one_is_told_which(
     typed: str, capsys: pytest.CaptureFixture[str]

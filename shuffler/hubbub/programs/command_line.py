@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Final, NoReturn
@@ -166,10 +166,19 @@ class Parser(argparse.ArgumentParser):
                 parser: Parser = self.actions.choices[args[0]]
                 return parser.parse_known_args(args[1:], namespace)
             self.actions.nargs = argparse.SUPPRESS  # takes no value
+        self._refuse_misplaced_catalog(args or ())
         parsed, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}{self._meant(rest)}")
         return parsed, rest
+
+    def _refuse_misplaced_catalog(self, args: Sequence[str]) -> None:
+        """Ends if a catalog is typed as an argument of a command that takes it as an option."""
+        if "--catalog" not in self._option_string_actions:
+            return
+        for former, word in pairwise(("", *args)):
+            if word.endswith(".toml") and not (word.startswith("-") or former.startswith("-")):
+                self.error(f"{word}: name the catalog by an option: --catalog {word}")
 
     def _meant(self, rest: Sequence[str]) -> str:
         """Suggests the action that has the first unknown option, or the most similar option.
@@ -177,6 +186,8 @@ class Parser(argparse.ArgumentParser):
         Without an unknown option it names the arguments that the command takes.
         """
         typed = next((word.partition("=")[0] for word in rest if word.startswith("--")), "")
+        if any(typed == f"--{action.dest}" for action in self._actions):
+            return f"; it is an argument without a name: leave {typed} out"
         if not typed:
             names = [
                 str(action.metavar or action.dest)
