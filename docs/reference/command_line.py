@@ -13,7 +13,7 @@ _HEAD = """# The command line
 
 Made by `make reference` from the parsers; change it there.
 
-`hubbub COMMAND --help` prints the same.
+`hubbub COMMAND --help` prints the same, with examples.
 `hubbub shuffler`, `aggregator`, `relay` and `issuer` are among the [settings](settings.md).
 Arguments without dashes are typed in the listed order; those in brackets may be left out. Options may be left out unless they are `(required)`; a value in parentheses is the default. An option takes a value unless it is a `(switch)`.
 A command exits with 0 on success, with 2 and one line of explanation when it refuses, and with 130 after Ctrl-C.
@@ -109,17 +109,13 @@ def _command(
 
 
 def _epilog(text: str) -> str:
-    """The paragraphs after the options; examples are a block of code."""
-    parts = []
-    for paragraph in text.strip().split("\n\n"):
-        title, _, rest = paragraph.partition("\n")
-        if title.rstrip(":") in {"example", "examples"}:
-            examples = [line.strip() for line in rest.splitlines()]
-            lines = [f"    {re.sub('  +', '   # ', example)}\n" for example in examples]
-            parts.append(f"{_sentence(title)}\n\n{''.join(lines)}\n")
-        elif paragraph:
-            parts.append(f"{prose(paragraph)}\n\n")
-    return "".join(parts)
+    """The paragraphs after the options, without examples."""
+    paragraphs = text.strip().split("\n\n")
+    return "".join(
+        f"{prose(paragraph)}\n\n"
+        for paragraph in paragraphs
+        if paragraph and not paragraph.startswith("examples:")
+    )
 
 
 def options(

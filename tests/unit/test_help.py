@@ -1,6 +1,7 @@
 """Help of the command line: every option of every command says what it is."""
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,29 @@ def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, 
 def test_every_option_says_in_words_what_it_is(path: str, action: argparse.Action) -> None:
     purpose = (action.help or "").partition("(")[0].strip()
     assert purpose, f"{path}: {'/'.join(action.option_strings) or action.dest} has no help"
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    if parser.get_default("run"):
+        yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for own in action.choices.values():
+                yield from _commands(own)
+
+
+def test_every_command_has_examples_that_it_takes() -> None:
+    whole = whole_parser()
+    commands = [*_commands(whole)]
+    assert len(commands) > 60
+    for command in commands:
+        _, _, examples = (command.epilog or "").partition("examples:\n")
+        assert f"  {command.prog} " in f"{examples} ".replace("\n", " \n"), command.prog
+        for example in examples.splitlines():
+            assert len(example) <= 100
+            words = shlex.split(example.strip().split("   ")[0])
+            assert words[0] == "hubbub"
+            whole.parse_args(words[1:])
 
 
 def test_no_command_shows_help_and_a_slip_what_was_meant(

@@ -68,7 +68,7 @@ COMMANDS: Final = {
     "experiment": Entry("query", "show the effect of an experiment's arms"),
     "model": Entry("model", "show a model; sign its state for devices", "cli"),
     "export": Entry("query", "write a metric to a file: CSV, Parquet or JSON"),
-    "candidates": Entry("candidates", "save lists of strings to look for"),
+    "candidates": Entry("candidates", "save named lists of strings that queries look for"),
     "mark": Entry("mark", "mark days on which something happened; every trend shows them"),
     "metrics": Entry("status", "show the metrics, and the stored epochs of each"),
     "status": Entry("status", "show where every report is (the conservation law)"),

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Any, Final, NoReturn
 
@@ -12,7 +13,13 @@ from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible_lines
-from hubbub.programs.command_line import Parser, add_commands, as_sentence, commands_of
+from hubbub.programs.command_line import (
+    HelpFormatter,
+    Parser,
+    add_commands,
+    as_sentence,
+    commands_of,
+)
 from hubbub.programs.standard_streams import complain
 
 _GROUPS: Final = {
@@ -172,7 +179,7 @@ def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyTyp
     parser = _Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         epilog="by purpose:\n"
         + "\n".join(f"  {group:<13}{', '.join(names)}" for group, names in _GROUPS.items()),
     )
@@ -185,13 +192,22 @@ def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyTyp
     commands = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND", action=_Commands
     )
+    examples = _examples()
     for name in wanted:
         modules = load(name)
-        add_commands(commands, commands_of(modules), getattr(modules[0], "DESCRIPTION", ""))
+        description = getattr(modules[0], "DESCRIPTION", "")
+        add_commands(commands, commands_of(modules), examples, description)
     for name in [*([] if wanted else COMMANDS), *_SERVICES]:
         commands.add_parser(name)
     commands.choices.update(services)
     return parser
+
+
+def _examples() -> dict[str, str]:
+    """The lines with examples of each command, by its name."""
+    text = Path(__file__).with_name("examples.txt").read_text("utf-8")
+    entries = (entry.partition("\n") for entry in text.strip().split("\n\n"))
+    return {name: lines for name, _, lines in entries}
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -2,13 +2,13 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from itertools import groupby, pairwise
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import IO, Any, Final, NoReturn
 
 from hubbub.errors.grammar import absent_date, did_you_mean, several
@@ -43,7 +43,7 @@ def command(
         name: one word, or two: a command and its action.
         text: description in the list of actions.
         description: text above the options in the command's own help.
-        epilog: text below them; line breaks are kept if it has several lines.
+        epilog: text below them.
     """
     return lambda run: Command(
         name=name, run=run, text=text, description=description, epilog=epilog
@@ -130,6 +130,15 @@ def _meant(text: str) -> str:
         return ""
 
 
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps paragraphs, and keeps lists, whose lines are set in, as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        paragraphs = text.strip().split("\n\n")
+        return "\n\n".join(p if "\n  " in p else fill(p, width, indent) for p in paragraphs)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that quotes what was typed in its errors, with control characters visible.
 
@@ -213,21 +222,28 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_commands(
-    commands: "argparse._SubParsersAction[Any]", added: Iterable[Command], description: str = ""
+    commands: "argparse._SubParsersAction[Any]",
+    added: Iterable[Command],
+    examples: Mapping[str, str] = MappingProxyType({}),
+    description: str = "",
 ) -> None:
     """Adds commands to the command line; those of two words become actions of their first word.
 
-    `description` is what the help of that first word prints above its actions.
+    Args:
+        commands: where they are added.
+        added: the commands, those of the same first word one after another.
+        examples: lines for the end of each command's help, by its name.
+        description: what the help of that first word prints above its actions.
     """
     for name, group in groupby(added, lambda command: command.name.partition(" ")[0]):
         members = {command.name.partition(" ")[2]: command for command in group}
         alone = members.pop("", None)
-        texts = _texts(alone) if alone else {"description": description or None}
+        texts = _texts(alone, examples) if alone else {"description": description or None}
         parser = commands.add_parser(name, **texts)
         if members:
             actions = parser.add_subparsers(required=alone is None, metavar="ACTION")
             for action, command in members.items():
-                own = actions.add_parser(action, help=command.text, **_texts(command, command.text))
+                own = actions.add_parser(action, help=command.text, **_texts(command, examples))
                 _add_options(own, command)
             if alone:
                 parser.actions = actions
@@ -235,13 +251,14 @@ def add_commands(
             _add_options(parser, alone)
 
 
-def _texts(command: Command, purpose: str = "") -> dict[str, Any]:
-    """The texts of a command for argparse's add_parser; `purpose` replaces a description."""
-    description = command.description or as_sentence(purpose)
-    texts = {"description": description or None, "epilog": command.epilog or None}
-    if "\n" in command.epilog:
-        return {**texts, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    return texts
+def _texts(command: Command, examples: Mapping[str, str]) -> dict[str, Any]:
+    """The texts of a command for argparse's add_parser."""
+    lines = examples.get(command.name)
+    return {
+        "description": command.description or as_sentence(command.text) or None,
+        "epilog": f"{command.epilog}\n\nexamples:\n{lines}" if lines else command.epilog,
+        "formatter_class": HelpFormatter,
+    }
 
 
 def as_sentence(purpose: str) -> str:

@@ -33,11 +33,6 @@ class BreakdownOptions:
     description="For a metric with a breakdown: for each value of a public field the shares "
     "among its reports, and how they differ from the shares among all other "
     "reports. A value with fewer reports than the minimum batch has no answer.",
-    epilog="""
-examples:
-  hubbub breakdown crashed --by version --last 7d     the share of crashes per version
-  hubbub query crashed@version=2.1+2.2                two versions together
-""",
 )
 def _breakdown(options: BreakdownOptions) -> None:
     options.question.ask(Connection.breakdown, show_breakdown, by=options.by)

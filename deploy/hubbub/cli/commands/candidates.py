@@ -12,7 +12,10 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options
 
 _LISTS: Final = "/v1/candidates"
-DESCRIPTION: Final = "Lists of strings for --list of `query`, `top`, `compare`, `trend`, `export`."
+DESCRIPTION: Final = (
+    "A list has a name and strings, and is kept by the aggregator for everybody. `query`, `top`, "
+    "`compare`, `trend` and `export` look for its strings with --list NAME."
+)
 
 
 @options
@@ -28,7 +31,7 @@ class ListOptions:
     service: ServiceOptions
 
 
-@command("candidates add", text="save the lines of a file, or add them to a list")
+@command("candidates add", text="save the lines of a file as a list, or add them to one")
 def _add(options: AddOptions) -> None:
     strings = read_candidates(options.file, "FILE")
     with options.service.connection() as connection:
@@ -39,7 +42,7 @@ def _add(options: AddOptions) -> None:
     say(f"{name}: {number}; look for them with --list {name}")
 
 
-@command("candidates list", text="show the saved lists")
+@command("candidates list", text="show the name and the size of every list")
 def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
         listing(
@@ -61,7 +64,7 @@ def _show(options: ListOptions) -> None:
             say(string)
 
 
-@command("candidates remove", text="remove a list")
+@command("candidates remove", text="delete a list")
 def _remove(options: ListOptions) -> None:
     with options.service.connection() as connection:
         connection.service.ask(named_path(_LISTS, options.name), method="DELETE")

@@ -41,11 +41,6 @@ class CrossOptions:
     "each other. Name two parts if the metric has more; without names the first "
     "two are used. A third part has a table for each of its values, if devices "
     "report three parts together.",
-    epilog="""
-example:
-  hubbub cross profile country theme --last 7d     themes by country
-  hubbub cross profile country theme version       the same for each version
-""",
 )
 def _cross(options: CrossOptions) -> None:
     parts = options.rows, options.columns, options.by

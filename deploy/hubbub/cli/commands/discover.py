@@ -58,13 +58,6 @@ class DiscoverOptions:
     "discover",
     description=f'For a metric with mechanism "{FINDER}": the frequent strings, each estimated '
     "from reports that were not used to find it, and the number of reports with other strings.",
-    epilog="""
-examples:
-  hubbub discover plugins --last 7d
-  hubbub discover plugins --as-candidates plugins.txt     save them as candidates
-  hubbub discover plugins --as-candidates plugins.txt --append     add new strings
-  hubbub discover plugins --likely --as-candidates plugins.txt     with likely strings
-""",
 )
 def _discover(options: DiscoverOptions) -> None:
     path = options.as_candidates

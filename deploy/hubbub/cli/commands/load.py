@@ -20,11 +20,6 @@ _EPILOG: Final = """
 Every device is a client of the SDK with its own secret, and keeps to the limits of its metrics. It
 reports random values, which are counted like all others: use a separate installation, or metrics
 that are made for this purpose.
-
-examples:
-  hubbub load --devices 10000 --rate 1000 --seconds 30      beside `hubbub up`
-  hubbub load --devices 10000 --http 127.0.0.1:7077 --dial
-  hubbub load --bundle app.hubbub --metric theme --devices 50000 --rate 2000 --seconds 20 --dial
 """
 _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("longest", 1.0))
 

@@ -9,12 +9,15 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 
 _MARKS: Final = "/v1/marks"
-DESCRIPTION: Final = "Marks a day, as of a release or an incident, on the trends of the page."
+DESCRIPTION: Final = (
+    "A mark is a day on which something happened, such as a release or an incident. The trends of "
+    "all metrics show it, or those of one."
+)
 
 
 @options
 class AddOptions:
-    name: str = argument("name of the mark")
+    name: str = argument("name of the mark, such as release-2; it replaces a mark of this name")
     on: str = option("the day, as 2026-11-22", metavar="DATE")
     text: str = option("what happened, in a sentence", default="")
     metric: str = option("metric whose trend shows the mark; without it all metrics", default="")
@@ -28,7 +31,7 @@ class RemoveOptions:
     service: ServiceOptions
 
 
-@command("mark add", text="mark a day")
+@command("mark add", text="mark a day, with what happened on it")
 def _add(options: AddOptions) -> None:
     mark = {"date": options.on, "text": options.text, "metric": options.metric}
     with options.service.connection() as connection:
@@ -36,7 +39,7 @@ def _add(options: AddOptions) -> None:
         say(f"{saved['date']}: {saved['name']}, on {saved['metric'] or 'all metrics'}")
 
 
-@command("mark list", text="show the marks, by date")
+@command("mark list", text="show all marks, by date")
 def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
         listing(
@@ -52,7 +55,7 @@ def _list(service: ServiceOptions) -> None:
         )
 
 
-@command("mark remove", text="remove a mark")
+@command("mark remove", text="delete a mark")
 def _remove(options: RemoveOptions) -> None:
     with options.service.connection() as connection:
         metric = {"metric": options.metric}

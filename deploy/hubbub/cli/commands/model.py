@@ -50,12 +50,6 @@ class ModelOptions:
     description="For a model of the catalog: its coefficients with intervals, and the results "
     "of its rounds. With the name publish, it signs the state of all models, which "
     "devices need for the next round.",
-    epilog="""
-examples:
-  hubbub model churn                                        coefficients and rounds
-  hubbub model churn --format json                          the same for programs, with its weights
-  hubbub model publish --keys keys --out models.hubbub --every 30   sign every new state
-""",
 )
 def _model(options: ModelOptions) -> None:
     if options.model == _PUBLISH:

@@ -43,20 +43,6 @@ from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, share_error, simulate
 
-_EPILOG: Final = """
-examples:
-  hubbub plan --values 128 --epsilon 1 --reports 100000
-  hubbub plan --values 128 --epsilon 1 --detect 0.01        how many reports do I need?
-  hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
-  hubbub plan metrics.toml --metric theme --reports 50000 --simulate
-  hubbub plan --ranges 64 0 60 --epsilon 1 --percentile 95 --within 0.02
-  hubbub plan --values 2 --epsilon 1 --effect 0.05          how many reports of each arm?
-  hubbub plan --values 3 --epsilon 1 --ratio 0.1 0.4 --error 0.025     a conversion of 25%
-  hubbub plan --values 3 --epsilon 1 --ratio 0.1 0.4 --effect 0.05     what an arm changes of it
-  hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 5 of 40 values
-  hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
-  hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
-"""
 # The minimum batch of a planned metric; a larger one shows effects a little sooner.
 _FEWEST: Final = 100
 _FIGURES: Final = Group(
@@ -135,7 +121,7 @@ class PlanOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-@command("plan", epilog=_EPILOG)
+@command("plan")
 def _plan(options: PlanOptions) -> None:
     question, metric = draft_of(options.subject)
     if options.permanent_epsilon is not None:

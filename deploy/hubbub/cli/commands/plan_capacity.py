@@ -37,11 +37,6 @@ from hubbub.programs.options import option, options
 
 _MEASURE_SECONDS: Final = 2.0
 _DEVICES: Final = 1e8
-_EPILOG: Final = """
-examples:
-  hubbub plan capacity metrics.toml --devices 1e8
-  hubbub plan capacity --devices 1e8 --per-day 1          how many machines?
-"""
 
 
 @options
@@ -104,7 +99,7 @@ def _traffic_a_day(reports: float, epoch: str) -> Traffic:
     )
 
 
-@command("plan capacity", text="show how many machines of which size are needed", epilog=_EPILOG)
+@command("plan capacity", text="show how many machines of which size are needed")
 def _capacity(options: CapacityOptions) -> None:
     per_day, chosen = options.per_day, options.chosen
     if per_day is not None and chosen != MetricsOptions(metrics=()):

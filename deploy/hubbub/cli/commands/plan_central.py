@@ -18,13 +18,6 @@ from hubbub.privacy.amplification import DELTA
 from hubbub.programs.command_line import command, number_or
 from hubbub.programs.options import Group, option, options
 
-_EPILOG: Final = """
-examples:
-  hubbub plan central --values 16 --reports 30000 --epsilon 1
-  hubbub plan central --values 16 --reports 30000 --epsilon 1 --dummies auto
-  hubbub plan central --strings 1000 --reports 30000 --epsilon 1
-  hubbub plan central --model logistic --features 64 --reports 24000 --epsilon 1
-"""
 _PROMISE: Final = Group("a central promise")
 _MODEL: Final = Group("a model, instead of a question")
 
@@ -73,7 +66,6 @@ class CentralOptions:
 @command(
     "plan central",
     text="show the errors of a crowd and the local epsilon of its reports",
-    epilog=_EPILOG,
 )
 def _central(options: CentralOptions) -> None:
     promise = CentralPromise(

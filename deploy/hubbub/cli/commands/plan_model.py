@@ -20,11 +20,6 @@ _FINE: Final = 0.05
 _ENOUGH: Final = 0.2
 _ROUNDS: Final = 8
 _DELTA: Final = 1e-6
-_EPILOG: Final = """
-examples:
-  hubbub plan model logistic --features 64 --epsilon 1    how many people does a model need?
-  hubbub plan model softmax --features 20 --classes 5     the same for five classes
-"""
 
 
 @options
@@ -43,7 +38,7 @@ class ModelOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-@command("plan model", text="show how many people a model needs", epilog=_EPILOG)
+@command("plan model", text="show how many people a model needs")
 def _model(options: ModelOptions) -> None:
     numbers = dimensions_of_plan(options.kind, options.features, options.classes)
     epsilons = _EPSILONS if options.epsilon is None else (options.epsilon,)

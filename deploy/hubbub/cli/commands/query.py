@@ -169,12 +169,6 @@ class FiguresOptions:
     "conversions between the steps of a funnel, a rate, the active devices of days, weeks "
     "and 28 days, or the share that came back in each week after the first. For activity "
     "and retention it uses all epochs unless you name some.",
-    epilog="""
-examples:
-  hubbub figures checkout --last 7d          conversions between the steps of a funnel
-  hubbub figures comeback --cohorts          shares that came back, by first week
-  hubbub figures use --by os                 active devices by operating system
-""",
 )
 def _figures(options: FiguresOptions) -> None:
     options.answer.ask(
@@ -200,11 +194,6 @@ class ExperimentOptions:
         "Shows the effect of each arm on the metrics of an experiment, over all epochs. You may "
         "look as often as you like: all intervals of all looks hold together."
     ),
-    epilog="""
-examples:
-  hubbub experiment new_menu                the effect, the sizes of the arms, a verdict
-  hubbub notice make --stop new_menu.control     end this arm: devices get the others
-""",
 )
 def _experiment(options: ExperimentOptions) -> None:
     with options.service.connection() as connection:

@@ -29,17 +29,6 @@ from hubbub.simulation.rehearsal import Plan, Run, central_of_plan, rehearse
 from hubbub.simulation.tally import Summary, Tally
 
 _ROWS: Final = 20
-_EPILOG: Final = """
-examples:
-  hubbub simulate theme --values people.csv             one value per line, or value,count
-  hubbub simulate theme --values people.csv --reports 50000 --epochs 7 --seed 1
-  hubbub simulate theme --values days.csv --runs 20     lines of person,day,value: days and trends
-  hubbub simulate plugins --values sets.csv             sets: git|vim,1200 (,300 for empty sets)
-  hubbub simulate profile --values people.csv           header theme,country,count: parts
-  hubbub simulate crashed --values people.csv           header value,os,count: public fields
-  hubbub simulate saved --values people.csv             header value,new_menu,count: by arm
-  hubbub simulate churn --values train.csv --test test.csv     a model: a column per feature
-"""
 
 
 @command(
@@ -47,7 +36,6 @@ examples:
     description="Draws the reports of people with known values, estimates as the aggregator "
     "does, and compares the answers with the truth. Everyone reports at the "
     "epsilon of the metric. Nothing is sent and nothing is stored.",
-    epilog=_EPILOG,
 )
 def _simulate(options: SimulateOptions) -> None:
     if planned := read_model(options.catalog, options.metric):
