@@ -60,7 +60,7 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     assert "<td>p95</td>" in answer._repr_html_()
     with pytest.raises(TypeError, match="request estimates"):
         answer.plot()
-    assert "edges of the metric's parts" in output
+    assert "edges of the metric's buckets" in output
     assert "number (h)" in output
     assert "share's 99.99% interval" in output
     assert "epsilon " in output.splitlines()[0]

@@ -119,8 +119,8 @@ def test_a_rule_fits_its_metric(tmp_path: Path) -> None:
         ("share of x", "share of z", "'z' is not one of the metric's values"),
         ("share of x above .3", "mean above 3", "only numbers have a mean"),
         ("mean below 5", "share of x below .5", "numbers have no shares"),
-        ("mean below 5", "p95 below 5", "only numbers in parts have percentiles"),
-        ("share of x above .3", "p95 above 3", "only numbers in parts have percentiles"),
+        ("mean below 5", "p95 below 5", "only numbers with buckets have percentiles"),
+        ("share of x above .3", "p95 above 3", "only numbers with buckets have percentiles"),
         ("confidence = 0.9 ", "confidence = 1.0 ", "confidence must be a level in"),
         ('when = "change"', "", "must hold when"),
     ):

@@ -217,7 +217,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
                 "--within",
                 ".02",
             ],
-            "use 100 parts",
+            "use 100 buckets",
         ),
         (["--epsilon", "1", "--reports", "9"], "describe the question"),
         (["--values", "1", "--epsilon", "1", "--reports", "9"], "1 values are outside [2, "),

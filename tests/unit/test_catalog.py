@@ -174,7 +174,7 @@ def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", 'field "shuffler": is missing; write shuffler = "shuffler.example.org:7070" above'),
+        ("", 'field "shuffler": is missing; write shuffler = "shuffler.example.org:'),
         ('shuffler = "a:1"', "add a \\[metrics.NAME\\] table"),
         (CATALOG.replace('"127.0.0.1:1"', '"nowhere"', 1), 'must be "HOST:PORT"'),
         ("colour = 1\n" + CATALOG, 'field "colour": is not known here'),
@@ -211,7 +211,7 @@ def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) ->
         (NUMBER, "share of a above .1", "numbers have no shares"),
         (NUMBER, "mean below 250", "a mean is from 0 to 100, so 'mean below 250' is always so"),
         (NUMBER, "mean above nan", "its number is outside the numbers"),
-        (NUMBER, "p95 above 5", "only numbers in parts have percentiles"),
+        (NUMBER, "p95 above 5", "only numbers with buckets have percentiles"),
         (
             'mechanism = "grr"\nkind = "count"\nedges = [0, 5, 10]',
             "p95 above 50",

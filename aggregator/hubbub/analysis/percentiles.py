@@ -36,7 +36,7 @@ class Percentile:
     """The number below which this percentage of the numbers lies, in the metric's unit.
 
     Args:
-        low, high: edges of parts.
+        low, high: edges of buckets.
         reaches: ends of the range among them, beyond which the percentile may lie: more reports are
             needed, or a wider range.
     """

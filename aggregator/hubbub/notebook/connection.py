@@ -181,7 +181,7 @@ class Connection:
 
         Without them the newest epoch that takes no more reports is compared with the one before.
         `last` and `to_last` are in place of before and after, counted back from now.
-        `document["percentiles"]` says how far these percentiles of a number in parts moved.
+        `document["percentiles"]` says how far these percentiles of a number with buckets moved.
         """
         options = {"epochs": before, "last": last, "confidence": confidence}
         options |= {"to_epochs": after, "to_last": to_last, "order": order}

@@ -150,7 +150,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
             "in the metric's own unit; inside its part as if numbers were spread evenly",
         ),
         _ends(
-            "number", "ends of the percentile's interval, which are edges of parts", of="number_"
+            "number", "ends of the percentile's interval, which are edges of buckets", of="number_"
         ),
         _column(
             "share", "share", "of the numbers, which lies below the number", title="share below"

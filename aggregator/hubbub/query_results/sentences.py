@@ -70,7 +70,7 @@ def _ended(names: Sequence[str]) -> list[str]:
     """Says which intervals are bounded by the range instead of by reports."""
     sentence = (
         f"{', '.join(names)}: the interval reaches the end of the range, and the true value may be "
-        "outside it; more reports are needed, finer parts or a wider range"
+        "outside it; more reports are needed, finer buckets or a wider range"
     )
     return [sentence] if names else []
 

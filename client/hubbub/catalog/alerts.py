@@ -110,7 +110,7 @@ class Alert:
             raise BadParameter('alert: only numbers have a mean; write "share of VALUE above 0.1"')
         if rule.of == "percentile" and not parts:
             raise BadParameter(
-                "alert: only numbers in parts have percentiles; give the metric edges, or "
+                "alert: only numbers with buckets have percentiles; give the metric edges, or "
                 'mechanism = "wave"'
             )
         if rule.of == "share" and values is not None and rule.value not in values:

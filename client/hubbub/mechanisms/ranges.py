@@ -21,10 +21,10 @@ MAX_FINE_BUCKETS: Final = 1024
 LOW: Final = number("The smallest number that can be reported.", example=0)
 HIGH: Final = number("The largest number that can be reported, above `low`.", example=24)
 BUCKETS: Final = whole(
-    "Number of equal parts of the range from low to high.", 2, MAX_BUCKETS, example=12
+    "Number of buckets, equally wide, from low to high.", 2, MAX_BUCKETS, example=12
 )
 FINE_BUCKETS: Final = whole(
-    "Number of equal parts of the range from low to high.", 2, MAX_FINE_BUCKETS, example=12
+    "Number of buckets, equally wide, from low to high.", 2, MAX_FINE_BUCKETS, example=12
 )
 """What every mechanism over a range says of these parameters."""
 

@@ -68,9 +68,9 @@ def check_rank_goal(percentile: float, within: float | None, parts: int | None) 
         )
     if within is not None and parts is not None and within <= 1 / (2 * parts):
         raise BadParameter(
-            f"within {within:g} is too small for {parts} parts: an interval ends at their edges, "
+            f"within {within:g} is too small for {parts} buckets: an interval ends at their edges, "
             f"so that even numbers have at least {1 / (2 * parts):.2g}; use {2 * ceil(1 / within)} "
-            "parts"
+            "buckets"
         )
 
 

@@ -27,7 +27,7 @@ class PublicPart:
     Args:
         reports: number of counted reports.
         waiting, withheld: terms of the shuffler; None if unknown.
-        percentiles: of the reporters' numbers, for parts of a range.
+        percentiles: of the reporters' numbers, for buckets of a number.
     """
 
     part: str

@@ -87,7 +87,7 @@ def estimate_columns() -> dict[str, MetricDeclaration]:
 PERCENTILES: Final = {
     field: MetricDeclaration(name, "gauge", meaning, ("metric", "percentile"))
     for field, name, meaning in (
-        ("estimate", "hubbub_percentile", "Percentile of a number in parts, in its own unit"),
+        ("estimate", "hubbub_percentile", "Percentile of a number with buckets, in its own unit"),
         ("low", "hubbub_percentile_low", "Lower end of the percentile's interval"),
         ("high", "hubbub_percentile_high", "Upper end of the percentile's interval"),
     )

@@ -51,7 +51,7 @@ Percentiles = Annotated[
     list[float] | None,
     Query(
         max_length=MAX_PERCENTILES,
-        description="for numbers in parts: percentile in (0, 100) (repeat)",
+        description="for numbers with buckets: percentile in (0, 100) (repeat)",
     ),
 ]
 
@@ -65,7 +65,7 @@ class RankParameters:
         list[float] | None,
         Query(
             max_length=MAX_PERCENTILES,
-            description="for numbers in parts: the share below this number (repeat)",
+            description="for numbers with buckets: the share below this number (repeat)",
         ),
     ] = None
 

@@ -94,8 +94,8 @@ class NewOptions:
         exclusive=_VALUES,
     )
     edges: str | None = option(
-        "for the distribution of a number: the edges of its ranges, separated by commas, or "
-        "LOW:HIGH:PARTS for ranges that grow by a constant factor",
+        "for the distribution of a number: the edges of its buckets, separated by commas, or "
+        "LOW:HIGH:PARTS for buckets that grow by a constant factor",
         exclusive=_VALUES,
         parse=_edges,
     )

@@ -71,7 +71,7 @@ class PlanOptions:
         exclusive=_GOAL,
     )
     percentile: float | None = option(
-        "for a number with parts: percentile whose error is shown",
+        "for a number with buckets: percentile whose error is shown",
         metavar="P",
         parse=read_percentile,
     )
@@ -241,7 +241,7 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
 
 
 def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
-    """Raises BadParameter for a percentile of a question without parts of a range."""
+    """Raises BadParameter for a percentile of a question about a number without buckets."""
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
     if options.ratio is not None and (options.detect or options.within or options.percentile):
         raise BadParameter(
@@ -251,11 +251,11 @@ def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metri
         _check_effect(options, metric)
     if options.percentile is None:
         if numeric and options.effect is not None:
-            raise BadParameter("--effect for a number with parts needs a --percentile: add one")
+            raise BadParameter("--effect for a number with buckets needs a --percentile: add one")
         return
     if not numeric:
         raise BadParameter(
-            "--percentile goes with --ranges, or with --metric of a number with edges or buckets"
+            "--percentile goes with --ranges, or with --metric of a number with buckets"
         )
     parts = None if options.within is None else question.size
     check_rank_goal(options.percentile, options.within or options.effect, parts)

@@ -30,7 +30,7 @@ _USUAL_CENTRAL: Final = 1.0
 @options
 class CrowdOptions:
     reports: int = option("number of reports in the epoch", within=Interval(1, MAX_REPORTS))
-    values: int = option("number of values, or of buckets", within=Interval(2, MAX_CATEGORIES))
+    values: int = option("number of values, or of hash buckets", within=Interval(2, MAX_CATEGORIES))
     hashes: int = option(
         "number of hash functions, for strings (%(default)s)",
         default=1,

@@ -47,10 +47,10 @@ def _joined(_: str, numbers: tuple[tuple[float, ...], ...]) -> tuple[float, ...]
 
 @options
 class PercentileOptions:
-    """The option for percentiles of a number in parts."""
+    """The option for percentiles of a number with buckets."""
 
     percentiles: tuple[float, ...] = option(
-        "percentiles of a number with parts, as 50 or 50,90,99.9",
+        "percentiles of a number with buckets, as 50 or 50,90,99.9",
         name="--percentile",
         metavar="P,...",
         parse=_each(read_percentile),
@@ -64,7 +64,7 @@ class QueryOptions:
     anytime: bool = option("intervals that stay valid however often you look while the epochs fill")
     ranks: PercentileOptions
     below: tuple[float, ...] = option(
-        "share of the numbers below this one, of a number with parts, as 2 or 2,5",
+        "share of the numbers below this one, of a number with buckets, as 2 or 2,5",
         metavar="NUMBER,...",
         parse=_each(read_number),
         read=_joined,

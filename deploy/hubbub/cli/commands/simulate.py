@@ -199,12 +199,12 @@ def _say_recall(last: Run, summary: Summary) -> None:
 
 
 def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
-    """Shows percentiles with the parts that contain the true ones."""
+    """Shows percentiles with the buckets that contain the true ones."""
     if not last.percentiles:
         return
     table(
         f"percentiles{metric.unit and f' in {metric.unit}'}",
-        ("", "true part", "estimate", "interval", ""),
+        ("", "true bucket", "estimate", "interval", ""),
         [
             (
                 percentile_name(row.percentile),

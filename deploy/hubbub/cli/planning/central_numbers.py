@@ -1,4 +1,4 @@
-"""`hubbub plan central` for numbers: errors in a crowd, of means or of the parts of a range."""
+"""`hubbub plan central` for numbers: errors in a crowd, of means or of buckets."""
 
 from dataclasses import asdict, replace
 from math import sqrt
@@ -25,7 +25,7 @@ def plan_numbers(
     `dummies` is, for a mean, "noise" or "auto" for noise dummies; "" for none.
 
     Raises:
-        BadParameter: there are too many parts for a crowd of this size.
+        BadParameter: there are too many buckets for a crowd of this size.
     """
     reports, central = promise.crowd, promise.epsilon
     ways, padded = list[Way](), promise
@@ -109,8 +109,8 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: list[Way]) -> No
     title, error, of_what = {
         "mean": (" of a mean", "the mean", ", of the range, where it is largest"),
         "ranges": (
-            f" of {question.size:,} parts of a range",
-            "a part that nobody holds",
+            f" of {question.size:,} buckets of a range",
+            "a bucket that nobody holds",
             ", of all reports",
         ),
         "vector": (

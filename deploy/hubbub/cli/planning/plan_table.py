@@ -28,7 +28,7 @@ def _domain_text(question: MetricDraft) -> str:
         "values": f"{question.size:,} listed values",
         "strings": f"any string, with {question.size:,} candidates",
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
-        "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
+        "ranges": f"{question.size:,} buckets of [{question.low:g}, {question.high:g}]",
         "vector": f"the mean of {question.size:,} numbers, a vector up to {question.high:g} long",
         "sets": f"sets of {question.size:,} listed values, {question.most:,} of them reported",
         "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
@@ -83,7 +83,7 @@ def show(
     if percentile:
         say(
             f"{percentile} in rank: half the width of its 95% interval, which ends at edges of "
-            "parts, if numbers are spread evenly; +-2% of p95 is from p93 to p97"
+            "buckets, if numbers are spread evenly; +-2% of p95 is from p93 to p97"
         )
     _say_columns(question, rows[0])
     if own:

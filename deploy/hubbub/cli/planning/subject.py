@@ -83,7 +83,7 @@ class SubjectOptions:
         "the mean of a number between LOW and HIGH", metavar=("LOW", "HIGH"), group=_QUESTION
     )
     ranges: tuple[float, float, float] | None = option(
-        "the distribution of a number over N parts of the range LOW to HIGH",
+        "the distribution of a number over N buckets from LOW to HIGH",
         metavar=("N", "LOW", "HIGH"),
         group=_QUESTION,
     )

@@ -93,8 +93,8 @@ def show_percentiles(answer: Answer) -> None:
     say_whose(answer)
     if answer["percentiles"]:
         explain(
-            "a percentile's interval ends at edges of the metric's parts: reports contain nothing "
-            "finer"
+            "a percentile's interval ends at edges of the metric's buckets: reports contain "
+            "nothing finer"
         )
     if any(row["reaches"] for row in answer["percentiles"]):
         explain(

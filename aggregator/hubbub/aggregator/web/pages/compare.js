@@ -77,7 +77,7 @@ export class Compared {
 /** A difference of shares in percentage points, with its sign. */
 export const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
 
-/** The sentence about moved percentiles, for metrics of numbers in parts. */
+/** The sentence about moved percentiles, for metrics of numbers with buckets. */
 function shiftsOf(answer) {
   const texts = answer.percentiles.map((row) => {
     const format = (number) => measured(number, errorOf(row));

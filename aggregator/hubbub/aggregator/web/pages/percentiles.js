@@ -1,4 +1,4 @@
-// Percentiles of metrics of numbers in parts: lines across the bars, a table, and a trend.
+// Percentiles of metrics of numbers with buckets: lines across the bars, a table, and a trend.
 /* global d3 */
 import { ask, errorOf, inFull, inUnit, measured, percent } from "./shell.js";
 import { lines } from "./charts.js";
@@ -46,7 +46,7 @@ export async function showPercentiles(place, answer) {
     number_high: row.high,
     reaches: row.reaches,
   }));
-  const title = `${inUnit("Percentiles", answer)}: ends of intervals are edges of parts`;
+  const title = `${inUnit("Percentiles", answer)}: ends of intervals are edges of buckets`;
   const without = ["share", "share_low", ...(rows.some((row) => row.reaches) ? [] : ["reaches"])];
   await fillAnswer(place, title, "percentiles", answer, rows, { without });
 }
