@@ -281,11 +281,24 @@ def test_many_fields_are_filled_by_name_and_no_call_unpacks_a_literal() -> None:
     assert _offenders(_unnamed_fields) == []
 
 
+def test_what_devices_load_is_made_with_shared_methods() -> None:
+    """`dataclass` compiles six functions for each class, at the start of every app."""
+    assert _offenders(_own_methods) == []
+
+
+def _own_methods(path: Path) -> Iterator[ast.AST]:
+    for node in nodes(path.read_text()) if path.is_relative_to(ROOT / "client") else ():
+        if isinstance(node, ast.ClassDef):
+            made_by = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if "dataclass(frozen=True, slots=True)" in made_by:
+                yield node
+
+
 def _unnamed_fields(path: Path) -> Iterator[ast.AST]:
     for node in nodes(path.read_text()):
         if isinstance(node, ast.ClassDef):
             made_by = [ast.unparse(decorator) for decorator in node.decorator_list]
-            if not any(text.startswith("dataclass") for text in made_by):
+            if not any(text.startswith(("dataclass", "frozen")) for text in made_by):
                 continue
             own = [
                 part

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,7 @@ from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.development_messages import wrong_place
 from hubbub.errors.grammar import did_you_mean
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.sealing import X_WING
 
@@ -36,7 +36,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LAST_SERIAL: Final = (1 << 53) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Bundle:
     """The content of a bundle: metrics, keys for future epochs, the shuffler's address.
 
@@ -73,7 +73,7 @@ class Bundle:
     history: Mapping[str, str]
     operator: bytes = b""
     budget: Budget | None = None
-    caps: Caps = Caps()  # noqa: RUF009 a frozen value
+    caps: Caps = Caps()
     serial: int = 0
     handovers: tuple[Handover, ...] = ()
     development: bool = False

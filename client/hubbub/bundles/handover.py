@@ -5,7 +5,7 @@ it to the bundle's signer, by one signature after the other, and needs no other 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Self
 
 from cryptography.exceptions import InvalidSignature
@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.bundles.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 
 MAX_HANDOVERS: Final = 16
 """How many a bundle carries at most; the oldest are left out first."""
@@ -22,7 +23,7 @@ MAX_HANDOVERS: Final = 16
 _SIGNED: Final = b"hubbub/1 handover\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Handover:
     """The announcement by one signing key of its successor: Ed25519 over both public keys.
 

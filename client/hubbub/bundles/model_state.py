@@ -5,7 +5,7 @@ numbers. A device uses what its own round needs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 from cryptography.exceptions import InvalidSignature
@@ -14,6 +14,7 @@ from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.handover import Handover, line_of
 from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.errors import BadParameter, ModelsRefused
+from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import is_number
 
@@ -24,7 +25,7 @@ _MAX_ROUNDS: Final = 1 << 10
 _LARGEST_WEIGHT: Final = 1e9  # sums of products with it stay finite
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class ModelState:
     """The state of a model after some rounds.
 
@@ -72,7 +73,7 @@ class ModelState:
         return cls(table["number"], tuple(table["centre"]), tuple(table["weights"]), edges)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Models:
     """The states of an installation's models, by name, signed by `operator`."""
 

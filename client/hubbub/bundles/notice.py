@@ -6,7 +6,7 @@ metrics, and a sampling above the bundle's counts as the bundle's.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, Final, Self
 
@@ -18,6 +18,7 @@ from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
+from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import NAME, as_tuple, as_whole
 
 LARGEST_NOTICE_BYTES: Final = 16 << 10
@@ -31,7 +32,7 @@ Step = tuple[int, float]
 """From which moment, in seconds since 1970-01-01 UTC, and the chance to take part from then on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Notice:
     """A notice: metrics that are sampled less, or stopped.
 

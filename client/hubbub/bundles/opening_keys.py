@@ -6,7 +6,7 @@ id goes with a report; other ids are refused, so that an id cannot mark anybody.
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from dataclasses import replace as replaced
 from typing import Final
 
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from hubbub.bundles.points import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import is_whole
 from hubbub.sealing import (
     SEED_BYTES,
@@ -36,7 +36,7 @@ A device sends the id with its report, and a shuffler refuses one that it does n
 _LAST_SECOND: Final = 1 << 40  # 34,000 years from now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OpeningKeyPublic:
     """A public key that encrypts reports of epochs that start in [start, end) seconds since 1970.
 
@@ -79,7 +79,7 @@ class OpeningKeyPublic:
         return self._hybrid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class OpeningKey:
     """The private half, for the aggregator; `x_wing` is the seed of the X-Wing half, if any."""
 

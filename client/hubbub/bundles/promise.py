@@ -1,18 +1,18 @@
 """A promise: what people were told about a metric, which no later bundle may exceed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog.metric import Metric
+from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number
 
 _DIGEST_LETTERS: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Promise:
     """The definition of a name, and the smallest of each limit that any bundle had for it.
 

@@ -1,12 +1,11 @@
 """The parties that run the shuffler and the aggregator, as the operator signs them."""
 
-from dataclasses import dataclass
-
 from hubbub.fields.field import check, setting
+from hubbub.fields.frozen import frozen
 from hubbub.fields.kinds import text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Runs:
     """The party that runs each service, as text for people: a name, and where it is.
 

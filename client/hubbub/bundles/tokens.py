@@ -6,7 +6,7 @@ send reports; the shuffler refuses reports without a token.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 from hubbub.bundles.encoding import from_text, to_text
@@ -14,6 +14,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
 from hubbub.fields import kinds
 from hubbub.fields.field import check, setting
+from hubbub.fields.frozen import frozen
 
 _ISSUER: Final = re.compile(
     r"https://[!-.0-9;-~]{1,253}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}"
@@ -38,7 +39,7 @@ def _is_issuer(value: Any) -> bool:
     return url_parts(value) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Tokens:
     """The `tokens` field of a catalog. Raises BadParameter out of range."""
 
@@ -63,7 +64,7 @@ class Tokens:
         check(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class TokenIssuer:
     """The issuer in a bundle: the catalog's fields, and the public key that proves its answers.
 

@@ -10,11 +10,11 @@ alert = { when = "p95 above 250" }
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hubbub.errors import BadParameter
 from hubbub.fields.field import check, setting
+from hubbub.fields.frozen import frozen
 from hubbub.fields.kinds import number, text
 
 _RULE: Final = re.compile(r"(mean|p([0-9.]{1,8})|share of (.+)) (above|below) (\S+)", re.DOTALL)
@@ -25,7 +25,7 @@ _WORDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Rule:
     """The condition of an alert.
 
@@ -50,7 +50,7 @@ def _number(text: str) -> float:
         return math.nan
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Alert:
     """The condition that is checked in every epoch once it is over, and its confidence.
 

@@ -1,13 +1,13 @@
 """Limits: what one device may report of one metric, and contradictions between epsilons."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hubbub.fields import kinds
 from hubbub.fields.field import check, setting
+from hubbub.fields.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Limits:
     """What one device may report of one metric. Raises BadParameter out of range."""
 

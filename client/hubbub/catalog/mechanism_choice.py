@@ -6,10 +6,11 @@ count as equal, and the shortest payload decides, then the fewest cells.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 from hubbub.fields.kinds import Kind, numbers_by_name
 from hubbub.fields.rules import is_text, is_whole
 from hubbub.mechanisms import (
@@ -19,7 +20,7 @@ from hubbub.mechanisms import (
 AUTO: Final = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Option:
     """One mechanism for a metric, with its figures.
 
@@ -44,7 +45,7 @@ class Option:
             raise BadParameter("an option that was weighed has no name or no figures")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Choice:
     """The chosen mechanism for a number of reports, and the runner-up, if any."""
 

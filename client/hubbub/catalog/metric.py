@@ -46,8 +46,8 @@ from hubbub.catalog.values.value_kinds import KINDS, check_family, kind_named
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.derived import set_derived
 from hubbub.fields.field import Entry, check, dumped, setting, settings
+from hubbub.fields.frozen import set_derived
 from hubbub.fields.rules import NAME, metric_name_of
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters

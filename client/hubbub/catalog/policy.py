@@ -11,12 +11,12 @@ release = { mechanism = "laplace", epsilon = 0.5 }
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
 from hubbub.fields.field import check, entry, setting, settings
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.kinds import number, numbers_by_name, one_of, shares
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -83,7 +83,7 @@ class Caps:
         return cap
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Release:
     """How numbers of a metric may be published: each time with this mechanism, at this cost.
 

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,6 +28,7 @@ from hubbub.client.transport.contract import NotSent
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import HubbubError
 from hubbub.errors.printable import visible
+from hubbub.fields.frozen import frozen
 
 Verdict = Literal["ok", "note", "fault"]
 Check = Callable[[], Iterator["Finding"]]
@@ -38,7 +39,7 @@ _KEYS_SECONDS: Final = 14 * EPOCH_SECONDS["day"]
 _LIBRARIES: Final = ("cryptography", "grpcio", "protobuf", "rbcl", "pyhpke")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Finding:
     """One result of a check: its subject, its verdict, and the observation.
 

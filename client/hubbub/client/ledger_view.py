@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hubbub.bundles import Bundle
@@ -26,11 +26,12 @@ from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.notices import kept_notice
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState, own_counts_of
+from hubbub.fields.frozen import frozen
 
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MetricView:
     """One metric's budget on this device. All epsilons and sums in nats.
 
@@ -71,7 +72,7 @@ class MetricView:
     central_period: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PayloadView:
     """One payload: its time (seconds since 1970), its content, its fate.
 
@@ -113,7 +114,7 @@ class PayloadView:
         return meanings_of(self.stream, self.payload, candidates)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LedgerView:
     """Everything that this device stores.
 

@@ -11,7 +11,6 @@ the metric's limits are not sent. Other instruments never leave the device.
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.sdk import metrics as instruments
@@ -21,6 +20,8 @@ from opentelemetry.sdk.metrics.export import (
     MetricExportResult,
     MetricsData,
 )
+
+from hubbub.fields.frozen import frozen
 
 if TYPE_CHECKING:
     from hubbub.client.client import Client
@@ -36,7 +37,7 @@ _DELTA: Final[dict[type, AggregationTemporality]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Named:
     """Reports an attribute of the measurements instead of their number.
 

@@ -13,7 +13,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, TypeVar
 
 from hubbub.bundles import Bundle
@@ -35,6 +35,7 @@ from hubbub.client.state.contract import OutboxEntry, OutboxReport
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.memory import MemoryState
 from hubbub.errors import BadParameter, StateBusy, StateUnusable, UnknownMetric
+from hubbub.fields.frozen import frozen
 
 Answer = TypeVar("Answer")
 _KEY_BYTES: Final = 32
@@ -113,7 +114,7 @@ class Persons:
             raise StateUnusable(f"the store of persons fails: {type(error).__name__}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Host:
     """What a client lends each person.
 
@@ -134,7 +135,7 @@ class Host:
     mistakes: Mistakes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Person:
     """One person for whom an app on a server reports. Cheap to make: one for each request.
 

@@ -9,13 +9,14 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Self
 
 from hubbub.client.files import settled
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
+from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import is_text
 
 Account = str | Callable[[bytes], bytes]
@@ -32,7 +33,7 @@ _LONGEST_SUFFIX: Final = ".trust.json.4194304.draft"  # with the number of a pro
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """The settings of a client, apart from its bundle. Each has a variable, HUBBUB_ and its name.
 

@@ -11,11 +11,12 @@ card, JSON schema and reference. Its default is the dataclass' own.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from functools import lru_cache
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 from hubbub.fields.kinds import Kind
 
 _KEY: Final = "catalog"
@@ -24,7 +25,7 @@ REQUIRED: Final = MISSING
 """The default of a field that has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Entry:
     """The declaration of a field.
 
@@ -79,10 +80,10 @@ def setting(
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, field))
 def settings(section: type[Section]) -> type[Section]:
     """Makes a class with `setting` fields a frozen, keyword-only dataclass."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(section)
+    return frozen(kw_only=True)(section)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class CatalogField:
     """A field with its name and its default, which is REQUIRED if it has none."""
 

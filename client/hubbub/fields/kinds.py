@@ -3,13 +3,13 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 from math import inf, isinf
 from typing import Any, Final
 
 from hubbub.errors.grammar import did_you_mean
+from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import (
     ADDRESS,
     LOG_NAME,
@@ -43,7 +43,7 @@ def _same(thing: Any) -> Any:
     return thing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Kind:
     """The permitted values of a field.
 

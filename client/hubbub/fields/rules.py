@@ -2,11 +2,11 @@
 
 import re
 import sys
-from dataclasses import dataclass
 from math import inf, isinf
 from typing import Any, Final
 
 from hubbub.errors.addresses import has_port, url_parts
+from hubbub.fields.frozen import frozen
 
 MAX_TEXT: Final = 10_000
 # A larger bound is only a technical limit, so messages print it in short form.
@@ -55,7 +55,7 @@ def is_number(thing: Any) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Interval:
     """The numbers from low to high; `ends` is "[]", "()", "[)" or "(]"."""
 

@@ -15,12 +15,12 @@ Source: dBitFlipPM of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 3, and it
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import comb
 
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Samples, Totals
@@ -31,7 +31,7 @@ from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.subsets import choose, members
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class BucketFlips(Memoized, ranges.InBuckets):
     """dBitFlipPM over [low, high] in `buckets` equal buckets; a device answers about `sampled`."""
 

@@ -12,10 +12,10 @@ Source: Apple, Learning with Privacy at Scale (2017), A_client-CMS and A_server-
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
@@ -23,7 +23,7 @@ from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class CountMeanSketch(sketch.Sketch):
     """Count mean sketch with `hashes` functions (m_h) into `width` buckets (m_w)."""
 

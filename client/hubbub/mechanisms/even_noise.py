@@ -23,10 +23,10 @@ and spreads (t - 1) and (t + 1) times as far about it as the same fair coins: th
 above 0 of it is no less in the second.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, nextafter
 
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.mean_one_bit import OneBitMean
@@ -54,7 +54,7 @@ def lies_evenly(mechanism: AnyMechanism) -> bool:
     return isinstance(mechanism, even)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class EvenLies:
     """The `grr` reports that reveal as much as a mechanism's reports in a crowd, or more.
 

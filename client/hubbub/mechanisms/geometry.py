@@ -6,10 +6,10 @@ with 0, 1, and so on; within each kind by the coordinates that follow, as digits
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 
 
 def primes(top: int) -> Iterator[int]:
@@ -21,7 +21,7 @@ def primes(top: int) -> Iterator[int]:
             sieve[number * number :: number] = bytes(len(sieve[number * number :: number]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Incidence:
     """Points and hyperplanes: point u lies on hyperplane v if their inner product is 0 modulo s.
 
@@ -101,7 +101,7 @@ class Incidence:
         return sum(a * b for a, b in zip(first, other, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class HashPool:
     """Public hash functions under which any two values collide with the same share.
 

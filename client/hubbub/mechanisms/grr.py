@@ -7,15 +7,15 @@ Estimator and variance: pure with p = keep, q = (1-keep)/(d-1). Best while d < 3
 Source: Kairouz, Bonawitz, Ramage (ICML 2016); "DE" in Wang et al. (2017), section 4.1.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class GeneralizedRandomizedResponse(pure.OneIndex):
     """k-ary randomized response over [0, categories)."""
 

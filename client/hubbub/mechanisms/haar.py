@@ -12,10 +12,10 @@ Source: Cormode, Kulkarni, Srivastava (VLDB 2019), section 4.6, HaarHRR.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
@@ -25,7 +25,7 @@ from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class HaarResponse(ranges.IndexInBuckets):
     """Haar response over [low, high] in `buckets` equal buckets."""
 

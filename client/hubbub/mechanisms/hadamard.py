@@ -11,10 +11,10 @@ Source: Acharya, Sun, Zhang (AISTATS 2019), the scheme for high privacy.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
@@ -22,7 +22,7 @@ from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_leas
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class HadamardResponse(pure.ListedMechanism):
     """Hadamard response over [0, categories)."""
 

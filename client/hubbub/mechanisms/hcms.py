@@ -13,10 +13,10 @@ Source: Apple, Learning with Privacy at Scale (2017), A_client-HCMS and A_server
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
@@ -25,7 +25,7 @@ from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_leas
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class HadamardSketch(sketch.Sketch):
     """Hadamard count mean sketch with `hashes` functions into `width` buckets, a power of two."""
 

@@ -5,13 +5,13 @@ payload that no honest client sends is refused with BadPayload, never clamped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
+from hubbub.fields.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Totals:
     """The sum of many payloads.
 
@@ -74,7 +74,7 @@ class Totals:
             raise ShapeMismatch("dummies hold one value each, the layout another number")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Estimates:
     """Unbiased estimates, in reports, and the variance of each, in reports squared.
 
@@ -126,7 +126,7 @@ def tally(layout: Layout, payloads: Iterable[bytes]) -> Totals:
     return Totals(cells=sums, reports=reports)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class OneHot:
     """One index in [0, size), little-endian in as few whole bytes as hold it."""
 
@@ -148,7 +148,7 @@ class OneHot:
         return {index: 1}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class BitVector:
     """`size` bits: bit i is bit i % 8 (1 << i % 8) of byte i // 8; the bits left over are 0."""
 
@@ -170,7 +170,7 @@ class BitVector:
         return {cell: 1 for cell in range(self.size) if bits >> cell & 1}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Subset:
     """A bit vector as in BitVector, of which exactly `ones` bits are 1."""
 
@@ -192,7 +192,7 @@ class Subset:
         return cells
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Samples:
     """Yes or no about `sampled` of `buckets` buckets: indices 2 bucket + answer, buckets ascending.
 
@@ -235,7 +235,7 @@ class Samples:
         return cells
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class CohortBits:
     """A cohort (two bytes, little-endian), then a bit vector as in BitVector.
 

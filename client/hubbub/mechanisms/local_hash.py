@@ -12,9 +12,9 @@ Source: Bassily, Smith (STOC 2015); Wang, Blocki, Li, Jha (USENIX Security 2017)
     pool in place of a function for each report as in Apple's sketches (2017): totals suffice.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.grouped import Grouped
@@ -22,7 +22,7 @@ from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hashing import encoded, position
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class LocalHashing(sketch.Sketch, Grouped[str]):
     """Local hashing with `hashes` functions (m_h) into `width` buckets (m_w)."""
 

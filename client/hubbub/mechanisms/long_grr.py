@@ -13,12 +13,12 @@ Source: L-GRR of Arcolezi, Couchot, Al Bouna, Xiao (2022); the exact second step
     (docs/decisions/0212-mechanisms-and-families.md).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.mechanism import Memo
@@ -40,7 +40,7 @@ PERMANENT_EPSILON: Final = number(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
     """Chained k-ary randomized response over [0, categories)."""
 

@@ -19,13 +19,13 @@ Source: LOLOHA of Arcolezi, Pinzon, Palamidessi, Gambs (EDBT 2023), with a pool 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cache
 from math import isqrt
 from typing import Final
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.geometry import HashPool, primes
@@ -38,7 +38,7 @@ _FUNCTION: Final = b"function"
 _MAX_FUNCTIONS: Final = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class LongitudinalHash(Memoized, pure.ListedMechanism):
     """Chained randomized response over the buckets of a pool of hash functions."""
 

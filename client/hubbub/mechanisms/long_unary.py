@@ -12,10 +12,10 @@ Estimator and variance: pure with p = 1/2, q = (1-rare) flip + rare (1-flip), th
 Source: L-OSUE of Arcolezi, Couchot, Al Bouna, Xiao (2022).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.long_grr import PERMANENT_EPSILON, odds
@@ -25,7 +25,7 @@ from hubbub.mechanisms.probability import Probability, log_at_least
 _HALF = Probability.at_most(Fraction(1, 2))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
     """Chained optimized unary encoding over [0, categories)."""
 

@@ -11,10 +11,10 @@ Source: 1BitMean of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 2; Duchi, J
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
@@ -22,7 +22,7 @@ from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_leas
 from hubbub.mechanisms.ranges import Range
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class OneBitMean(ranges.OfMean):
     """The mean of numbers in [low, high] from one bit each."""
 

@@ -17,10 +17,10 @@ Source: Wang N. et al. (ICDE 2019), algorithm 2; the discrete form and its exact
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.parameter import check_whole, whole
@@ -29,7 +29,7 @@ from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
 from hubbub.mechanisms.window import Window, Windowed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class PiecewiseMean(Windowed, ranges.OfMean):
     """The mean of numbers in [low, high] from a place on a line each."""
 

@@ -21,13 +21,13 @@ Source: Kairouz, Oh, Viswanath (JMLR 2016), section 3: the best table of chances
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
@@ -72,7 +72,7 @@ ROWS: Final[tuple[tuple[float, int, int, tuple[int, ...]], ...]] = (
 _UNITS: Final = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class TableMean(Windowed, ranges.OfMean):
     """The mean of numbers in [low, high] from one of a table's outcomes each."""
 

@@ -1,10 +1,10 @@
 """The interface of mechanisms, which every registry entry implements and tests/proofs checks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
@@ -111,7 +111,7 @@ class Memo(Protocol):
         """The randomness for a purpose: equal at every call, independent between purposes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Forgetful:
     """A Memo without memory: fresh randomness at every call, as if a device reports once."""
 

@@ -14,12 +14,12 @@ Source: users split over tables, not epsilon over answers: Zhang, Wang, Li, He, 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.grouped import Grouped
 from hubbub.mechanisms.layout import Estimates, Totals, joined
@@ -36,7 +36,7 @@ _MAX_DRAWN: Final = 3
 _MAX_PROBES: Final = 1 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class PairedParts(Grouped[int]):
     """Reports one random pair of parts, or triple, or all; a group per table.
 

@@ -5,11 +5,12 @@ and read from there by the class itself, by the catalog and by its reference.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from math import inf
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import Interval, is_number
 
 _KEY: Final = "parameter"
@@ -19,7 +20,7 @@ _FOLLOWING: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Parameter:
     """One number that a mechanism is built from, beside epsilon and how many values are listed.
 

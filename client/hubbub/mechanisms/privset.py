@@ -14,14 +14,14 @@ Source: Wang, Huang, Nie, Xiao, Xu, Yin, PrivSet (INFOCOM 2018); decision 0212.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import accumulate, combinations
 from math import comb, inf, prod
 from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Subset, Totals
@@ -36,7 +36,7 @@ _MAX_MEMBERS: Final = 64
 _MAX_PROBED: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class PrivSet(pure.PureMechanism[int]):
     """Sets of values in [0, categories); of more than `most` members a random subset is used.
 

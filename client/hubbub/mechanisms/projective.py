@@ -13,12 +13,12 @@ Source: Feldman, Nelson, Nguyen, Talwar (ICML 2022), section 3. Primes suffice: 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cache
 from typing import Final
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.geometry import Incidence, primes
@@ -31,7 +31,7 @@ _MAX_WORK: Final = 1 << 29
 _MAX_PRIME: Final = 4099
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class ProjectiveResponse(pure.ListedMechanism):
     """Projective geometry response over [0, categories)."""
 

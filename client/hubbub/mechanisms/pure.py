@@ -17,11 +17,11 @@ Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms.layout import BitVector, CohortBits, Estimates, OneHot, Totals, joined
 from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized, Value_contra
 
@@ -29,7 +29,7 @@ from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized, Value_contra
 MAX_CATEGORIES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Pure:
     """A pure protocol's two exact probabilities, p > q."""
 

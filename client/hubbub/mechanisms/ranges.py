@@ -1,13 +1,13 @@
 """A range of numbers, for mechanisms over numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import is_number
 from hubbub.mechanisms.layout import Totals
 from hubbub.mechanisms.mechanism import Mechanism
@@ -32,7 +32,7 @@ PLACES: Final = tuple(place / 32 for place in range(33))
 """Places in a range: the largest error of a mean over these is within 1% of the largest of all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Range:
     """The numbers in [low, high]."""
 

@@ -12,13 +12,13 @@ Source: Erlingsson, Pihur, Korolova (CCS 2014). Variants: one-time is p = 0, q =
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import comb, prod
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import STRINGS, encoded, positions
@@ -31,7 +31,7 @@ MAX_BITS: Final = 4096
 MAX_HASHES: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Rappor(Memoized, Mechanism[str]):
     """RAPPOR with `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts."""
 

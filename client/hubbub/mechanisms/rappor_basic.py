@@ -9,16 +9,16 @@ Estimator and variance: pure with p = q*, q = p*.
 Source: Erlingsson, Pihur, Korolova (CCS 2014), section 2.1. Variants: one-time is p = 0, q = 1.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class BasicRappor(pure.PermanentListed, pure.BitPerValue):
     """RAPPOR over [0, categories), one bit each."""
 

@@ -7,16 +7,16 @@ Estimator and variance: pure with q = 1-p: (C - n q)/(p - q), n p (1-p)/(p - q)^
 Source: Warner (1965). With a fair first coin, p = 3/4 and epsilon = ln 3.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class RandomizedResponse(pure.OneIndex):
     """Warner's randomized response over the two values 0 and 1."""
 

@@ -11,10 +11,10 @@ Source: Ye and Barg (2018); Wang, Huang, Wang, Nie, Xing (2016). w = round(d/(e+
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Subset
@@ -22,7 +22,7 @@ from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.subsets import choose
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class SubsetSelection(pure.ListedMechanism):
     """Subset selection over [0, categories)."""
 

@@ -18,11 +18,11 @@ Source: the prefix tree of Bassily, Nissim, Stemmer, Thakurta, Practical Locally
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.grouped import Grouped
 from hubbub.mechanisms.hashing import STRINGS, digest, encoded
 from hubbub.mechanisms.parameter import check_whole, whole
@@ -36,7 +36,7 @@ _ROW_BITS: Final = 5
 _MAX_BEGINNINGS: Final = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PrefixTree(Grouped[str]):
     """A hashed prefix tree; its groups are the hash functions of all jobs, job by job.
 

@@ -11,12 +11,12 @@ q*, a true 0 with chance p*:
 Source: Erlingsson, Pihur, Korolova (CCS 2014), sections 2 and 3, theorems 1 and 2.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import Probability, log_at_least
@@ -38,7 +38,7 @@ ONE_AS_ONE: Final = number(
 """What every mechanism with this response says of its parameters."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Chain:
     """The two-step response with RAPPOR's f, p and q. One-time RAPPOR has p = 0, q = 1."""
 

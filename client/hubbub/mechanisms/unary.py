@@ -10,10 +10,10 @@ Source: sue is basic one-time RAPPOR (Erlingsson, Pihur, Korolova, CCS 2014); ou
     (2017), section 4.3, as is the comparison.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
@@ -21,7 +21,7 @@ from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 _HALF = Probability.at_most(Fraction(1, 2))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class SymmetricUnary(pure.BitPerValue):
     """Symmetric unary encoding over [0, categories): every bit is flipped with the chance `lie`."""
 
@@ -53,7 +53,7 @@ class SymmetricUnary(pure.BitPerValue):
         return self.layout.encode(source.mask(self.lie, self.categories) ^ 1 << value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class OptimizedUnary(pure.BitPerValue):
     """Optimized unary encoding over [0, categories): the one is a fair coin, a zero rarely lies."""
 

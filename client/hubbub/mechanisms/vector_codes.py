@@ -17,12 +17,12 @@ Source: Shah, Chen, Balle, Kairouz, Theis (AISTATS 2022), minimal random coding;
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import is_number
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
@@ -58,7 +58,7 @@ def pool_for(epsilon: float) -> dict[str, int]:
     return {"words": words, "books": min(_CELLS // words, _MAX_BOOKS)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class VectorCodes(pure.PureMechanism[Sequence[float]]):
     """Vectors of `dimensions` numbers, by `books` books of `words` words each.
 

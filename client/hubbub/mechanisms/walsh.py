@@ -4,9 +4,9 @@ H[r, y] is +1 where r and y share an even number of binary ones, else -1.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 
 
 def negative(row: int, column: int) -> bool:
@@ -14,7 +14,7 @@ def negative(row: int, column: int) -> bool:
     return (row & column).bit_count() & 1 == 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class WalshHadamard:
     """Sums of a vector over the +1 entries of each row of H, of a power of two `size`."""
 

@@ -13,9 +13,9 @@ Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020), section 5; the d
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure, ranges
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.parameter import check_whole
@@ -24,7 +24,7 @@ from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window, Windowed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class SquareWave(Windowed, ranges.IndexInBuckets):
     """Square Wave over [low, high] in `buckets` equal buckets."""
 

@@ -6,18 +6,18 @@ uniformly.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Protocol
 
-from hubbub.fields.derived import set_derived
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.ranges import OverRange
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Window:
     """The randomizer, for epsilon in nats."""
 

@@ -8,7 +8,6 @@ import binascii
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 from cryptography.exceptions import InvalidSignature
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hubbub.bundles.log.merkle import HASH_BYTES
 from hubbub.bundles.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 
 ED25519: Final = b"\x01"
 COSIGNATURE: Final = b"\x04"
@@ -29,7 +29,7 @@ SIZE: Final = re.compile("0|[1-9][0-9]{0,15}")
 _LINES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class NoteKey:
     """A key whose signatures are checked.
 
@@ -138,7 +138,7 @@ def refuse_unfit(signature: bytes, message: str, key: NoteKey) -> None:
         raise BadParameter(f"the signature of {key.name} does not match the note") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Checkpoint:
     """A log's signed statement: its name, size in entries, root (32 bytes), and the note."""
 

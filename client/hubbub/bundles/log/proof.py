@@ -6,20 +6,20 @@ It is the bundle's third line. The logged entry of a bundle is the SHA-256 of th
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.bundles.log.merkle import HASH_BYTES, leaf_hash, proven_root, refuse_inconsistent
 from hubbub.bundles.log.notes import SIZE, Checkpoint, NoteKey
 from hubbub.errors import BadParameter, BundleRefused
+from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import as_whole
 
 KINDS: Final = ("bundle", "notice", "keys")
 """What a log has entries of."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class LogProof:
     """A proof that the log of a checkpoint contains an entry.
 

@@ -1,15 +1,14 @@
 """The figures of a central promise, and the interface of what computes them."""
 
-from dataclasses import dataclass
-
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.catalog.epochs import epochs_within
 from hubbub.catalog.periods import days_at_most
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing import CountNoise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CentralPromise:
     """The central promise of a crowd: what a whole shuffled epoch reveals about one person.
 

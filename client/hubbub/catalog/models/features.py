@@ -1,12 +1,12 @@
 """Features: an app's knowledge of a person as columns of a model, each in [0, 1]."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Self
 
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import is_number
 
 _PAIR: Final = 2
@@ -14,7 +14,7 @@ _MAX_NAMES: Final = 10
 _WRITE: Final = "write its range [low, high], the ends of its bands, or its values as texts"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Feature:
     """One feature, from two numbers (a range), more numbers (ends of bands), or texts (values).
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import check, setting, settings
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import BitSource, is_number
 from hubbub.mechanisms.gradient import (
     KINDS,
@@ -33,7 +34,7 @@ _OF: Final = 1000
 _MAX_ROUNDS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Example:
     """One person's example: columns and label in [0, 1], and how many values were clipped.
 

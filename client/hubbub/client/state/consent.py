@@ -5,14 +5,15 @@ and is never sent under another.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Final
+
+from hubbub.fields.frozen import frozen
 
 _MAX_TURNS: Final = 1 << 31  # a journal keeps the number in four bytes
 _MAX_SECONDS: Final = 2.5e11  # the year 9892, within the range of datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Consent:
     """A person's last decisions.
 

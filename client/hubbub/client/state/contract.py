@@ -5,7 +5,7 @@ and for a device that can store nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from hubbub.catalog import Metric
@@ -13,6 +13,7 @@ from hubbub.client.cover import FILLER, NOTHING, WaitingReport
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState, Event
+from hubbub.fields.frozen import frozen
 
 if TYPE_CHECKING:
     from hubbub.client.state.wallet import Wallet
@@ -45,7 +46,7 @@ PUT_BACK = "put_back"
 """The fate of what waited in a state that was put back: it may have been sent or purged since."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PendingPayload:
     """A payload that report() drew and that is not in the outbox yet.
 
@@ -62,7 +63,7 @@ class PendingPayload:
     made: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OutboxEntry:
     """A payload that enters the outbox, sealed once, so that every resend has the same bytes.
 
@@ -83,7 +84,7 @@ class OutboxEntry:
     """Of which person for whom the app acts, as a keyed hash; empty for the app's own device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OutboxReport:
     """A sealed report in the outbox."""
 
@@ -105,7 +106,7 @@ class Dropped(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PayloadRecord:
     """A payload in the device's history. `fate` is "" while it waits, "sent", or the reason."""
 

@@ -13,9 +13,10 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.persons import Person
 from hubbub.client.settings import Settings
 from hubbub.client.testing.clients import memory_client
+from hubbub.fields.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Report:
     """One call of report(), with its outcome."""
 

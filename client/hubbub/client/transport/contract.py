@@ -5,11 +5,12 @@ do those of `hubbub.client.testing`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, Protocol
 
 from hubbub.errors import HubbubError
 from hubbub.errors.printable import visible
+from hubbub.fields.frozen import frozen
 
 TLS_FAILED: Final = "tls_failed"
 """The reason where no handshake came about; `cause` names the check that failed."""
@@ -18,7 +19,7 @@ _LONGEST_CAUSE: Final = 200
 MAX_HINT_DIGITS: Final = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SealedReport:
     """A report as it is sent; only the aggregator can open it.
 

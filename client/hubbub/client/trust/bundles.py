@@ -14,6 +14,7 @@ from hubbub.bundles import Bundle, Promise
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.bundles.promise import promised_in_all
 from hubbub.errors import BadParameter, BundleRefused
+from hubbub.fields.frozen import frozen
 
 if TYPE_CHECKING:
     from hubbub.bundles.log.notes import NoteKey
@@ -45,7 +46,7 @@ class SeenLog(NamedTuple):
             raise ValueError("no log's key") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Pin:
     """The operator that one app trusts.
 
