@@ -1,10 +1,23 @@
-"""One house for all tests of the faces: what they ask changes nothing in it."""
+"""One house and one browser for all tests of the faces: what they ask changes nothing in it."""
 
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
+from tests.interfaces.browser import chromium
 from tests.interfaces.running_aggregator import House, house
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with the browser come last: from its start on Playwright has a loop in this thread."""
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as own:
+        yield own
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 
@@ -102,8 +102,8 @@ def test_what_is_no_part_is_refused_with_what_there_is(
 
 
 @needs_browser
-def test_a_field_that_is_none_in_an_address_is_refused(home: House) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as watched:
+def test_a_field_that_is_none_in_an_address_is_refused(browser: Browser, home: House) -> None:
+    with Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
         expect(page.locator("#broken")).to_contain_text("it has os, version")
         page.select_option("#breaking [name=by]", "os")
@@ -111,8 +111,10 @@ def test_a_field_that_is_none_in_an_address_is_refused(home: House) -> None:
 
 
 @needs_browser
-def test_the_page_draws_every_part_and_changes_with_its_field(home: House) -> None:
-    with chromium() as browser, Watched(browser) as watched:
+def test_the_page_draws_every_part_and_changes_with_its_field(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=version")
         whiskers = page.locator("#broken svg path.whisker")
         expect(whiskers).to_have_count(4)

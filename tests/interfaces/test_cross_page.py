@@ -6,11 +6,11 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 import hubbub.notebook
 from hubbub.cli.commands.cross import show_cross
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 
@@ -26,8 +26,10 @@ def _cells(home: House, rows: str, columns: str) -> list[dict[str, Any]]:
 
 
 @needs_browser
-def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(home: House) -> None:
-    with chromium() as browser, Watched(browser) as watched:
+def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser) as watched:
         page = watched.open(
             f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme"
         )
@@ -52,7 +54,7 @@ def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(home: House)
 
 
 @needs_browser
-def test_a_heat_map_of_many_columns_scrolls_on_a_phone(home: House) -> None:
+def test_a_heat_map_of_many_columns_scrolls_on_a_phone(browser: Browser, home: House) -> None:
     def widened(route: Route) -> None:
         answer = route.fetch()
         document = answer.json()
@@ -64,7 +66,7 @@ def test_a_heat_map_of_many_columns_scrolls_on_a_phone(home: House) -> None:
         ]
         route.fulfill(response=answer, json=document)
 
-    with chromium() as browser, Watched(browser) as watched:
+    with Watched(browser) as watched:
         watched.page.set_viewport_size({"width": 390, "height": 800})
         watched.page.route("**/v1/metrics/profile/cross?*", widened)
         page = watched.open(

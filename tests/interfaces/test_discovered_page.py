@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
@@ -54,13 +54,7 @@ TRUE_COUNTS: dict[str, dict[Any, int]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as chrome:
-        yield chrome
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("discovered")
     with page_of(folder, CATALOG, TRUE_COUNTS) as page:

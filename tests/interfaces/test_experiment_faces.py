@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
@@ -32,7 +32,7 @@ TRUE_COUNTS: dict[str, dict[Any, int]] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("experiment")
     with page_of(folder, CATALOG, TRUE_COUNTS, seed=3) as page_url:
@@ -66,8 +66,10 @@ def test_an_experiment_is_the_same_from_every_face(
 
 @needs_browser
 @pytest.mark.parametrize("width", [390, 1200])
-def test_the_page_shows_effects_sizes_and_a_verdict(address: str, width: int) -> None:
-    with chromium() as browser, Watched(browser, width=width) as watched:
+def test_the_page_shows_effects_sizes_and_a_verdict(
+    browser: Browser, address: str, width: int
+) -> None:
+    with Watched(browser, width=width) as watched:
         page = watched.open(f"{address}/metric?name=took")
         section = page.locator("#experiment")
         expect(section).to_contain_text("took, p50: new is lower by")

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
 from hubbub.analysis.figures import UNFINISHED
 from hubbub.cli.main import main
 from hubbub.epochs import epoch_date
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -73,7 +73,7 @@ TRUTHS = {
 SEED_ABOVE = 0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("figures")
     earlier = {"comeback": EPOCH - WEEK + 3, "lately": EPOCH - WEEK + 2, "checkout": 5}
@@ -214,9 +214,10 @@ def test_what_has_no_figures_is_refused_with_the_right_question(
 
 @needs_browser
 @pytest.mark.parametrize("metric", [*TRUTHS, "use"])
-def test_the_page_draws_figures_with_their_intervals(address: str, metric: str) -> None:
+def test_the_page_draws_figures_with_their_intervals(
+    browser: Browser, address: str, metric: str
+) -> None:
     with (
-        chromium() as browser,
         Watched(browser, clean=metric not in {"comeback", "lately", "use"}) as watched,
     ):
         page = watched.open(f"{address}/metric?name={metric}&epochs=all")
@@ -228,8 +229,8 @@ def test_the_page_draws_figures_with_their_intervals(address: str, metric: str) 
 
 
 @needs_browser
-def test_the_page_takes_along_the_figures_that_it_shows(address: str) -> None:
-    with chromium() as browser, Watched(browser) as watched:
+def test_the_page_takes_along_the_figures_that_it_shows(browser: Browser, address: str) -> None:
+    with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=lately")
         shown_rows = page.locator("#figures tbody tr")
         expect(shown_rows.first).to_be_visible()
@@ -241,12 +242,12 @@ def test_the_page_takes_along_the_figures_that_it_shows(address: str) -> None:
 
 @needs_browser
 def test_a_retention_in_its_first_week_has_estimates_and_says_when_shares_come(
+    browser: Browser,
     tmp_path: Path,
 ) -> None:
     people = {"comeback": WEEKS[:1]}
     with (
         page_of(tmp_path, CATALOG, people, seed=5, earlier={"comeback": EPOCH - WEEK}) as page_url,
-        chromium() as browser,
         Watched(browser, clean=False) as watched,
     ):
         page = watched.open(f"{page_url}/metric?name=comeback&epochs=all")

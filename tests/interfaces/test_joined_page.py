@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from hubbub.epochs import epoch_date
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import EPOCH, page_of
@@ -23,11 +23,12 @@ CATALOG = catalog_toml(
 
 
 @needs_browser
-def test_the_page_joins_a_renamed_metric_and_says_what_was_not_asked(tmp_path: Path) -> None:
+def test_the_page_joins_a_renamed_metric_and_says_what_was_not_asked(
+    browser: Browser, tmp_path: Path
+) -> None:
     truths = {"theme": {0: 700, 1: 300}, "theme_2": {0: 600, 1: 300, 2: 100}}
     with (
         page_of(tmp_path, CATALOG, truths, earlier={"theme": 1}) as address,
-        chromium() as browser,
         Watched(browser) as watched,
     ):
         page = watched.open(f"{address}/metric?name=theme_2")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 from authlib.integrations.httpx_client import AsyncOAuth2Client
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -22,7 +22,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.runtime.oidc.signed_claims import check_claims
 from hubbub.runtime.redis.server import MemoryServer
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.support import web
 from tests.support.bundles import metric_text
 from tests.support.node import needs_node
@@ -82,7 +82,7 @@ def _house(folder: Path, skew: int = 0) -> Iterator[House]:
             block.__exit__(None, None, None)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     with _house(tmp_path_factory.mktemp("login")) as house:
         yield house
@@ -106,8 +106,8 @@ def _log_in(page: Page, name: str) -> None:
 
 
 @needs_browser
-def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as watch:
+def test_people_log_in_see_what_their_groups_may_and_log_out(browser: Browser, home: House) -> None:
+    with Watched(browser, clean=False) as watch:
         page = watch.page
         page.goto(f"{home.address}/metric?name=theme&confidence=0.99#look=typed")
         _log_in(page, "ana")
@@ -147,8 +147,8 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> Non
 
 
 @needs_browser
-def test_who_is_in_no_group_is_told_so_and_sees_nothing(home: House) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as watch:
+def test_who_is_in_no_group_is_told_so_and_sees_nothing(browser: Browser, home: House) -> None:
+    with Watched(browser, clean=False) as watch:
         page = watch.page
         page.goto(f"{home.address}/")
         _log_in(page, "eve")
@@ -161,9 +161,9 @@ def test_who_is_in_no_group_is_told_so_and_sees_nothing(home: House) -> None:
 
 @needs_browser
 def test_a_session_that_is_over_asks_again_and_comes_back(
-    home: House, moved: Callable[[float], None]
+    browser: Browser, home: House, moved: Callable[[float], None]
 ) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as watch:
+    with Watched(browser, clean=False) as watch:
         page = watch.page
         page.goto(f"{home.address}/metric?name=theme")
         _log_in(page, "ana")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
 from hubbub.aggregator.learning.rounds import Rounds
@@ -20,7 +20,7 @@ from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.server import MemoryServer
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import TAUGHT, House
 from tests.support import web
 
@@ -178,8 +178,8 @@ def test_the_state_is_signed_for_devices_once(
 
 
 @needs_browser
-def test_the_page_shows_coefficients_and_rounds(home: House) -> None:
-    with chromium() as browser, Watched(browser) as watched:
+def test_the_page_shows_coefficients_and_rounds(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=churn")
         expect(page.locator("#learned")).to_contain_text("after round 3 of 4, of 690 reports")
         rows = page.locator("#learned table").first.locator("tbody tr")

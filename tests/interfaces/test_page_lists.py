@@ -1,22 +1,14 @@
 """Lists of strings that an analyst keeps from the page; every column sorts, as the link says."""
 
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 
 pytestmark = needs_browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as chrome:
-        yield chrome
 
 
 def _headings(page: Page, table: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hubbub.cli.terminal.answer_tables import show_estimates
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 from tests.support.catalogs import metric_toml
@@ -41,12 +41,6 @@ TRUE_COUNTS: dict[str, Mapping[Any, int] | list[Mapping[Any, int]]] = {
     "plugins": {1: 4_000, 3: 6_000},
     "scores": [{(1.0, -1.0): 10_000}, *[{(0.5, 1.0): 10_000}] * 2],
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as chrome:
-        yield chrome
 
 
 @pytest.fixture(scope="module")

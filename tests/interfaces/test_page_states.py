@@ -1,24 +1,17 @@
 """The page's address says what it shows; and what it shows where there is no answer."""
 
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 from tests.support.waiting import eventually
 
 pytestmark = needs_browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as chrome:
-        yield chrome
 
 
 def _query_of(page: Page) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring.crowds.dummy_counts import number_variance
 from hubbub.cli.demonstration.questions import demo_questions
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, house
 from tests.support import web
 from tests.support.moment import far_from_midnight
@@ -32,12 +32,6 @@ WHISKERS = """paths => paths.map(path => ({
   left: path.getBBox().x, right: path.getBBox().x + path.getBBox().width,
   shown: getComputedStyle(path).stroke,
 }))"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as chrome:
-        yield chrome
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.privacy.catalog_reader import read_with_promises
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import HEAD, House, house
 from tests.support import web
 from tests.support.catalogs import metric_toml
@@ -37,7 +37,7 @@ TRUE_COUNTS = {
 CROSS_PARTS = {"rows": "country", "columns": "theme", "by": "new"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder, truths = tmp_path_factory.mktemp("three"), {"profile": TRUE_COUNTS}
     with house(folder, catalog=CATALOG, truths=truths, reader=read_with_promises) as running:
@@ -121,8 +121,8 @@ def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None
 
 
 @needs_browser
-def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
-    with chromium() as browser, Watched(browser) as watched:
+def test_each_value_of_the_third_part_has_a_heat_map(browser: Browser, crowd: House) -> None:
+    with Watched(browser) as watched:
         page = watched.open(f"{crowd.page}/metric?name=profile&rows=country&columns=theme")
         drawn = page.locator("#crossed svg")
         expect(drawn).to_have_count(1)
@@ -151,9 +151,9 @@ def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
     ],
 )
 def test_parts_that_an_address_leaves_out_are_those_that_are_free(
-    crowd: House, named: str, chosen: list[str]
+    browser: Browser, crowd: House, named: str, chosen: list[str]
 ) -> None:
-    with chromium() as browser, Watched(browser) as watched:
+    with Watched(browser) as watched:
         page = watched.open(f"{crowd.page}/metric?name=profile&{named}")
         expect(page.locator("#crossed svg").first).to_be_visible()
         parts = ["rows", "columns", "within"]
@@ -165,8 +165,10 @@ def test_parts_that_an_address_leaves_out_are_those_that_are_free(
 
 
 @needs_browser
-def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(home: House) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as watched:
+def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=profile&epochs=all&within=new")
         expect(page.locator("#crossed")).to_contain_text("leave the third out")
         page.select_option("#crossing [name=within]", "")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.notebook import connect
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -46,7 +46,7 @@ DATE = epoch_date(EPOCH - DAYS + 1 + STEP, DAY)
 
 @needs_browser
 def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with page_of(tmp_path, CATALOG, TRUE_COUNTS) as address:
         response = web.get(
@@ -83,7 +83,7 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
         output = capsys.readouterr().out
         assert f"on {DATE}" in output
         assert "dark: weekdays differ: Mon -" in output
-        with chromium() as browser, Watched(browser, clean=False) as watched:
+        with Watched(browser, clean=False) as watched:
             page = watched.open(f"{address}/metric?name=theme&epochs=all")
             expect(page.locator("#steps")).to_contain_text("dark: a step of +3")
             expect(page.locator("#steps")).to_contain_text(f"on {DATE}")
