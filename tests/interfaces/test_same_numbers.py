@@ -148,21 +148,6 @@ def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:
     assert {row["value"] for row in rows} >= {"'=HYPERLINK(1)"}
 
 
-@pytest.mark.parametrize(
-    ("question", "number"),
-    [("top", 3), ("trend", 2)],
-)
-def test_top_and_trend_are_the_same_from_every_face(
-    home: House, capsys: pytest.CaptureFixture[str], question: str, number: int
-) -> None:
-    span = {"epochs": "all"} if question == "trend" else {}
-    by_http = _ask(home, "theme", question, {**span, "number": number}, [])
-    asking = getattr(hubbub.notebook.connect(home.page), question)
-    assert asking("theme", number=number).document == by_http
-    words = [question, "theme", "-n", str(number), "--format", "json"]
-    assert json.loads(_command(home, capsys, words, [])) == by_http
-
-
 def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
