@@ -138,12 +138,6 @@ class Cluster:
             for node in (target, source, *self.masters()):
                 node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
 
-    def revive(self) -> None:
-        """Start every node that was killed."""
-        for node in self.nodes:
-            if not node.running:
-                node.child.start()
-
     def stop(self) -> None:
         for node in self.nodes:
             node.kill()
