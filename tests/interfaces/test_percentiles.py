@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.query_results.sentences import percentile_sentences
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, needs_browser
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 from tests.unit.test_measured import ENDS
@@ -84,8 +85,10 @@ def test_a_percentiles_interval_is_shown_as_wide_as_it_is() -> None:
 
 
 @needs_browser
-def test_the_page_rounds_the_ends_of_intervals_as_the_command_line_does(home: House) -> None:
-    with chromium() as browser, Watched(browser) as watched:
+def test_the_page_rounds_the_ends_of_intervals_as_the_command_line_does(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=launches")
         for number, error, end, text in ENDS:
             script = "(a) => import('/static/shell.js').then(({ measured }) => measured(...a))"
