@@ -15,6 +15,7 @@ import redis.asyncio
 
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.retention import delete_totals
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
@@ -75,7 +76,7 @@ async def _store_view(
     answers = MemoryServer() if memory else server
     query = QueryEngine(catalog_files.bundle, store, clock=lambda: NOW, server=answers)
     changed = set[str]()
-    keeper = EstimateKeeper(query, changed, 3, lambda: NOW)
+    keeper = EstimateKeeper(query, AnswerStore(answers), changed, 3, lambda: NOW)
     try:
         yield StoreView(server, store, answers, query, keeper, changed)
     finally:
@@ -170,7 +171,8 @@ def test_no_answer_from_deleted_totals_stays_whenever_they_are_deleted(
 
             async def deleted_meanwhile(*arguments: Any) -> Any:
                 answer = await former(*arguments)
-                await delete_totals([Window(name, every.epochs[0])], home.store, home.query.answers)
+                window = Window(name, every.epochs[0])
+                await delete_totals([window], home.store, AnswerStore(home.answers))
                 return answer
 
             await home.count(name, back=40)  # so that its answer is worked out anew

@@ -24,6 +24,7 @@ import redis.asyncio
 from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.publisher import DeliveryLog, EpochPublisher, Folder
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.store.contract import (
     Commit,
     Counted,
@@ -707,7 +708,8 @@ def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
             await store.add(window, _commit(_tags(50), cells, batch_reports=50))
 
         async def ask() -> float:
-            await query.refresh("theme", EstimateQuery(), "newest", "2026-11-25T00:00:00Z")
+            question, at = EstimateQuery(), "2026-11-25T00:00:00Z"
+            await query.refresh(AnswerStore(server), "theme", question, "newest", at)
             answer = await query.estimate("theme", EstimateQuery())
             assert answer.reports == 100
             return answer.values[0].estimate

@@ -31,6 +31,7 @@ from hubbub.aggregator.publishing.publisher import (
 )
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
@@ -238,7 +239,8 @@ def _outlets(
     """Loops that publish answers, if the settings request any."""
     loops: list[Loop] = []
     if settings.kept_epochs:
-        loops.append(EstimateKeeper(query, changed, settings.kept_epochs).run)
+        answers = AnswerStore(server)
+        loops.append(EstimateKeeper(query, answers, changed, settings.kept_epochs).run)
     sinks: list[Sink] = []
     if settings.export_dir:
         sinks.append(Folder(settings.export_dir))

@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.rows import columns, nearest, rows
+from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier, added, reports_of, with_reports
 from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.strings.likely_strings import LikelyString
@@ -53,8 +53,8 @@ def answer_lists(
         value_reports[:size] += reports_of(tiers)
         if other is not None and size < longest:
             value_reports[other] -= reports_of(tiers)
-    judged = columns(figures, reports, confidence)
-    value_rows = rows(values, reports, judged, nearest(judged, figures.absent, reports))
+    judged = Columns.of(figures, reports, confidence)
+    value_rows = judged.rows(values, judged.nearest(figures.absent))
     of_asked = tuple(map(_among_those, value_rows, value_reports.tolist()))
     against = max(family_for(m).correlation(m) for tiers, _ in live_lists for m, _ in tiers)
     return Answer(

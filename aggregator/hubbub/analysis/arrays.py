@@ -1,7 +1,19 @@
 """Array types of this package: one number, or one truth value, per value of a metric."""
 
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Record = TypeVar("Record")
+
+
+def records(
+    kind: Callable[..., Record], names: Sequence[str], **columns: npt.NDArray[np.generic]
+) -> tuple[Record, ...]:
+    """A record for each name, which is its `value`, with its number of each column."""
+    rows = zip(names, *map(np.ndarray.tolist, columns.values()), strict=True)
+    return tuple([kind(**dict(zip(("value", *columns), row, strict=True))) for row in rows])

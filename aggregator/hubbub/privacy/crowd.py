@@ -12,6 +12,7 @@ from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, value_noise
 from hubbub.catalog.models.judging import judging
+from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter
@@ -41,13 +42,11 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
     return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
 
 
-def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
-    """As `amplified_of`; for a model, of the round that reveals most."""
-    if not metric.model:
-        return amplified_of(metric.randomizer, reports, delta)
+def _of_any_round(metric: Metric, model: Learning, reports: int, delta: float) -> Amplified:
+    """As `amplified_of`, of the round of a model that reveals most."""
     # PRIVACY: values of one round may lie further apart than of another
     mechanisms: list[AnyMechanism] = [metric.randomizer, codes_of_round(metric, 0)]
-    if metric.model.held_out:
+    if model.held_out:
         mechanisms.append(judging(metric))
     return max(
         (amplified_of(mechanism, reports, delta) for mechanism in mechanisms),
@@ -205,14 +204,13 @@ def crowd_of_promise(
     )
 
 
-def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Amplified | None:
-    """Guarantee of one person in a whole epoch of this size; None without a central promise.
+def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Amplified:
+    """Guarantee of one person in a whole epoch of this size, of a metric with a central promise.
 
     `dummies` is a lower bound on the epoch's dummies; None means the metric's own number.
     """
     promise = metric.central
-    if promise is None:
-        return None
+    assert promise is not None  # noqa: S101 as above
     # Fewer than the crowd never leave. Of more, three digits will do: an epoch that grows is not
     # worked out anew with every report.
     reports = devices_at_least(reports_at_least(metric, reports), metric.dummies_each)
@@ -370,7 +368,11 @@ def shuffled_of(
     leaving = metric.fewest if reports is None or metric.rolling else reports
     if metric.filled and reports is None:
         leaving = 1  # PRIVACY: all others of a batch may be fillers, which hide no value
-    return central_of(metric, leaving, dummies) or _of_any_round(metric, leaving, delta)
+    if metric.central:
+        return central_of(metric, leaving, dummies)
+    if metric.model:
+        return _of_any_round(metric, metric.model, leaving, delta)
+    return amplified_of(metric.randomizer, leaving, delta)
 
 
 # The grid of epsilons on which a crowd is compared with Gaussians, and how finely mu is found.

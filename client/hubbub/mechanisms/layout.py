@@ -45,8 +45,6 @@ class Totals:
 
     def spread(self) -> float:
         """The variance of the number of dummies of one value, beside its share of all dummies."""
-        if not (self.dummies or self.value_law):
-            return 0.0
         share = 1 / max(len(self.cells), 1)
         return (self._value_variance() + self.evenly() * share) * (1 - share)
 

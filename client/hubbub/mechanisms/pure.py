@@ -66,8 +66,6 @@ class Pure:
 
     def dummies_variances(self, true_counts: Sequence[float], totals: Totals) -> list[float]:
         """The variance that dummies add to each estimate, for these true counts."""
-        if not totals.has_dummies:
-            return [0.0] * len(true_counts)
         share = 1 / max(len(totals.cells), 1)
         drawn = totals.spread() / self.gap**2
         off = (share - float(self.q)) / self.gap

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.errors import HubbubError
 
 _log: Final = logging.getLogger("hubbub.aggregator")
@@ -41,11 +42,13 @@ class EstimateKeeper:
     def __init__(
         self,
         query: QueryEngine,
+        answers: AnswerStore,
         changed: set[str],
         epochs: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._query = query
+        self._answers = answers
         self._changed = changed
         self._epochs = epochs
         self._clock = clock
@@ -102,17 +105,17 @@ class EstimateKeeper:
             if sum(reports[epoch] for epoch in selection.epochs) >= metric.fewest:
                 choices[range_] = epoch_choice
         # First: `hubbub forget` deletes the answers of the listed ranges.
-        await self._query.answers.ranges(name, list(choices))
+        await self._answers.ranges(name, list(choices))
         number = 0
         try:
             for range_, epoch_choice in choices.items():
                 at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
                 question = EstimateQuery(range=epoch_choice)
-                number += await self._query.refresh(name, question, range_, at)
+                number += await self._query.refresh(self._answers, name, question, range_, at)
         finally:
             now = (await self._query.collected.find(name, EpochRange(epochs="all"))).by_epoch()
             if any(now.get(epoch, 0) < count for epoch, count in reports.items()):
                 # Totals were deleted meanwhile, maybe before an answer from them was stored.
-                await self._query.answers.drop(name, list(choices))
+                await self._answers.drop(name, list(choices))
                 self._changed.add(name)
         return number

@@ -99,7 +99,8 @@ class QueryEngine:
         upstream: source of the shuffler's terms; without it they are unknown.
         stages: measures the time of answers that were not cached.
         clocks: as for TotalsByEpoch.
-        server: Redis of finished answers, saved lists, marks and rounds; by default this process.
+        server: Redis of finished answers, saved lists, marks and rounds; by default this process
+            has the lists, marks and rounds, and finishes every answer itself.
         arrivals: in development, the newest reports.
     """
 
@@ -118,8 +119,8 @@ class QueryEngine:
         self._stages = stages or Stages()
         self.collected = TotalsByEpoch(bundle, store, clock, clocks)
         self._beyond = upstream
+        self.answers = AnswerStore(server) if server else None
         server = server or MemoryServer()
-        self.answers = AnswerStore(server)
         self.lists = CandidateLists(server, clock)
         self.marks = Marks(server)
         self.rounds = Rounds(server)
@@ -184,22 +185,26 @@ class QueryEngine:
         """Estimates over the requested epochs, added up."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        whole = await self.answers.find(
-            selection.metric.name, range_name(selection, query), self._version(selection, query)
-        ) or await self._whole_estimate(selection, query)
+        whole = None
+        if self.answers:
+            range_, version = range_name(selection, query), self._version(selection, query)
+            whole = await self.answers.find(selection.metric.name, range_, version)
+        whole = whole or await self._whole_estimate(selection, query)
         terms = await self._terms()
         waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
         values, total = page.of(whole.values, "rank")
         return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
 
-    async def refresh(self, name: str, query: EstimateQuery, range_: str, at: str) -> bool:
+    async def refresh(
+        self, answers: AnswerStore, name: str, query: EstimateQuery, range_: str, at: str
+    ) -> bool:
         """Stores the answer of a range, or confirms the stored one; returns whether it was new."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         version = self._version(selection, query)
-        if await self.answers.confirm(name, range_, version, at):
+        if await answers.confirm(name, range_, version, at):
             return False
-        await self.answers.keep(await self._whole_estimate(selection, query), range_, version, at)
+        await answers.keep(await self._whole_estimate(selection, query), range_, version, at)
         return True
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
@@ -229,7 +234,7 @@ class QueryEngine:
             "reports": whole.reports,
             "lists": list(query.lists),
             "unit": selections[0].metric.unit,
-            "notice": notice_of(*selections),
+            "notice": notice_of(*selections) if selections[0].metric.central else self.notice(),
         }
 
     async def _whole_estimate(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:

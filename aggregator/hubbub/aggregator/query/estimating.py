@@ -144,8 +144,10 @@ class RangeEstimate:
     @property
     def size(self) -> int:
         """Memory of the answer, in numbers of values."""
-        numbers = sum(ranks.size for ranks in (self.ranks, self.population) if ranks)
-        return len(self.answer.values) + numbers // _NUMBERS_A_VALUE
+        size = len(self.answer.values)
+        if self.ranks and self.population:
+            size += (self.ranks.size + self.population.size) // _NUMBERS_A_VALUE
+        return size
 
 
 def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstimate:
@@ -168,7 +170,7 @@ def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstim
         plausibility=plausibility(tiers, repeats),
         shuffled=_weakest(selected),
         promised=shuffled_of(metric),
-        updated=max(total.at for total in selected.by_window.values()),
+        updated=max(map(attrgetter("at"), selected.by_window.values())),
         ranks=ranks_of(*of, repeats=repeats) if has_parts else None,
         population=ranks_of(*of, repeats=repeats, population=True) if has_parts else None,
     )

@@ -84,7 +84,7 @@ async def line(
         lowest=lowest,
         highest=highest,
         until_first_batch=until_first_batch(metric, terms, reserve),
-        notice=notice_of(selection),
+        notice=notice_of(selection) if metric.central else NOTICES[metric.development],
         parts=list(metric.parts),
         public=list(metric.breakdown),
         experiment=metric.experiment.name if metric.experiment else "",
@@ -257,7 +257,7 @@ def whole_answer(
         since=iso_time(epoch_start(first, metric.epoch)),
         until=iso_time(epoch_start(last + 1, metric.epoch)),
         updated=iso_time(estimate.updated) if estimate.updated else None,
-        reports_stderr=reports_stderr(selection),
+        reports_stderr=reports_stderr(selection) if metric.central else 0.0,
         waiting=None,
         withheld=None,
         mechanism=metric.mechanism,
@@ -331,13 +331,11 @@ def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None
 
 
 def notice_of(*selections: EpochSelection) -> str:
-    """Notice of development without protection, or of estimated numbers of reports; "" for none.
+    """Notice of estimated numbers of reports; "" for none.
 
-    `selections`, of one metric, are those whose numbers of reports the answer shows.
+    `selections`, of one metric with a central promise, are those whose numbers the answer shows.
     """
     metric = selections[0].metric
-    if metric.central is None:  # its reports are counted
-        return NOTICES[metric.development]
     text, each, noise = "", metric.made_each, hides_number(metric)
     if noise and not any(selection.counted for selection in selections):
         text = (
@@ -359,9 +357,7 @@ def notice_of(*selections: EpochSelection) -> str:
 
 
 def reports_stderr(selection: EpochSelection) -> float:
-    """Standard error of the number of reports; 0 if they are counted exactly."""
+    """Standard error of the number of reports of a metric with a central promise."""
     metric = selection.metric
-    if metric.central is None:
-        return 0.0
     hidden = sum(number_variance(metric, count.reports) for count in selection.counted.values())
     return sqrt(reports_variance(selection.reports, metric.made_each) + hidden)

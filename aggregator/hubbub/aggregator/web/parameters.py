@@ -115,18 +115,11 @@ Paged = Annotated[Page, Depends(_page)]
 """The requested rows."""
 
 
-class Paging:
-    """Adds the link to the next page (RFC 8288)."""
-
-    def __init__(self, request: Request, response: Response) -> None:
-        self._url = request.url
-        self._headers = response.headers
-
-    def link(self, first: int, number: int, total: int) -> None:
-        """Adds the link if more than the `number` rows from `first` on exist."""
-        if first + number < total:
-            url = self._url.include_query_params(first=first + number, number=number)
-            self._headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
+def link_next(request: Request, response: Response, first: int, number: int, total: int) -> None:
+    """Links to the next page (RFC 8288), if more than the `number` rows from `first` on exist."""
+    if first + number < total:
+        url = request.url.include_query_params(first=first + number, number=number)
+        response.headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
 
 
 _bearer = HTTPBearer(
@@ -137,8 +130,8 @@ _bearer = HTTPBearer(
 def needs(role: Role) -> Any:
     """A dependency that requires this role, or a higher one, for some metric."""
 
-    async def check(request: Request, _bearer: Annotated[object, Depends(_bearer)]) -> None:
-        _caller(request).check(role)
+    async def check(caller: Who, _bearer: Annotated[object, Depends(_bearer)]) -> None:
+        caller.check(role)
 
     return Depends(check)
 
@@ -149,18 +142,20 @@ def about(request: Request) -> Seen:
     return facts
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     # The guard has already refused unknown callers of these routes.
     caller: Caller = request.scope["state"]["caller"]
     return caller
 
 
-def _engine_of_caller(request: Request) -> QueryEngine:
-    query: QueryEngine = request.app.state.query
-    return query.seen_by(_caller(request))
-
-
 Who = Annotated[Caller, Depends(_caller)]
 """Who asks."""
+
+
+async def _engine_of_caller(request: Request, caller: Who) -> QueryEngine:
+    query: QueryEngine = request.app.state.query
+    return query.seen_by(caller)
+
+
 Questions = Annotated[QueryEngine, Depends(_engine_of_caller)]
 """What answers them, of the metrics that they see."""

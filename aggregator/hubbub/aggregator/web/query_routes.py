@@ -37,12 +37,12 @@ from hubbub.aggregator.web.parameters import (
     Last,
     Lists,
     Paged,
-    Paging,
     Percentiles,
     Questions,
     RankParameters,
     Tier,
     about,
+    link_next,
     needs,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
@@ -55,7 +55,6 @@ _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.a
 _MAX_TOP: Final = 1000
 
 Route = TypeVar("Route", bound=Callable[..., Any])
-Pages = Annotated[Paging, Depends()]
 Number = Annotated[int, Query(ge=1, le=_MAX_TOP, description="how many")]
 Follow = Annotated[list[str] | None, Query(max_length=MAX_SERIES, description="values to follow")]
 Part = Annotated[
@@ -157,13 +156,14 @@ def _get_or_post(path: str) -> Callable[[Route], Route]:
 @QUESTIONS.get("/metrics")
 async def metrics(
     query: Questions,
-    paging: Pages,
+    request: Request,
+    response: Response,
     first: Annotated[int, Query(ge=0)] = 0,
     number: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> MetricPage:
     """Returns all metrics, with the number of stored reports by epoch."""
     lines = await query.metrics()
-    paging.link(first, number, len(lines))
+    link_next(request, response, first, number, len(lines))
     return MetricPage(len(lines), lines[first : first + number])
 
 
@@ -266,15 +266,16 @@ async def estimates(
     question: Parsed,
     page: Paged,
     ranks: Annotated[RankParameters, Depends()],
-    paging: Pages,
     *,
+    request: Request,
+    response: Response,
     anytime: Anytime = False,
     likely: Likely = 0.0,
 ) -> Estimated:
     """Returns estimates with their intervals; for numbers in ranges also percentiles."""
     wanted = replace(ranks.of(question.query), anytime=anytime, likely=likely)
     answer = await query.estimate(question.name, wanted, page)
-    paging.link(page.first, page.number or answer.total, answer.total)
+    link_next(request, response, page.first, page.number or answer.total, answer.total)
     return answer
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
-from hubbub.analysis.arrays import Floats
+from hubbub.analysis.arrays import Floats, records
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import Tail, pushed_up, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -152,18 +152,18 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
         low, high = difference - down * stderr, difference + up * stderr
     widest = before.span[1] - before.span[0] if before.kind in OF_NUMBERS and before.span else 1.0
     low, high = np.clip(low, -widest, widest), np.clip(high, -widest, widest)
-    columns = {
-        "before": old,
-        "after": new,
-        "difference": difference,
-        "stderr": stderr,
-        "low": low,
-        "high": high,
-        "p_value": p,
-        "changed": changed,
-    }
-    rows = zip(names, *(column.tolist() for column in columns.values()), strict=True)
-    return tuple(Change(**dict(zip(("value", *columns), row, strict=True))) for row in rows)
+    return records(
+        Change,
+        names,
+        before=old,
+        after=new,
+        difference=difference,
+        stderr=stderr,
+        low=low,
+        high=high,
+        p_value=p,
+        changed=changed,
+    )
 
 
 def _scores(differences: Floats, stderrs: Floats) -> Floats:

@@ -27,7 +27,7 @@ from hubbub.analysis.comparisons.association import (
 from hubbub.analysis.comparisons.covariance import Summed, table_covariance
 from hubbub.analysis.estimators.tables import added_up, tables, weights_for
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.rows import columns, rows
+from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.uncertainty.ratios import fieller
@@ -266,8 +266,8 @@ def _cells(
     figures = ValueEstimates(
         estimates=line, stderrs=errors, absent=errors, growth=np.zeros_like(errors)
     )
-    judged = columns(figures, request.reports, request.confidence)
-    return rows(names, request.reports, judged, request.reports * sum_tables[0].sums)
+    judged = Columns.of(figures, request.reports, request.confidence)
+    return judged.rows(names, request.reports * sum_tables[0].sums)
 
 
 def _whole(

@@ -18,7 +18,7 @@ from hubbub.analysis.families.laws import (
     cohort_holders,
     lasting_bits,
 )
-from hubbub.analysis.families.rows import rows
+from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.strings.decode import decode
@@ -67,18 +67,19 @@ class Bloom(Strings):
         decoding = decode(
             mechanism, totals, names, FALSE_DISCOVERY_RATE, confidence, repeats=repeats
         )
-        judged = (
-            decoding.estimates,
-            decoding.stderrs,
-            decoding.low,
-            decoding.high,
-            decoding.detected,
+        judged = Columns(
+            estimates=decoding.estimates,
+            stderrs=decoding.stderrs,
+            low=decoding.low,
+            high=decoding.high,
+            detected=decoding.detected,
+            reports=reports,
         )
         return Answer(
             kind="values",
             reports=reports,
             confidence=confidence,
-            values=rows(names, reports, judged, decoding.fitted),
+            values=judged.rows(names, decoding.fitted),
             correlation=1.0,
             others=decoding.others and with_interval(*decoding.others, confidence, (0.0, reports)),
             fit_p_value=decoding.misfit and decoding.misfit[1],

@@ -15,8 +15,8 @@ import numpy as np
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.laws import Counts, one_hot, one_hot_chances
-from hubbub.analysis.families.rows import Columns, columns, nearest, rows
-from hubbub.analysis.families.tiers import Tier, merged, reports_of, tier_scales
+from hubbub.analysis.families.rows import Columns
+from hubbub.analysis.families.tiers import Tier, merged, tier_scales
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
@@ -184,14 +184,15 @@ class Family(ABC):
 
         `repeats` is the largest number of reports from one device.
         """
-        reports = reports_of(tiers)
+        numbers = [totals.reports for _, totals in tiers]
+        reports = sum(numbers)
         own, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
-        figures = merged(own, [totals.reports for _, totals in tiers], scales)
-        judged = columns(figures, reports, confidence)
-        values = rows(names, reports, judged, self.consistent(tiers, scales, figures, judged))
+        figures = merged(own, numbers, scales)
+        judged = Columns.of(figures, reports, confidence)
+        values = judged.rows(names, self.consistent(tiers, scales, figures, judged))
         if figures.number_variance:
-            of_shares = columns(figures.of_shares(reports), reports, confidence)
-            ends = ((end / max(reports, 1)).tolist() for end in of_shares[2:4])
+            of_shares = Columns.of(figures.of_shares(reports), reports, confidence)
+            ends = ((end / max(reports, 1)).tolist() for end in (of_shares.low, of_shares.high))
             values = tuple(
                 replace(row, share_low=low, share_high=high)
                 for row, low, high in zip(values, *ends, strict=True)
@@ -217,8 +218,7 @@ class Family(ABC):
 
         `scales` are those of `scaled`, `judged` the figures with their intervals.
         """
-        others = self.KIND == "strings"
-        return nearest(judged, figures.absent, reports_of(tiers), others=others)
+        return judged.nearest(figures.absent, others=self.KIND == "strings")
 
     def ends(self, mechanism: Any) -> tuple[float, float] | None:
         """Range of the reported numbers; None if the mechanism does not report numbers."""

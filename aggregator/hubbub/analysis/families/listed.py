@@ -56,7 +56,7 @@ class Listed(Family):
         """The mechanism's estimates; error growth follows from p and q."""
         raw_estimate, channel = estimate(mechanism, totals), mechanism.channel
         stderrs = np.sqrt(np.array(raw_estimate.variances))
-        [padded] = channel.dummies_variances([0.0], totals)
+        padded = channel.dummies_variances([0.0], totals)[0] if totals.has_dummies else 0.0
         absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports) + padded))
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports, totals)
@@ -124,7 +124,9 @@ class Listed(Family):
                 times=2,
             )
         support_counts = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
-        drawn = totals.spread() + totals.dummies_variance + totals.beside_variance
+        drawn = 0.0
+        if totals.has_dummies:
+            drawn = totals.spread() + totals.dummies_variance + totals.beside_variance
         yield from between("value", support_counts, np.full_like(support_counts, n), channel, drawn)
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:

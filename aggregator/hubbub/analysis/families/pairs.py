@@ -20,7 +20,7 @@ from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, on
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.tiers import Tier, reports_of
+from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -81,7 +81,7 @@ class Pairs(Family):
         """Tables that agree about every part; of four parts or more, the nearest histogram."""
         mechanism: Any = tiers[0][0]
         if agreeing := _AGREEING.get(mechanism.ways):
-            return agreeing(mechanism.sizes, figures.estimates, figures.absent, reports_of(tiers))
+            return agreeing(mechanism.sizes, figures.estimates, figures.absent, judged.reports)
         return super().consistent(tiers, scales, figures, judged)
 
     def sums(self, mechanism: PairedParts, cells: Floats, totals: Totals) -> Iterator[BitSum]:

@@ -12,7 +12,7 @@ from hubbub.analysis.families.contract import NO_SUMS, Expected, Family
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.tiers import Tier, reports_of
+from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.privset import PrivSet
@@ -42,8 +42,8 @@ class Sets(Listed):
         self, tiers: Sequence[Tier], scales: Floats, figures: ValueEstimates, judged: Columns
     ) -> Floats:
         """Estimates in [0, reports], without a fixed sum."""
-        estimates, _, low, high, _ = judged
-        return np.clip(np.clip(estimates, low, high), 0.0, float(reports_of(tiers)))
+        inside = np.clip(judged.estimates, judged.low, judged.high)
+        return np.clip(inside, 0.0, float(judged.reports))
 
     def weights(self, mechanism: PrivSet, targets: Sequence[int]) -> tuple[Floats, float]:
         """Weights by whether a payload contains each target."""

@@ -14,7 +14,7 @@ from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.contract import BitSum, Expected, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.projective_points import draw_points
-from hubbub.analysis.families.rows import Columns, nearest, rows
+from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import Tier, tier_scales
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
@@ -157,19 +157,25 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
     ]
     figures = _figures(raw_estimates, spreads, reports)
     low, high = _ends(figures, discoveries, reports, confidence)
-    detections = np.ones(len(discoveries), dtype=np.bool_)
-    judged: Columns = figures.estimates, figures.stderrs, low, high, detections
+    judged = Columns(
+        estimates=figures.estimates,
+        stderrs=figures.stderrs,
+        low=low,
+        high=high,
+        detected=np.ones(len(discoveries), dtype=np.bool_),
+        reports=reports,
+    )
     cuts = figures.absent * np.array([discovery.cut for discovery in discoveries])
     at_cuts = np.sqrt(figures.absent**2 + figures.growth * cuts)
     bias, bias_variance = selection_bias(figures.estimates - cuts, at_cuts)
     rest = float(reports - figures.estimates.sum() + bias)
     spread = float(np.sqrt((figures.stderrs**2).sum() + bias_variance))
-    picture = nearest(judged, figures.absent, reports, others=True) if discoveries else low
+    picture = judged.nearest(figures.absent, others=True) if discoveries else low
     return Answer(
         kind="values",
         reports=reports,
         confidence=confidence,
-        values=rows([discovery.text for discovery in discoveries], reports, judged, picture),
+        values=judged.rows([discovery.text for discovery in discoveries], picture),
         correlation=1.0,
         others=with_interval(rest, spread, confidence, (0.0, float(reports))),
         repeats=repeats,
