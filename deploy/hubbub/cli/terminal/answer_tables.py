@@ -27,6 +27,8 @@ _ABOVE_SPARKS: Final = "by epoch"
 _DOUBT: Final = 1e-3
 # Below this confidence, as in the column "ahead", an order counts as unknown.
 _TELLING: Final = 0.95
+# The order of all values of a list.
+_CLOSE: Final = 'too close to call; "ahead" compares a value only with the next'
 _TWINS: Final = 5
 _NARROWEST: Final = 12
 _WIDEST: Final = 44
@@ -212,13 +214,13 @@ def show_top(answer: Answer) -> None:
     if these < _TELLING:
         explain(
             "for all these values together: both the set of the most frequent and its order are "
-            'too close to call; "ahead" compares a value only with the next'
+            f"{_CLOSE}"
         )
     else:
         sure = f"in this order with {at_least(order)}"
         explain(
             f"these are the most frequent with a confidence of {at_least(these)} at least"
-            + (f", {sure}" if order >= _TELLING else "; their order is too close to call")
+            + (f", {sure}" if order >= _TELLING else f"; their whole order is {_CLOSE}")
         )
     say_final(answer)
     _say_if_nothing_stands_out(values)
