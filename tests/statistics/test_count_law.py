@@ -7,7 +7,9 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom
 
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.families import family_for
 from hubbub.mechanisms import Totals
 from tests.statistics.calibration.shapes import built
@@ -69,3 +71,28 @@ def test_ends_are_those_of_the_exact_law_to_a_report(
             assert max(least - 1.1, 0) <= low <= least + 0.1
             assert most - 0.1 <= high <= min(most + 1.1, reports)
     assert max(below.max(), above.max()) <= 1.1 * doubt
+
+
+def test_two_answers_change_alike_and_hardly_ever_by_chance() -> None:
+    """Of 100 reports and 10: every pair of counts, at shares on both sides of a half."""
+    mechanism, sizes = built("rr", 3.0, 2), (100, 10)
+    channel: Any = mechanism.channel  # type: ignore[attr-defined]
+    before, after = (
+        [
+            answer_tiers(
+                [(mechanism, Totals(cells=[reports - yes, yes], reports=reports))], ["n", "y"]
+            )
+            for yes in range(reports + 1)
+        ]
+        for reports in sizes
+    )
+    pairs = [[changes(first, second) for second in after] for first in before]
+    no, yes = (
+        np.array([[row[place].p_value for row in line] for line in pairs]) for place in (0, 1)
+    )
+    np.testing.assert_allclose(no, yes, rtol=1e-6)
+    for share in (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98):
+        chance = float(channel.q) + share * channel.gap
+        likely = np.outer(*(binom.pmf(np.arange(size + 1), size, chance) for size in sizes))
+        for doubt in (0.05, 0.01, 0.001):
+            assert likely[yes < doubt].sum() <= 1.05 * doubt

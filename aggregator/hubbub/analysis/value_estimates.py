@@ -70,6 +70,14 @@ class ValueEstimates:
             count_law=count_law if repeats <= 1 else None,
         )
 
+    def skewness(self, shares: Floats) -> Floats:
+        """Third cumulant over variance at these shares, relative to a share of 0; in [-1, 1]."""
+        law = self.count_law
+        if law is None or 2 * law.q >= 1:
+            return np.ones_like(shares)
+        skewness: Floats = np.clip(1 - 2 * (law.p - law.q) / (1 - 2 * law.q) * shares, -1, 1)
+        return skewness
+
     def between(
         self, reports: int, *, down: Floats | float, up: Floats | float
     ) -> tuple[Floats, Floats]:

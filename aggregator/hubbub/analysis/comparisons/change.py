@@ -186,12 +186,15 @@ def _of_no_change(
     Each side's error is computed from the pooled share, since its own estimate understates the
     error where hardly any report holds a value; skewness and long tails lower the score.
     """
-    variances = _variances(sides)
+    variances, share = _variances(sides), _share(sides)
     stderr = np.sqrt(sum(variances))
     scores = _scores(np.abs(differences), stderr)
     # The third moment of a difference is that of one side less that of the other.
     parts = [
-        (_skew(shares), _scores(variance * shares.absent / reports, stderr**3))
+        (
+            _skew(shares),
+            shares.skewness(share) * _scores(variance * shares.absent / reports, stderr**3),
+        )
         for (shares, reports), variance in zip(sides, variances, strict=True)
     ]
     before, after = _worth(scores, *parts), _worth(scores, *parts[::-1])
