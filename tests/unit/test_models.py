@@ -322,7 +322,8 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
     ]
     store, server, now = MemoryStore(), MemoryServer(), float(START * DAY)
     rounds = Rounds(server)
-    bundle = SimpleNamespace(metrics={"churn": replace(metric, development=True)}, development=True)
+    metrics = {"churn": replace(metric, development=True)}
+    bundle = SimpleNamespace(metrics=metrics, streams=metrics, development=True)
 
     def look() -> int:
         learner = ModelLearner(lambda: cast("Any", bundle), store, rounds, Clocks(lambda: now))

@@ -233,7 +233,7 @@ def _weakest(selected: SelectedTotals) -> Amplified | None:
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
     for window, window_totals in selected.by_window.items():
-        metric, hiding = selected.streams[window.stream], 0
+        metric, hiding = selected.bundle.asked_in(window.stream), 0
         size = window_totals.batch_reports  # with a central promise, the whole epoch instead
         if metric.central is not None:
             # Expected number of dummies that hide the number of reports; possibly none were made.
@@ -246,7 +246,7 @@ def _weakest(selected: SelectedTotals) -> Amplified | None:
     if not all(sizes.values()):
         return None
     guarantees = [
-        shuffled_of(selected.streams[name], size, dummies=dummies[name])
+        shuffled_of(selected.bundle.asked_in(name), size, dummies=dummies[name])
         for name, size in sizes.items()
     ]
     return max(guarantees, key=attrgetter("epsilon"), default=None)

@@ -92,15 +92,11 @@ class EpochSelection:
 
 @dataclass(frozen=True, slots=True)
 class SelectedTotals:
-    """The totals of all windows of a selection.
-
-    Args:
-        streams: every metric as asked, by stream.
-    """
+    """The totals of all windows of a selection, of a metric of this bundle."""
 
     selection: EpochSelection
     by_window: Mapping[Window, WindowTotals]
-    streams: Mapping[str, Metric]
+    bundle: Bundle
 
     @property
     def metric(self) -> Metric:
@@ -118,7 +114,7 @@ class SelectedTotals:
             cells.setdefault(stream.partition("/")[2], []).append(stream)
         tiers = []
         for streams in cells.values():  # of one mechanism each, so that their totals add exactly
-            own = self.streams[streams[0]]
+            own = self.bundle.asked_in(streams[0])
             parts = [
                 window_totals
                 for w, window_totals in self.by_window.items()
@@ -354,7 +350,7 @@ class TotalsByEpoch:
                 + await self._deleted(metric)
             )
         by_window = await self._shelf.read(selection.counted)
-        return SelectedTotals(selection, by_window, self.bundle.streams)
+        return SelectedTotals(selection, by_window, self.bundle)
 
     async def _deleted(self, metric: Metric) -> str:
         """Text about epochs whose totals were deleted; "" if there are none."""

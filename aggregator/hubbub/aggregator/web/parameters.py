@@ -152,7 +152,8 @@ Who = Annotated[Caller, Depends(_caller)]
 """Who asks."""
 
 
-async def _engine_of_caller(request: Request, caller: Who) -> QueryEngine:
+def _engine_of_caller(request: Request, caller: Who) -> QueryEngine:
+    # In a thread: the first question of a caller makes a bundle of the metrics that they see.
     query: QueryEngine = request.app.state.query
     return query.seen_by(caller)
 
