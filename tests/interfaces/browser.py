@@ -23,13 +23,11 @@ OPTIONS = [
     "--disable-sync",
 ]
 
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium"
-)
-
 
 @contextmanager
 def chromium(*options: str) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
     with sync_playwright() as playwright:
         expect.set_options(timeout=HANG_MS)
         browser = playwright.chromium.launch(

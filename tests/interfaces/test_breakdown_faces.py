@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 
@@ -101,7 +101,6 @@ def test_what_is_no_part_is_refused_with_what_there_is(
     assert (answer.status_code, message in answer.json()["detail"]) == (status, True)
 
 
-@needs_browser
 def test_a_field_that_is_none_in_an_address_is_refused(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
@@ -110,7 +109,6 @@ def test_a_field_that_is_none_in_an_address_is_refused(browser: Browser, home: H
         expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
 
 
-@needs_browser
 def test_the_page_draws_every_part_and_changes_with_its_field(
     browser: Browser, home: House
 ) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Route, expect
 
 import hubbub.notebook
 from hubbub.cli.commands.cross import show_cross
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 
@@ -25,7 +25,6 @@ def _cells(home: House, rows: str, columns: str) -> list[dict[str, Any]]:
     return response
 
 
-@needs_browser
 def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(
     browser: Browser, home: House
 ) -> None:
@@ -53,7 +52,6 @@ def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(
         assert not page.is_visible("#cross")
 
 
-@needs_browser
 def test_a_heat_map_of_many_columns_scrolls_on_a_phone(browser: Browser, home: House) -> None:
     def widened(route: Route) -> None:
         answer = route.fetch()

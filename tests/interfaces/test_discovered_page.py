@@ -11,12 +11,10 @@ from playwright.sync_api import Browser, expect
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
-
-pytestmark = needs_browser
 
 LISTED = 'mechanism = "projective"\nvalues = ["git", "vim"]\nother = true'
 SKETCH = 'mechanism = "hcms"\ndomain = "string"\nhashes = 16\nwidth = 64'

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
@@ -64,7 +64,6 @@ def test_an_experiment_is_the_same_from_every_face(
         assert sentence in answer._repr_html_()
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_shows_effects_sizes_and_a_verdict(
     browser: Browser, address: str, width: int

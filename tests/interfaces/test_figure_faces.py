@@ -12,7 +12,7 @@ import hubbub.notebook
 from hubbub.analysis.figures import UNFINISHED
 from hubbub.cli.main import main
 from hubbub.epochs import epoch_date
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -212,7 +212,6 @@ def test_what_has_no_figures_is_refused_with_the_right_question(
         assert "request its estimates: hubbub query theme" in error
 
 
-@needs_browser
 @pytest.mark.parametrize("metric", [*TRUTHS, "use"])
 def test_the_page_draws_figures_with_their_intervals(
     browser: Browser, address: str, metric: str
@@ -228,7 +227,6 @@ def test_the_page_draws_figures_with_their_intervals(
         assert section.locator("path.whisker").count() <= number
 
 
-@needs_browser
 def test_the_page_takes_along_the_figures_that_it_shows(browser: Browser, address: str) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=lately")
@@ -240,7 +238,6 @@ def test_the_page_takes_along_the_figures_that_it_shows(browser: Browser, addres
         assert len(web.get(exported.value.url).text.splitlines()) == shown_rows.count() + 1
 
 
-@needs_browser
 def test_a_retention_in_its_first_week_has_estimates_and_says_when_shares_come(
     browser: Browser,
     tmp_path: Path,

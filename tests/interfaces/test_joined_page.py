@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from hubbub.epochs import epoch_date
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import EPOCH, page_of
@@ -22,7 +22,6 @@ CATALOG = catalog_toml(
 )
 
 
-@needs_browser
 def test_the_page_joins_a_renamed_metric_and_says_what_was_not_asked(
     browser: Browser, tmp_path: Path
 ) -> None:

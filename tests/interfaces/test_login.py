@@ -22,7 +22,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.runtime.oidc.signed_claims import check_claims
 from hubbub.runtime.redis.server import MemoryServer
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.bundles import metric_text
 from tests.support.node import needs_node
@@ -105,7 +105,6 @@ def _log_in(page: Page, name: str) -> None:
     page.get_by_role("button", name="Continue").click()
 
 
-@needs_browser
 def test_people_log_in_see_what_their_groups_may_and_log_out(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watch:
         page = watch.page
@@ -146,7 +145,6 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(browser: Browser, h
         expect(page.get_by_role("link", name="Log in with Example")).to_be_visible()
 
 
-@needs_browser
 def test_who_is_in_no_group_is_told_so_and_sees_nothing(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watch:
         page = watch.page
@@ -159,7 +157,6 @@ def test_who_is_in_no_group_is_told_so_and_sees_nothing(browser: Browser, home: 
         assert not [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
 
 
-@needs_browser
 def test_a_session_that_is_over_asks_again_and_comes_back(
     browser: Browser, home: House, moved: Callable[[float], None]
 ) -> None:

@@ -20,7 +20,7 @@ from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.server import MemoryServer
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import TAUGHT, House
 from tests.support import web
 
@@ -177,7 +177,6 @@ def test_the_state_is_signed_for_devices_once(
     assert "publish needs --out FILE" in capsys.readouterr().err
 
 
-@needs_browser
 def test_the_page_shows_coefficients_and_rounds(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=churn")

@@ -28,7 +28,7 @@ from hubbub.errors import ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY, build
 from hubbub.query_results.columns import COLUMNS, Column
 from hubbub.signing.testing import make_bundle
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, chromium
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.grades import Grade
@@ -72,7 +72,6 @@ def _simulated(command: Command, catalog: Path, people: str) -> list[dict[str, A
     return [*document["runs"]]
 
 
-@needs_browser
 def test_a_new_column_is_in_every_face_that_shows_tables(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,7 +103,6 @@ def test_a_new_column_is_in_every_face_that_shows_tables(
             assert set(table.locator("tbody td:last-child").all_inner_texts()) == stderrs
 
 
-@needs_browser
 def test_a_new_family_is_its_file_and_a_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: Command
 ) -> None:
@@ -129,7 +127,6 @@ def test_a_new_family_is_its_file_and_a_line(
     _on_every_face(tmp_path, text, {"small": 3000, "medium": 8000, "large": 10_000})
 
 
-@needs_browser
 def test_a_new_kind_of_value_is_its_file_and_a_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: Command
 ) -> None:

@@ -4,11 +4,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
-
-pytestmark = needs_browser
 
 
 def _headings(page: Page, table: str) -> list[str]:

@@ -10,13 +10,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hubbub.cli.terminal.answer_tables import show_estimates
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 from tests.support.catalogs import metric_toml
 from tests.support.pages import page_of
-
-pytestmark = needs_browser
 
 FENCES = [f"The quick brown fox jumps over the lazy dog and the {n} fence" for n in ("1st", "2nd")]
 HEAD = 'shuffler = "127.0.0.1:1"\n'

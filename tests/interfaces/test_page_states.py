@@ -6,12 +6,10 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 from tests.support.waiting import eventually
-
-pytestmark = needs_browser
 
 
 def _query_of(page: Page) -> dict[str, list[str]]:

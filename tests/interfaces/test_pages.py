@@ -17,13 +17,11 @@ from playwright.sync_api import Browser, Page, Route, expect
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring.crowds.dummy_counts import number_variance
 from hubbub.cli.demonstration.questions import demo_questions
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, house
 from tests.support import web
 from tests.support.moment import far_from_midnight
 from tests.support.pasted_code import in_notebook, in_shell
-
-pytestmark = needs_browser
 
 PEOPLE = 2000
 METRICS, EPOCHS = 9, 14

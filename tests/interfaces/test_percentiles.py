@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.query_results.sentences import percentile_sentences
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 from tests.unit.test_measured import ENDS
@@ -84,7 +84,6 @@ def test_a_percentiles_interval_is_shown_as_wide_as_it_is() -> None:
     assert sentence.endswith(": p50 5.06 (3.75 to 7.5)"), "rounded ends would be narrower"
 
 
-@needs_browser
 def test_the_page_rounds_the_ends_of_intervals_as_the_command_line_does(
     browser: Browser, home: House
 ) -> None:

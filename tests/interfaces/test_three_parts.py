@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.privacy.catalog_reader import read_with_promises
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import HEAD, House, house
 from tests.support import web
 from tests.support.catalogs import metric_toml
@@ -120,7 +120,6 @@ def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None
     assert message in _response(home, **{**CROSS_PARTS, "by": "none of them"})["detail"]
 
 
-@needs_browser
 def test_each_value_of_the_third_part_has_a_heat_map(browser: Browser, crowd: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{crowd.page}/metric?name=profile&rows=country&columns=theme")
@@ -140,7 +139,6 @@ def test_each_value_of_the_third_part_has_a_heat_map(browser: Browser, crowd: Ho
         assert "rows=country&columns=new&within=theme" in page.url
 
 
-@needs_browser
 @pytest.mark.parametrize(
     ("named", "chosen"),
     [
@@ -164,7 +162,6 @@ def test_parts_that_an_address_leaves_out_are_those_that_are_free(
         assert element == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
 
 
-@needs_browser
 def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(
     browser: Browser, home: House
 ) -> None:

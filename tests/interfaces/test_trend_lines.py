@@ -10,7 +10,7 @@ from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.notebook import connect
-from tests.interfaces.browser import Watched, needs_browser
+from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -44,7 +44,6 @@ TRUE_COUNTS = {"theme": [_counts_on(day) for day in range(DAYS)]}
 DATE = epoch_date(EPOCH - DAYS + 1 + STEP, DAY)
 
 
-@needs_browser
 def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
     browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,7 +28,7 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing import CountNoise
 from hubbub.simulation.devices import send_everyone
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, chromium
 from tests.support import web
 from tests.support.asking import estimate
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -343,7 +343,6 @@ def test_what_the_page_prints_runs_in_any_folder(run: LocalRun, tmp_path: Path) 
     assert red in in_notebook(response["notebook"])["values"]
 
 
-@needs_browser
 def test_the_page_says_what_was_withheld(run: LocalRun) -> None:
     """By the real shuffler: a hundred people too few came."""
     with chromium() as browser, Watched(browser) as watched:

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from hubbub.client.inspection import peek
 from hubbub.errors import HubbubError
 from hubbub.errors.development_messages import PROTECTS_NOBODY
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, chromium
 from tests.support import asking, web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import Developing, developing
@@ -80,7 +80,6 @@ def test_reports_are_watched_as_they_come_decoded(up: Developing) -> None:
     assert web.get(f"{arrivals}?after={last['number']}").json()["arrivals"] == []
 
 
-@needs_browser
 def test_the_page_shows_reports_as_they_come(up: Developing) -> None:
     with chromium() as browser, Watched(browser) as watched:
         page = watched.open(f"{up.endpoints.page}pipeline")

@@ -16,7 +16,7 @@ from hubbub.conservation import Window
 from hubbub.keys import read_opening_keys
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, chromium
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -80,7 +80,6 @@ def _sent(signed: Signed) -> dict[int, list[bytes]]:
     return by_day
 
 
-@needs_browser
 def test_a_device_reports_on_one_day_and_the_page_draws_a_line_through_all(tmp_path: Path) -> None:
     signed = make_signed(tmp_path, CATALOG, start=FIRST * DAY)
     sent = _sent(signed)

@@ -15,7 +15,7 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs.enumeration import PROOFS
 from hubbub.privacy.review import claims
 from tests.conftest import CATALOG
-from tests.interfaces.browser import chromium, needs_browser
+from tests.interfaces.browser import chromium
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "deploy" / "hubbub" / "cli" / "demo_data" / "metrics.toml"
@@ -155,7 +155,6 @@ def test_what_an_operator_writes_is_text_on_the_page(
     assert "<script" not in capsys.readouterr().out
 
 
-@needs_browser
 def test_the_leaflet_is_one_page_of_paper(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ import pytest
 from docs.site.__main__ import CONFIGURATION, rendered
 from docs.site.gather import PROJECT, gather
 from hubbub.cli.local.ports import free_port
-from tests.interfaces.browser import chromium, needs_browser
+from tests.interfaces.browser import chromium
 from tests.support import web
 
 pytestmark = pytest.mark.thorough
@@ -159,7 +159,6 @@ def test_search_finds_what_pages_say_and_no_source(site: Path) -> None:
     assert not [item["location"] for item in items if item["location"].startswith("source/")]
 
 
-@needs_browser
 def test_a_browser_asks_no_other_host_and_finds_what_is_searched(site: Path) -> None:
     handler = partial(SimpleHTTPRequestHandler, directory=site)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, chromium() as browser:

@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 from scipy.stats import chi2
 
 from hubbub.catalog import filler_info, open_sealed, seal_info
-from tests.interfaces.browser import HANG_MS, chromium, needs_browser
+from tests.interfaces.browser import HANG_MS, chromium
 from tests.interfaces.browser_drivers import DRIVEN, driven
 from tests.interfaces.tab import Tab
 from tests.support.node import ROOT, needs_node, run
@@ -26,7 +26,7 @@ REPORTS, DRAWS = 2_000, 200_000
 DRAW_ARGUMENTS = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
 KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
-ENGINES = ["node", pytest.param("chromium", marks=needs_browser), *DRIVEN]
+ENGINES = ["node", "chromium", *DRIVEN]
 
 pytestmark = needs_node
 

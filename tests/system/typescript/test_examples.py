@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.interfaces.browser import needs_browser
 from tests.support.development_server import Developing
 from tests.support.node import PACKAGE, build, needs_node, run
 from tests.system.typescript.pages import counted
@@ -81,7 +80,6 @@ def _running(*words: str) -> Iterator["subprocess.Popen[str]"]:
             process.terminate()
 
 
-@needs_browser
 def test_the_page_reports_to_a_running_hubbub(browser: Browser, up: Developing, door: str) -> None:
     words = ("dist/examples/page/serve.js", str(up.folder / ".hubbub"), door, "0")
     with _running(*words) as server, browser.new_context() as device:
@@ -100,7 +98,6 @@ def test_the_page_reports_to_a_running_hubbub(browser: Browser, up: Developing, 
         expect(page.locator("#said")).to_have_text("already_reported")
 
 
-@needs_browser
 def test_an_app_of_react_reports_and_shows_the_ledger(
     browser: Browser, site: Path, origin: str, door: str
 ) -> None:

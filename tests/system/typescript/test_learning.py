@@ -13,7 +13,6 @@ from playwright.sync_api import BrowserContext
 
 from hubbub.cli.local.ports import free_port
 from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
-from tests.interfaces.browser import needs_browser
 from tests.support.node import ROOT, needs_node
 
 KNOWN_ANSWERS = json.loads((ROOT / "tests/proofs/vectors/wire/asking.json").read_text("utf-8"))[
@@ -45,7 +44,7 @@ async ([signed, seconds, most]) => {
 }
 """
 
-pytestmark = [needs_node, needs_browser]
+pytestmark = needs_node
 
 
 class _Shuffler(http.server.SimpleHTTPRequestHandler):

@@ -2,7 +2,6 @@
 
 from playwright.sync_api import BrowserContext
 
-from tests.interfaces.browser import needs_browser
 from tests.support.development_server import Developing
 from tests.support.node import needs_node
 from tests.system.typescript.pages import counted, opened, report
@@ -25,7 +24,7 @@ window.fetch = (url, how) => {
 };
 """
 
-pytestmark = [needs_node, needs_browser]
+pytestmark = needs_node
 
 
 def test_a_page_that_is_left_sends_what_waits_without_being_asked(

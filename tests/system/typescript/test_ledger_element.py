@@ -4,7 +4,6 @@ import json
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.interfaces.browser import needs_browser
 from tests.support.node import ROOT, build, needs_node, run
 from tests.system.typescript.pages import opened, report
 
@@ -40,7 +39,7 @@ POLICY = (
     " require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
-pytestmark = [needs_node, needs_browser]
+pytestmark = needs_node
 
 
 def _ledger_page(page: Page, lang: str = "en") -> Page:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext
 
-from tests.interfaces.browser import HANG_MS, needs_browser
+from tests.interfaces.browser import HANG_MS
 from tests.support.development_server import Developing
 from tests.support.node import needs_node
 from tests.system.typescript.pages import FULL, MANY, OPEN, counted, held, opened, report
@@ -40,7 +40,7 @@ async () => {
   return said;
 }
 """
-pytestmark = [needs_node, needs_browser]
+pytestmark = needs_node
 
 
 def test_a_page_loads_little(site: Path) -> None:

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from tests.interfaces.browser import needs_browser
 from tests.support.development_server import Developing
 from tests.support.node import PACKAGE, needs_node, run
 from tests.system.typescript.pages import OPEN, counted, opened, report
 
-pytestmark = [needs_node, needs_browser]
+pytestmark = needs_node
 
 # Limits pass twenty times as fast as they do, so that a test of them takes as long.
 FAST = """

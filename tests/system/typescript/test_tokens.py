@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from hubbub.cli.local.local_run import ACCOUNT_KEY
-from tests.interfaces.browser import HANG_MS, needs_browser
+from tests.interfaces.browser import HANG_MS
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import developing
 from tests.support.node import PACKAGE, build, needs_node
@@ -45,7 +45,7 @@ async ([shuffler, account]) => {
 }
 """
 
-pytestmark = [needs_node, needs_browser]
+pytestmark = needs_node
 
 
 def test_devices_of_an_account_send_as_many_reports_as_they_have_tokens(
