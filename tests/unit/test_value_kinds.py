@@ -306,7 +306,7 @@ def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> No
     [note] = notes(
         tabs, Answer(kind="values", reports=1000, confidence=0.95, values=values, correlation=0.0)
     )
-    assert note == "Numbers outside 0 to 10 are counted at its ends: 0 12.5%, 5 or more 12.5%."
+    assert note == "Numbers above 10 are counted at that end: 5 or more 12.5%."
     mean = Answer(
         kind="mean", reports=1000, confidence=0.95, values=(), correlation=0.0, span=(0.0, 64.0)
     )

@@ -6,6 +6,7 @@ distribution function, edge by edge (`ranks`), and includes the estimate's part.
 parts, since no report shows where in its part a number lies. The estimate is interpolated inside
 its part, as if numbers were spread evenly there. An end of the range may stand for all numbers
 beyond it: `reaches` shows where an interval ends there, because of them or of too few reports.
+No duration, count or size is below 0.
 
 The share below a number inside a part is interpolated between the part's edges. Its interval goes
 from the low end at one edge to the high end at the other.
@@ -110,7 +111,7 @@ def percentiles_of(
         low, high = ranks.between(share, confidence)
         # The estimate uses all edges together, so it may lie outside the parts of single edges.
         low, high = min(low, part - 1), max(high, part)
-        ends = low == 0, high == parts
+        ends = low == 0 and ranks.edges[0] > ranks.least, high == parts
         rows.append(
             Percentile(
                 percentile=percentile,

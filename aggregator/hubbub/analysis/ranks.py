@@ -63,7 +63,7 @@ _UNMOVED: Final = 1e-2
 _AS_PRECISE: Final = 1.02
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LinearRanks:
     """Ranks from independent estimates of single parts.
 
@@ -71,12 +71,14 @@ class LinearRanks:
         edges: of the parts, ascending, with both ends; shape (parts + 1,).
         figures: of the parts, in order, and perhaps of further values that are no numbers.
         repeats: for the population, largest number of reports from one device; 0 for reporters.
+        least: smallest number that exists.
     """
 
     edges: Floats
     figures: ValueEstimates
     reports: int
     repeats: int
+    least: float
 
     @cached_property
     def _estimates(self) -> Floats:
@@ -145,10 +147,12 @@ class IndexRanks:
     Args:
         repeats: as in LinearRanks; several tiers always describe the population, since the tier of
             a person is chance.
+        least: smallest number that exists.
     """
 
     tiers: Sequence[tuple[IndexInBuckets, Totals]]
     repeats: int
+    least: float
 
     @cached_property
     def edges(self) -> Floats:
@@ -347,13 +351,18 @@ def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tup
 
 
 def ranks_of(
-    tiers: Sequence[Tier], edges: Sequence[float], *, repeats: int = 1, population: bool = False
+    tiers: Sequence[Tier],
+    edges: Sequence[float],
+    repeats: int = 1,
+    least: float = -inf,
+    *,
+    population: bool = False,
 ) -> Ranks | None:
     """The ranks of one metric's totals; None without reports, or without parts of a range.
 
     `edges` are those of listed values that are parts of a range, empty if the mechanism has the
-    range; `repeats` is the largest number of reports from one device; `population` selects
-    intervals for the population instead of the reporters.
+    range; `repeats` is the largest number of reports from one device; `least` is the smallest
+    number that exists; `population` selects intervals for the population instead of the reporters.
     """
     live_tiers = [tier for tier in tiers if tier[1].reports]
     sampled = repeats if population else 0
@@ -362,7 +371,7 @@ def ranks_of(
     mechanism: Any = live_tiers[0][0]
     own = family_for(mechanism)
     if own.is_spread(mechanism):
-        return IndexRanks(live_tiers, sampled)  # type: ignore[arg-type]  # of such a mechanism
+        return IndexRanks(live_tiers, sampled, least)  # type: ignore[arg-type]  # of such a mechanism
     edges = edges or own.edges(mechanism)
     if not len(edges):
         return None
@@ -374,7 +383,13 @@ def ranks_of(
         ]
     numbers = [totals.reports for _, totals in live_tiers]
     figures = merged(parts, numbers, scales)
-    return LinearRanks(np.array(edges, dtype=np.float64), figures, sum(numbers), sampled)
+    return LinearRanks(
+        edges=np.array(edges, dtype=np.float64),
+        figures=figures,
+        reports=sum(numbers),
+        repeats=sampled,
+        least=least,
+    )
 
 
 def _with_covariances(

@@ -52,7 +52,7 @@ class Plan:
 
     `bundle` must contain the metric; `reports` people are drawn from the truth as from a
     population, None takes those of the file; `candidates` are strings to look for beside those of
-    the file.
+    the file; `percentiles` are those of numbers in parts, the usual ones without.
     """
 
     bundle: Bundle
@@ -62,6 +62,7 @@ class Plan:
     reports: int | None = None
     confidence: float = 0.95
     candidates: tuple[str, ...] = ()
+    percentiles: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises BadParameter if there are candidates and the metric is not over strings."""
@@ -356,7 +357,7 @@ async def _answered(
 ) -> tuple[Estimated, set[str]]:
     """The estimates, and the names of the values that a top list would show."""
     metric = plan.metric
-    answer = await query.estimate(metric.name, question)
+    answer = await query.estimate(metric.name, replace(question, percentiles=plan.percentiles))
     if answer.kind in OF_NUMBERS or plan.finds:
         return answer, {value.value for value in answer.values}
     top = await query.top(metric.name, question, _TOP_VALUES)

@@ -237,6 +237,7 @@ class Compared(Envelope):
     Args:
         chosen: why these ranges, if the request named none.
         percentiles: shifts of the requested percentiles, or of the usual ones.
+        notes: why a difference may be outside its interval.
     """
 
     before_epochs: list[int]
@@ -249,6 +250,7 @@ class Compared(Envelope):
     values: list[Change]
     chosen: str = ""
     percentiles: list[PercentileShift] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

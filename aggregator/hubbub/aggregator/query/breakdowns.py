@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.aggregator.query.answers import Envelope
 from hubbub.aggregator.query.estimating import RangeEstimate
+from hubbub.aggregator.query.overview import notes_of_outside
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
@@ -72,12 +73,14 @@ class BrokenDown(Envelope):
 
     Args:
         values: rows of each part that has the minimum batch.
+        notes: why a difference may be outside its interval.
     """
 
     by: str
     min_batch: int
     parts: list[PublicPart]
     values: list[PartRow]
+    notes: list[str]
 
 
 class Part(NamedTuple):
@@ -173,12 +176,19 @@ def broken_down(
     answers = {
         name: (own.answer, rest.answer if rest else None) for name, (own, rest) in works.items()
     }
+    rows = part_rows(answers)
+    bounds = [
+        (row.difference, row.difference_low or 0.0, row.difference_high or 0.0)
+        for row in rows
+        if row.difference is not None
+    ]
     return BrokenDown(
         **envelope,
         by=by,
         min_batch=parts[0].own.metric.fewest,
         parts=public_parts,
-        values=part_rows(answers),
+        values=rows,
+        notes=notes_of_outside(bounds, "A difference", envelope["reports"]),
     )
 
 

@@ -40,7 +40,8 @@ from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.overview import (
     detail,
     line,
-    note_of_figures,
+    notes_of_figures,
+    notes_of_outside,
     notice_of,
     shifts_between,
     shown_epochs,
@@ -328,7 +329,6 @@ class QueryEngine:
             for part in answered
             for figure in await self.figures_of(part.own, query.confidence, by_cohort=by_cohort)
         ]
-        note = note_of_figures(values, whole.reports)
         unanswered = [
             f"{part.name}: {several(part.own.reports, 'report')}, below the minimum batch of "
             f"{metric.fewest:,}"
@@ -340,7 +340,7 @@ class QueryEngine:
             whose=whose_figures(metric),
             by=by,
             values=values,
-            notes=[*([note] if note else []), *unanswered],
+            notes=[*notes_of_figures(values, whole.reports), *unanswered],
         )
 
     async def compare(
@@ -359,6 +359,7 @@ class QueryEngine:
         value_changes = changes(*only_of_all(old, new))
         shifts = await asyncio.to_thread(shifts_between, holdings[0].metric, query, *works)
         values, total = page.of(value_changes, "p_value")
+        bounds = [(row.difference, row.low, row.high) for row in value_changes]
         return Compared(
             **self._envelope(query, old.kind, *holdings),
             before_epochs=list(holdings[0].epochs),
@@ -371,6 +372,7 @@ class QueryEngine:
             values=values,
             chosen=why,
             percentiles=shifts,
+            notes=notes_of_outside(bounds, "A difference", old.reports + new.reports),
         )
 
     async def trend(

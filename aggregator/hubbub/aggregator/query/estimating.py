@@ -163,16 +163,18 @@ def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstim
         answer = replace(surer, confidence=query.confidence)
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
-    of = lists[-1][0], metric.edges
-    has_parts = metric.edges or metric.values is None  # of a range
+    ranks = population = None
+    if metric.edges or metric.values is None:  # of a range
+        of = lists[-1][0], metric.edges, repeats, metric.value_kind.LEAST
+        ranks, population = ranks_of(*of), ranks_of(*of, population=True)
     return RangeEstimate(
         answer=answer,
         plausibility=plausibility(tiers, repeats),
         shuffled=_weakest(selected),
         promised=shuffled_of(metric),
         updated=max(map(attrgetter("at"), selected.by_window.values())),
-        ranks=ranks_of(*of, repeats=repeats) if has_parts else None,
-        population=ranks_of(*of, repeats=repeats, population=True) if has_parts else None,
+        ranks=ranks,
+        population=population,
     )
 
 

@@ -13,6 +13,7 @@ from hubbub.aggregator.query.breakdowns import parts_by
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
 from hubbub.aggregator.query.figures import effect_measure
+from hubbub.aggregator.query.overview import notes_of_outside
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.comparisons.effect import (
@@ -195,13 +196,12 @@ async def experimented(
         estimates = await _arm_estimates(query, arms, arm, surer)
         arm_effects = await asyncio.to_thread(effects, *estimates, surer)
         values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
-        if len(arm_effects) < rows_of(estimates[0]):
-            why = "; ".join(await _unbounded(query, arms, arm, surer))
-            unanswered.append(Unanswered(metric=arms.metric.name, arm=arm, why=why))
+        unanswered += await _unbounded(query, arms, arm, surer)
     ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
     p_value = min(min(ratios) * len(ratios), 1.0) if ratios else None
     fits = p_value is None or p_value >= _RATIO_DOUBT
     selections = [part for arms in every for part in arms.selections.values()]
+    reports = sum(selection.reports for selection in selections)
     # The epochs of several metrics may have different lengths.
     dates = [selection.date(epoch) for selection in selections for epoch in selection.epochs]
     return Experimented(
@@ -211,11 +211,11 @@ async def experimented(
         confidence=confidence,
         final=all(map(query.collected.is_final, selections)),
         dates="..".join(sorted({min(dates), max(dates)})) if dates else "",
-        reports=sum(selection.reports for selection in selections),
+        reports=reports,
         ratio_p_value=p_value,
         ratio_fits=fits,
         sizes=_sizes_sentence(every, p_value, fits=fits),
-        verdict=" ".join(_sentences(own, values, unanswered, fits=fits)),
+        verdict=" ".join(_sentences(own, values, unanswered, reports=reports, fits=fits)),
         notice=query.notice(),
         arms=[row for arms in every for row in arms.sizes],
         values=values,
@@ -244,12 +244,15 @@ async def _arm_estimates(
     )
 
 
-async def _unbounded(query: QueryEngine, arms: Arms, arm: str, confidence: float) -> list[str]:
-    """Why figures of either arm have no bounds yet."""
-    names = arms.experiment.control, arm
+async def _unbounded(
+    query: QueryEngine, arms: Arms, arm: str, confidence: float
+) -> list[Unanswered]:
+    """The figures of either arm that have no bounds yet, and why."""
+    if not effect_measure(arms.metric):
+        return []
     return [
-        f"{figure.figure} in {name}: {figure.note}"
-        for name, part in zip(names, arms.pair(arm), strict=True)
+        Unanswered(metric=arms.metric.name, arm=name, why=f"{figure.figure}: {figure.note}")
+        for name, part in zip((arms.experiment.control, arm), arms.pair(arm), strict=True)
         for figure in await query.figures_of(part, confidence)
         if figure.bounds is None
     ]
@@ -296,6 +299,7 @@ def _sentences(
     rows: Sequence[EffectRow],
     unanswered: Sequence[Unanswered],
     *,
+    reports: int,
     fits: bool,
 ) -> Iterator[str]:
     if experiment.is_over(()):
@@ -306,6 +310,8 @@ def _sentences(
     first = sorted(rows, key=lambda row: not row.shown)
     for row in first[:_LISTED]:
         yield f"{row.metric}, {row.measure}: {row.verdict}."
+    bounds = [(row.difference, row.low, row.high) for row in rows]
+    yield from (f"{note}." for note in notes_of_outside(bounds, "An effect", reports))
     if more := first[_LISTED:]:
         yield f"The table has {len(more):,} more, {sum(row.shown for row in more):,} of them shown."
     for gap in unanswered:

@@ -1,7 +1,7 @@
 """Overview: all metrics, their reports, and what one person's report reveals."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf, sqrt
 from typing import Any, Final
@@ -22,6 +22,7 @@ from hubbub.analysis.percentiles import (
     percentiles_of,
     shares_below,
 )
+from hubbub.analysis.uncertainty.intervals import Bounds
 from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start, metric_name_of
 from hubbub.catalog.epochs import grace_seconds
@@ -168,15 +169,26 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
     return sentences
 
 
-def note_of_figures(figures: Sequence[Figure], reports: int) -> str:
-    """The note of the list, without its full stop, for a figure outside its own interval."""
+def notes_of_outside(bounds: Iterable[Bounds], what: str, reports: int) -> list[str]:
+    """The note of the list, without its full stop, if an estimate is outside its own interval.
+
+    what: what the estimates are, with their article.
+    """
+    if all(low <= estimate <= high for estimate, low, high in bounds):
+        return []
+    text = f"{what} outside its interval"
+    return [_NO_MISTAKE.format(what=text, reports=several(reports, "report"))]
+
+
+def notes_of_figures(figures: Sequence[Figure], reports: int) -> list[str]:
+    """The same for figures that are far outside their intervals."""
+    bounds = []
     for figure in figures:
-        high = inf if figure.high is None else figure.high
-        low, room = figure.low, _ABSURD * max(figure.high or 0.0, 1.0)
-        if figure.estimate is not None and not low - room <= figure.estimate <= high + room:
-            what = "An estimate outside its interval"
-            return _NO_MISTAKE.format(what=what, reports=several(reports, "report"))
-    return ""
+        if figure.estimate is not None:
+            room = _ABSURD * max(figure.high or 0.0, 1.0)
+            high = inf if figure.high is None else figure.high
+            bounds.append((figure.estimate, figure.low - room, high + room))
+    return notes_of_outside(bounds, "An estimate", reports)
 
 
 def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
@@ -226,12 +238,15 @@ def _appended(answer: Answer) -> Iterator[str]:
 
 def _at_the_ends(metric: Metric, answer: Answer) -> str:
     """Sentence about numbers outside the edges: where they count, and their estimated share."""
-    ends = [metric.values[0], metric.values[-1]] if metric.values else []
+    low, high = metric.edges[0], metric.edges[-1]
+    is_open = low > metric.value_kind.LEAST
+    ends = [*([metric.values[0]] if is_open else []), metric.values[-1]] if metric.values else []
     end_shares = {value.value: value.estimate / max(answer.reports, 1) for value in answer.values}
     shares = ", ".join(f"{end} {end_shares[end]:.1%}" for end in ends if end in end_shares)
-    low, high = metric.edges[0], metric.edges[-1]
     unit = f" {metric.unit}" if metric.unit else ""
-    sentence = f"Numbers outside {low:,g} to {high:,g}{unit} are counted at its ends"
+    sentence = f"Numbers above {high:,g}{unit} are counted at that end"
+    if is_open:
+        sentence = f"Numbers outside {low:,g} to {high:,g}{unit} are counted at its ends"
     return f"{sentence}: {shares}." if shares else f"{sentence}."
 
 

@@ -191,7 +191,9 @@ def percentile_series(selected: SelectedTotals, query: EstimateQuery) -> list[Se
         if counted[epoch] < metric.fewest:
             continue
         repeats = reports_of_one(metric, [epoch])
-        ranks = ranks_of(selected.tiers([epoch]), metric.edges, repeats=repeats, population=True)
+        least = metric.value_kind.LEAST
+        tiers = selected.tiers([epoch])
+        ranks = ranks_of(tiers, metric.edges, repeats, least, population=True)
         if (ranks := ranks_for(metric, query, ranks)) is None:
             continue
         for row in percentiles_of(ranks, query.percentiles, query.confidence):

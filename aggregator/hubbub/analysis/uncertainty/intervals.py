@@ -287,11 +287,14 @@ def sampled(shares: Floats, people: float) -> Floats:
 
 
 Bounds = tuple[float, float, float]
-"""An estimate inside its interval, and the ends of that."""
+"""An estimate, and the ends of its interval."""
 
 
 def difference_of(before: Bounds, after: Bounds) -> Bounds:
-    """The difference of two independent estimates, with its interval (Zou and Donner 2008)."""
+    """The difference of two independent estimates, with its interval (Zou and Donner 2008).
+
+    Either estimate is inside its interval.
+    """
     (old, old_low, old_high), (new, new_low, new_high) = before, after
     difference = new - old
     low = difference - hypot(new - new_low, old_high - old)

@@ -44,13 +44,11 @@ _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([A-Za-z]{1,3})")
 class Number(ValueKind):
     """A number of any unit.
 
-    NAME: name of the kind in messages. ALSO: other types that report() accepts. SIGNED: whether
-    numbers below 0 exist, so that the first range may be open.
+    NAME: name of the kind in messages. ALSO: other types that report() accepts.
     """
 
     NAME: ClassVar[str] = "number"
     ALSO: ClassVar[str] = ""
-    SIGNED: ClassVar[bool] = True
     NUMERIC: ClassVar[bool] = True
     TAKES_OTHER: ClassVar[bool] = False
     NOT_ITS: ClassVar[Mapping[str, str]] = Boolean.NOT_ITS
@@ -77,7 +75,7 @@ class Number(ValueKind):
         edges = [edge + 0.0 for edge in edges]  # no negative zero, which JavaScript prints as 0
         texts = [f"{self.label(low, high, edges[-1])}{after}" for low, high in pairwise(edges)]
         if clamps:
-            if self.SIGNED or edges[0] > 0:
+            if edges[0] > self.LEAST:
                 texts[0] = f"below {edges[1]:.10g}{after}"
             texts[-1] = f"{edges[-2]:.10g}{after} or more"
         return tuple(texts)
@@ -135,7 +133,7 @@ class Count(Number):
     """The number of times or things, 0 or more."""
 
     NAME: ClassVar[str] = "count"
-    SIGNED: ClassVar[bool] = False
+    LEAST: ClassVar[float] = 0.0
     PYTHON: ClassVar[str] = "int"
 
     def number(self, unit: str, value: Any) -> float | int:
@@ -170,7 +168,7 @@ class Duration(Number):
 
     NAME: ClassVar[str] = "duration"
     ALSO: ClassVar[str] = ", nor a timedelta"
-    SIGNED: ClassVar[bool] = False
+    LEAST: ClassVar[float] = 0.0
     UNITS: ClassVar[Sequence[str]] = tuple(_DURATIONS)
     MEASURED: ClassVar[bool] = True
     PYTHON: ClassVar[str] = "Timedelta | float"
@@ -186,7 +184,7 @@ class Size(Number):
 
     NAME: ClassVar[str] = "size"
     ALSO: ClassVar[str] = ', nor a text such as "1.5 MiB"'
-    SIGNED: ClassVar[bool] = False
+    LEAST: ClassVar[float] = 0.0
     UNITS: ClassVar[Sequence[str]] = tuple(_SIZES)
     MEASURED: ClassVar[bool] = True
     PYTHON: ClassVar[str] = "float | str"

@@ -5,6 +5,7 @@ between two limits, a set, or a vector. Totals, answers and promises depend on t
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any, ClassVar, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -23,7 +24,8 @@ class ValueKind:
     Each named kind overrides what differs in its own module, and has a line in value_kinds.py.
 
     FAMILY: the mechanism family that only this kind uses; None if there are several.
-    NUMERIC: whether it is a number. UNITS: permitted units; empty for any.
+    NUMERIC: whether it is a number. LEAST: smallest number that exists, so that a range which
+    begins there is not open. UNITS: permitted units; empty for any.
     ONE_TEXT: whether a listed value is reported as its text. TAKES_OTHER: whether a value may
     stand for all unlisted ones. SETS: subject of the totals; kinds with an equal one can be joined.
     LISTS: what messages call its values. CROWD: the mechanism of its crowds; "" for any.
@@ -36,6 +38,7 @@ class ValueKind:
 
     FAMILY: ClassVar[str | None] = None
     NUMERIC: ClassVar[bool] = False
+    LEAST: ClassVar[float] = -inf
     UNITS: ClassVar[Sequence[str]] = ()
     ONE_TEXT: ClassVar[bool] = True
     TAKES_OTHER: ClassVar[bool] = True

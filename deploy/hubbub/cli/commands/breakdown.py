@@ -64,5 +64,7 @@ def show_breakdown(answer: Answer) -> None:
                 f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
                 f"minimum batch of {answer['min_batch']:,}, so there is no answer"
             )
+    for note in answer["notes"]:
+        explain(note)
     explain("differences refer to the population, shares to those who reported")
     say_final(answer)

@@ -1,8 +1,7 @@
 """`hubbub query`, `top`, `compare`, `trend`, `figures`, `experiment` and `export`: answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import (
@@ -17,7 +16,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_trend,
 )
 from hubbub.cli.terminal.output import explain, say
-from hubbub.cli.terminal.percentile_text import read_percentile
+from hubbub.cli.terminal.percentile_text import PercentileOptions, each, joined
 from hubbub.cli.terminal.query_options import (
     AnswerOptions,
     OutputOptions,
@@ -35,29 +34,6 @@ _AFTER: Final = Exclusive()
 _MAX_SERIES: Final = 50
 
 
-def _each(read: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
-    """Makes a reader of several values in one argument, such as 50,90,99.9."""
-    return lambda text: tuple(read(part) for part in text.split(","))
-
-
-def _joined(_: str, numbers: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
-    """The values of all arguments, since the option may be repeated."""
-    return tuple(chain.from_iterable(numbers))
-
-
-@options
-class PercentileOptions:
-    """The option for percentiles of a number with buckets."""
-
-    percentiles: tuple[float, ...] = option(
-        "percentiles of a number with buckets, as 50 or 50,90,99.9",
-        name="--percentile",
-        metavar="P,...",
-        parse=_each(read_percentile),
-        read=_joined,
-    )
-
-
 @options
 class QueryOptions:
     question: QuestionOptions
@@ -66,8 +42,8 @@ class QueryOptions:
     below: tuple[float, ...] = option(
         "share of the numbers below this one, of a number with buckets, as 2 or 2,5",
         metavar="NUMBER,...",
-        parse=_each(read_number),
-        read=_joined,
+        parse=each(read_number),
+        read=joined,
     )
 
 

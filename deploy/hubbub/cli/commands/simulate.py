@@ -57,6 +57,7 @@ def _simulate(options: SimulateOptions) -> None:
         reports=options.reports,
         confidence=options.confidence,
         candidates=tuple(read_candidates(options.candidates)) if options.candidates else (),
+        percentiles=options.ranks.percentiles,
     )
     tally = Tally()
     runs: list[Run] = []
@@ -128,6 +129,7 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
     mean = bool(last.values) and last.values[0].detected is None
     digits = ",.5g" if mean else ",.0f"
     rows = sorted(last.values, key=lambda row: -row.estimate)
+    _say_percentiles(metric, last, summary)
     table(
         f"{metric.name}: {several(last.reports, 'report')} by {metric.mechanism}, "
         f"epsilon {metric.report_loss:.3f} per report; the last run",
@@ -167,7 +169,6 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
         )
     _say_recall(last, summary)
     _say_beside(plan, last, summary, digits=",.5g" if mean else ".2%")
-    _say_percentiles(metric, last, summary)
     _say_figures(last, summary)
     if mean:
         say(f"intervals that contain the truth: {_percent(summary.coverage)}")
@@ -208,7 +209,7 @@ def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
         [
             (
                 percentile_name(row.percentile),
-                f"{measured(row.true_low)} to {measured(row.true_high)}",
+                f"{measured(row.true_low, end='low')} to {measured(row.true_high, end='high')}",
                 measured(row.estimate, error_of(row.low, row.high)),
                 f"{measured(row.low, end='low')} to {measured(row.high, end='high')}",
                 "" if row.holds else "misses",

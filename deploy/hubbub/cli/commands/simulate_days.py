@@ -33,6 +33,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> None:
         ("epochs", options.epochs != 1),
         ("reports", options.reports),
         ("candidates", options.candidates),
+        ("percentile", options.ranks.percentiles),
     ):
         if value:
             raise BadParameter(

@@ -36,8 +36,10 @@ _FIGURES: Final = {
 def simulate_model(options: SimulateOptions, planned: Planned) -> None:
     """Rehearses a model, and shows the last run's coefficients and a summary of all runs."""
     started = time.monotonic()
-    if options.epochs != 1 or options.candidates:
-        raise BadParameter("--epochs and --candidates are for metrics; a model has rounds")
+    if options.epochs != 1 or options.candidates or options.ranks.percentiles:
+        raise BadParameter(
+            "--epochs, --candidates and --percentile are for metrics; a model has rounds"
+        )
     check_confidence(options.confidence)
     model, people = read_people(options.values, planned)
     test = read_people(options.test, planned, "--test")[1] if options.test else people

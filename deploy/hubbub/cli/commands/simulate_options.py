@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from hubbub.cli.terminal.percentile_text import PercentileOptions
 from hubbub.cli.terminal.query_options import read_confidence
 from hubbub.fields.rules import Interval
 from hubbub.programs.options import argument, option, options
@@ -48,4 +49,5 @@ class SimulateOptions:
         default=0.95,
         read=read_confidence,
     )
+    ranks: PercentileOptions
     json: bool = option("print every run in full as JSON")

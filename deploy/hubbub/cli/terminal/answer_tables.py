@@ -65,11 +65,13 @@ def expired_sentence(name: str, day: date) -> str:
 
 
 def show_estimates(answer: Answer) -> None:
-    """Shows estimates as a table, and notes on how far to trust them."""
+    """Shows percentiles, estimates as a table, and notes on how far to trust them."""
     values = rows("estimates", answer)
     if answer["kind"] == "values" and answer["lowest"] is None:  # ranges have an order of their own
         values = sorted(values, key=lambda value: value["rank"])
     table_rows = values[:_ROWS]
+    for text in percentile_sentences(answer):
+        explain(text)
     show_table(
         "estimates",
         answer,
@@ -138,7 +140,7 @@ def _say_lists(answer: Answer) -> None:
 
 
 def _say_trust(answer: Answer) -> None:
-    """Prints mean, percentiles, notes, and doubts about estimates."""
+    """Prints mean, notes, and doubts about estimates."""
     if answer["mean"]:
         mean_of = answer["mean"]
         unit = f" {answer['unit']}" if answer["unit"] else ""
@@ -146,7 +148,7 @@ def _say_trust(answer: Answer) -> None:
         low = measured(mean_of["low"], mean_of["stderr"], end="low")
         high = measured(mean_of["high"], mean_of["stderr"], end="high")
         explain(f"mean {estimate}{unit}, {low} to {high}")
-    for text in [*percentile_sentences(answer), *answer["notes"]]:
+    for text in answer["notes"]:
         explain(text)
     if answer["others"]:
         others = answer["others"]
@@ -238,7 +240,7 @@ def show_changes(answer: Answer) -> None:
         f"{answer['before_dates']}, then {answer['after_reports']:,} of {answer['after_dates']}",
         changes[:_ROWS],
     )
-    for text in percentile_sentences(answer):
+    for text in [*percentile_sentences(answer), *answer["notes"]]:
         explain(text)
     if answer["chosen"]:
         explain(answer["chosen"])

@@ -2,6 +2,10 @@
 
 import argparse
 import sys
+from collections.abc import Callable
+from itertools import chain
+
+from hubbub.programs.options import option, options
 
 
 def read_percentile(text: str) -> float:
@@ -20,3 +24,26 @@ def read_percentile(text: str) -> float:
         message += f"{percentile:.0%} is written {100 * percentile:g}"
         print(message, file=sys.stderr)  # noqa: T201 beside the answer
     return percentile
+
+
+def each(read: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+    """Makes a reader of several values in one argument, such as 50,90,99.9."""
+    return lambda text: tuple(read(part) for part in text.split(","))
+
+
+def joined(_: str, numbers: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
+    """The values of all arguments, since the option may be repeated."""
+    return tuple(chain.from_iterable(numbers))
+
+
+@options
+class PercentileOptions:
+    """The option for percentiles of a number with buckets."""
+
+    percentiles: tuple[float, ...] = option(
+        "percentiles of a number with buckets, as 50 or 50,90,99.9",
+        name="--percentile",
+        metavar="P,...",
+        parse=each(read_percentile),
+        read=joined,
+    )

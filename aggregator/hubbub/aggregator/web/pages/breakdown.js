@@ -1,7 +1,7 @@
 // A metric by a public field of the devices: each part compared with all others, and the parts
 // without an answer.
 /* global d3 */
-import { $, ask, noticeText, count, h, inFull, inUnit, ofMeans, printable } from "./shell.js";
+import { $, ask, noticeText, notesText, count, h, inFull, inUnit, ofMeans, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { textOf } from "./percentiles.js";
@@ -58,7 +58,7 @@ async function show(answer) {
   const missing = unansweredParts(answer);
   const shareNote = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(
-    h("p", {}, `${summary}${missing}${shareNote}${noticeText(answer)}`),
+    h("p", {}, `${summary}${missing}${shareNote}${notesText(answer)}${noticeText(answer)}`),
     ...answer.parts
       .map((part) => [printable(part.part), textOf(part)])
       .filter(([, percentiles]) => percentiles)

@@ -1,6 +1,6 @@
 // The differences between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, noticeText, count, errorOf, h, inFull, inUnit, measured, ofMeans, several, printable } from "./shell.js";
+import { $, ask, noticeText, notesText, count, errorOf, h, inFull, inUnit, measured, ofMeans, several, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { nameOf } from "./percentiles.js";
 import { showState } from "./states.js";
@@ -55,7 +55,10 @@ export class Compared {
       $("compared").replaceChildren(h("p", { class: "muted" }, message));
       return;
     }
-    const { before, after, changes } = this.address.state;
+    // The service picks closed epochs; if there are too few, those that the controls show.
+    const closed = this.large.filter((epoch) => epoch.closed).length;
+    const { changes, ...linked } = this.address.state;
+    const { before, after } = closed < 2 && !linked.before && !linked.after ? this.chosen() : linked;
     const { confidence, list } = query;
     const question = { confidence, list: list ?? [], epochs: before, to_epochs: after, number: ROWS };
     const order = changes || "p_value";
@@ -109,6 +112,7 @@ async function show(answer, order, sort) {
         " p is for a single row; intervals and marks account for the selection of the surest rows." +
         (answer.chosen ? ` Chosen: ${printable(answer.chosen, 300)}.` : "") +
         (answer.final ? "" : " Not final: these epochs still accept reports.") +
+        notesText(answer) +
         noticeText(answer),
     ),
     h("p", {}, shiftsOf(answer)),

@@ -98,6 +98,7 @@ export async function showEstimates(
     }));
   const level = percent(answer.confidence, 0);
   const measure = answer.kind === "vector" ? "The mean of each coordinate" : mean ? "The mean" : "Reports of each value";
+  const across = drawn.length === answer.total && !find ? acrossBars(answer) : [];
   bars(
     place.drawing,
     drawn,
@@ -107,7 +108,7 @@ export async function showEstimates(
       axis: mean ? inUnit("mean", answer) : "reports",
       format: mean ? d3.format("~g") : rounded,
       exact: mean ? inFull : count,
-      across: drawn.length === answer.total && !find ? acrossBars(answer) : [],
+      across,
     },
   );
   const pale = mean ? "" : "; pale bars do not stand out from zero";
@@ -123,6 +124,9 @@ export async function showEstimates(
   );
   if (!mean) {
     sentences.push("The intervals allow for the selection of the largest rows.");
+  }
+  if (drawn.length && across.length) {
+    sentences.push("Lines across the bars: the median and the 95th percentile, shaded where they may lie.");
   }
   if (answer.anytime) {
     sentences.push("They hold at every look while the epochs fill; you may look as often as you like.");

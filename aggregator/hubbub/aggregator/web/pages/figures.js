@@ -1,7 +1,7 @@
 // The figures of a metric whose reports devices compute from their past: conversions, a rate,
 // numbers of active devices, shares that return.
 /* global d3 */
-import { $, ask, noticeText, h, inFull, inUnit, ofMeans, percent, printable } from "./shell.js";
+import { $, ask, noticeText, notesText, h, inFull, inUnit, ofMeans, percent } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -40,9 +40,8 @@ async function show(answer) {
     table = h("table");
   const bounded = answer.values.filter((row) => row.estimate !== null && row.high !== null);
   const isDrawn = bounded.length && bounded.length <= DRAWN;
-  const notes = answer.notes.map((note) => `${printable(note, 200)}. `).join("");
   $("figured").replaceChildren(
-    h("p", { class: "muted" }, `${notes}${noticeText(answer)}`),
+    h("p", { class: "muted" }, `${notesText(answer)}${noticeText(answer)}`),
     isDrawn ? h("figure", {}, drawing) : "",
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of figures" }, table),
   );

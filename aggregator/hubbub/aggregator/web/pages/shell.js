@@ -75,6 +75,9 @@ export const percent = (share, digits = 1) =>
 /** Whether an answer's rows are numbers in the metric's own unit, and not counts. */
 export const ofMeans = ({ kind }) => ["mean", "vector", "rate", "activity"].includes(kind);
 
+/** The notes of an answer as sentences. */
+export const notesText = ({ notes }) => notes.map((note) => ` ${printable(note, 400)}.`).join("");
+
 /** A moment as text, with its time zone. */
 export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 
