@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
+from hubbub.client.delivery.sealer import Sealer
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
@@ -117,7 +118,8 @@ class Client:
         if persons is not None:
             _check_persons(persons)
             parts["is_withdrawn"] = persons.is_withdrawn
-        self._sender = Sender(self._reporter, state, bundle, transport, **parts)
+        sealer = Sealer(bundle)
+        self._sender = Sender(self._reporter, state, bundle, sealer, transport, **parts)
         self._background: Background | None = None
         if disabled:
             self._reporter.switch(on=False)
@@ -127,7 +129,7 @@ class Client:
             self._background.wake()
             # At exit the client does not wait for an unreachable network.
             atexit.register(self._end)
-        sending = [self._tokens, self._sender, self._background]
+        sending = [self._tokens, sealer, self._sender, self._background]
         follow(self, [transport, state, self._reporter, *sending, self._diagnostics])
 
     @classmethod

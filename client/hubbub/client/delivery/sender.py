@@ -1,4 +1,4 @@
-"""The sender: seals payloads, enters them in the outbox, and submits each report exactly once.
+"""The sender: enters sealed payloads in the outbox, and submits each report exactly once.
 
 A report is sealed once, when it enters the outbox. Every attempt sends the same bytes, also after a
 restart, so that the shuffler recognizes a resend.
@@ -7,14 +7,12 @@ restart, so that the shuffler recognizes a resend.
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hubbub.bundles import Bundle, OpeningKeyPublic, key_at, open_notice
-from hubbub.catalog import Metric, epoch_start, filler_info, grace_seconds, seal, seal_info
-from hubbub.catalog.crowds.device_dummies import dummy_payloads
+from hubbub.bundles import Bundle, open_notice
 from hubbub.client.clock import Clock
-from hubbub.client.cover import FILLER, WaitingReport, beside, fills, held_back, seconds_to_next
+from hubbub.client.cover import WaitingReport, held_back, seconds_to_next
+from hubbub.client.delivery.sealer import Sealer
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.files import limited_to, seconds_left
@@ -22,7 +20,6 @@ from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.notices import kept_notice
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
-    DAMAGED,
     DISABLED,
     SENT,
     STOPPED,
@@ -35,7 +32,6 @@ from hubbub.client.state.contract import (
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.transport.contract import GivenUp, NotSent, SealedReport, Transport, TryAgain
 from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
-from hubbub.mechanisms import SystemBits
 
 if TYPE_CHECKING:
     from hubbub.client.delivery.token_store import TokenStore
@@ -54,7 +50,6 @@ _LONGEST_ASKED_SECONDS: Final = 3600.0
 _SHORTEST_ASKED_SECONDS: Final = 1.0  # after some failures: attempts cost power
 _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
-_HOLD_SECONDS: Final = 1.0
 # Sealing holds the interpreter for .1 ms, so the thread sleeps in between to let the app's threads
 # run. With more than _HURRY reports to seal it only yields.
 _REST_SECONDS: Final = 0.001
@@ -74,6 +69,7 @@ class Sender:
         reporter: Reporter,
         state: State,
         bundle: Bundle,
+        sealer: Sealer,
         transport: Transport,
         *,
         clock: Clock,
@@ -86,13 +82,12 @@ class Sender:
         self._is_withdrawn = is_withdrawn
         self._state = state
         self._bundle = bundle
+        self._sealer = sealer
         self._transport = transport
         self._clock = clock
         self._diagnostics = diagnostics
         self._entering = NoReentryLock()
         self._sending = NoReentryLock()
-        self._sealing = threading.Lock()
-        self._held = False
         self._failures = 0
         self._waiting = 0
         self._last_notice = b""
@@ -104,6 +99,7 @@ class Sender:
             reporter,
             state,
             self._bundle,
+            self._sealer,
             self._transport,
             clock=self._clock,
             diagnostics=self._diagnostics,
@@ -280,19 +276,9 @@ class Sender:
         """Submits again."""
         self._stopped.clear()
 
-    def before_fork(self) -> None:
-        """Waits until no thread is inside OpenSSL, whose locks a child would inherit locked."""
-        self._held = self._sealing.acquire(timeout=_HOLD_SECONDS)
-
-    def after_fork_in_parent(self) -> None:
-        """Continues in the parent."""
-        if self._held:
-            self._sealing.release()
-
     def after_fork_in_child(self) -> None:
         """Resets a child: running entries and submissions are its parent's."""
         self._entering, self._sending = NoReentryLock(), NoReentryLock()
-        self._sealing = threading.Lock()
         self._stopped = threading.Event()
 
     def _keep_running(self, moment: float) -> None:
@@ -318,7 +304,7 @@ class Sender:
         for place, (number, report) in enumerate(drawn):
             if gently:  # real time, whatever the clock: this concerns real threads
                 time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
-            entry = self._sealed(number, report)
+            entry = self._sealer.sealed(number, report)
             if isinstance(entry, OutboxEntry):
                 entries.append(entry)
             else:
@@ -326,48 +312,6 @@ class Sender:
         given_up, standing = self._state.enter(entries, dropped, drawn[-1][0], owner)
         self._diagnostics.drop(given_up)
         return standing
-
-    def _sealed(self, number: int, drawn: PendingPayload) -> OutboxEntry | Dropped:
-        metric = self._bundle.streams.get(drawn.stream)
-        if metric is None:  # a process of the app with an older bundle drew it
-            return Dropped(drawn.stream, "unknown_metric")
-        key = key_at(self._bundle.keys, epoch_start(drawn.epoch, metric.epoch))
-        if key is None:
-            return Dropped(drawn.stream, "no_key")
-        if drawn.payload == FILLER and not fills(self._bundle):
-            return Dropped(drawn.stream, DAMAGED)
-        entry = self._entry(number, drawn, metric, key)
-        nothing = replace(drawn, tag="", payload=FILLER)
-        along = [
-            self._entry(number, replace(nothing, stream=stream.name), stream, key)
-            for stream in beside(self._bundle, drawn.stream)
-        ]
-        # A dummy is recorded like a filler: even the device cannot tell later which value it had.
-        along += [
-            self._entry(number, nothing, metric, key, dummy)
-            for dummy in dummy_payloads(metric, SystemBits())
-        ]
-        return replace(entry, beside=tuple(along))
-
-    def _entry(
-        self,
-        number: int,
-        drawn: PendingPayload,
-        metric: Metric,
-        key: OpeningKeyPublic,
-        dummy: bytes = FILLER,
-    ) -> OutboxEntry:
-        """Returns the sealed entry; fillers and dummies have the length of a report."""
-        payload, info = drawn.payload or dummy, seal_info(drawn.stream, drawn.epoch)
-        if payload == FILLER:
-            payload = bytes(metric.randomizer.layout.payload_bytes)
-            info = filler_info(drawn.stream, drawn.epoch)
-        with self._sealing:
-            sealed = seal(payload, key.half(metric.kem), info)
-        late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
-        return OutboxEntry(
-            number=number, drawn=drawn, metric=metric, key_id=key.id, sealed=sealed, late=late
-        )
 
     def _attempt(self, timeout_seconds: float) -> float | None:
         if self._stopped.is_set() or self._reporter.is_local:

@@ -25,10 +25,10 @@ from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.bundles.runs import Runs
 from hubbub.bundles.signed_lines import sign_lines
 from hubbub.catalog import EPOCH_SECONDS, epoch_at, epoch_start, seal, seal_info
-from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
+from hubbub.client.delivery.sealer import dummy_payloads
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.secret import DeviceMemo
