@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.browser import Watched, chromium
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
@@ -32,7 +32,6 @@ TOOK = catalog_toml(
 )
 
 
-@needs_browser
 def test_two_days_of_which_one_may_change_are_compared_as_they_are_selected(
     tmp_path: Path,
 ) -> None:
