@@ -1,6 +1,7 @@
 """`hubbub catalog new` writes metrics that pass the check, and changes nothing that is there."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import read_catalog
 from hubbub.cli.main import main
 
-DESCRIPTION_OPTIONS = ("--description", 'Asked "so"', "--owner", "a@example.org")
+DESCRIBED = "--description 'Asked \"so\"' --owner a@example.org"
+DESCRIPTION_OPTIONS = shlex.split(DESCRIBED)
 
 
 @pytest.fixture
@@ -88,119 +90,59 @@ def test_kinds_are_written_as_the_check_takes_them(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("theme", *DESCRIPTION_OPTIONS, "--values", "a,b"), "already has a metric"),
-        (("Theme", *DESCRIPTION_OPTIONS, "--values", "a,b"), "choose another"),
-        (("other", *DESCRIPTION_OPTIONS, "--values", "a,a"), "holds a value twice"),
+        (f"theme {DESCRIBED} --values a,b", "already has a metric"),
+        (f"Theme {DESCRIBED} --values a,b", "choose another"),
+        (f"other {DESCRIBED} --values a,a", "holds a value twice"),
+        (f"other {DESCRIBED} --values light", "hubbub: --values has only one value; write two"),
+        (f"other {DESCRIBED} --boolean --most 5", "--most goes with --rate"),
+        (f"other {DESCRIBED} --rate a b --most 0", "hubbub: --rate: most must be"),
+        (f"other {DESCRIBED} --steps visit", "hubbub: --steps has only one value; write two"),
+        (f"other {DESCRIBED} --steps a,,b", "--steps: must be a list of 2 to 20 texts"),
+        (f"other {DESCRIBED} --retention 0", "--retention: must be a whole number in [1, 52]"),
         (
-            ("other", *DESCRIPTION_OPTIONS, "--values", "light"),
-            "hubbub: --values has only one value; write two",
-        ),
-        (("other", *DESCRIPTION_OPTIONS, "--boolean", "--most", "5"), "--most goes with --rate"),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--rate", "a", "b", "--most", "0"),
-            "hubbub: --rate: most must be",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--steps", "visit"),
-            "hubbub: --steps has only one value; write two",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--steps", "a,,b"),
-            "--steps: must be a list of 2 to 20 texts",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--retention", "0"),
-            "--retention: must be a whole number in [1, 52]",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--unit", "ms", "--other", "--refuse"),
+            f"other {DESCRIBED} --boolean --unit ms --other --refuse",
             "--unit, --refuse, --other: only with --edges, --range and --values; leave out",
         ),
         (
-            (
-                "other",
-                *DESCRIPTION_OPTIONS,
-                "--values",
-                "a,b",
-                "--kind",
-                "duration",
-                "--unit",
-                "ms",
-            ),
+            f"other {DESCRIBED} --values a,b --kind duration --unit ms",
             "--kind duration, --unit: only with --edges and --range; leave out",
         ),
+        (f"other {DESCRIBED} --range 1 5 --other", "--other: only with --values; leave"),
+        (f"other {DESCRIBED} --edges 1,1", "hubbub: --edges: must be a list of 3 to 257"),
+        (f"other {DESCRIBED} --range 1 5 --epsilon 99", "hubbub: --epsilon: must be"),
+        (f"other {DESCRIBED} --values a,b --expires 2020-01-01", "2020-01-01 is past"),
+        (f"other {DESCRIBED} --values a,b --epsilon x", "--epsilon: 'x' is not a number"),
+        (f"other {DESCRIBED} --values a,b --reports inf", "--reports: 'inf' is not a whole number"),
+        (f"other {DESCRIBED} --range nan 5", "--range: must be a number"),
+        (f"other {DESCRIBED} --range 0 inf", "--range: must be a number and a larger number"),
+        (f"other {DESCRIBED} --range 5 -5", "--range: must be a number and a larger number"),
         (
-            ("other", *DESCRIPTION_OPTIONS, "--range", "1", "5", "--other"),
-            "--other: only with --values; leave",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--edges", "1,1"),
-            "hubbub: --edges: must be a list of 3 to 257",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--range", "1", "5", "--epsilon", "99"),
-            "hubbub: --epsilon: must be",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--expires", "2020-01-01"),
-            "2020-01-01 is past",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--epsilon", "x"),
-            "--epsilon: 'x' is not a number",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--reports", "inf"),
-            "--reports: 'inf' is not a whole number",
-        ),
-        (("other", *DESCRIPTION_OPTIONS, "--range", "nan", "5"), "--range: must be a number"),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--range", "0", "inf"),
-            "--range: must be a number and a larger number",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--range", "5", "-5"),
-            "--range: must be a number and a larger number",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--epsilon", "nan"),
+            f"other {DESCRIBED} --values a,b --epsilon nan",
             "hubbub: --epsilon: must be a number of nats in [0.0009765625, 16.0]\n",
         ),
+        (f"other {DESCRIBED} --values a,b --expires soon", "write YYYY-MM-DD"),
+        (f"other {DESCRIBED} --values a,b --shuffler a:1", "leave it out"),
         (
-            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--expires", "soon"),
-            "write YYYY-MM-DD",
-        ),
-        (("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--shuffler", "a:1"), "leave it out"),
-        (
-            ("other", *DESCRIPTION_OPTIONS),
+            f"other {DESCRIBED}",
             "--boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH",
         ),
-        (("other", *DESCRIPTION_OPTIONS), 'mechanism = "tree": docs/discover.md'),
-        (("other", "--values", "a,b"), "--description is needed"),
+        (f"other {DESCRIBED}", 'mechanism = "tree": docs/discover.md'),
+        ("other --values a,b", "--description is needed"),
+        (f"other {DESCRIBED} --boolean --experiment M", "--experiment: must match"),
+        (f"other {DESCRIBED} --boolean --arms a=1,b=1", "--arms goes with --experiment"),
         (
-            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "M"),
-            "--experiment: must match",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--arms", "a=1,b=1"),
-            "--arms goes with --experiment",
-        ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "m", "--arms", "a,b"),
+            f"other {DESCRIBED} --boolean --experiment m --arms a,b",
             "--arms: write names with weights, as control=1,new=1",
         ),
-        (
-            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "m", "--arms", "a=0,b=0"),
-            "sums to 0",
-        ),
+        (f"other {DESCRIBED} --boolean --experiment m --arms a=0,b=0", "sums to 0"),
     ],
 )
 def test_what_would_not_pass_is_not_written(
-    new: Callable[..., tuple[int, str]], tmp_path: Path, options: tuple[str, ...], message: str
+    new: Callable[..., tuple[int, str]], tmp_path: Path, options: str, message: str
 ) -> None:
     assert new("theme", *DESCRIPTION_OPTIONS, "--values", "light,dark")[0] == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    code, printed = new(*options)
+    code, printed = new(*shlex.split(options))
     assert code == 2
     assert message in printed
     assert ".metrics.toml." not in printed
