@@ -315,26 +315,13 @@ def house(
             apart.submit(asyncio.run, fill(signed, url, today, truths)).result()
         names = ("--listen", "--metrics-listen", "--http-listen")
         listen = [f"127.0.0.1:{free_port()}" for _ in names]
-        chosen = [part for pair in zip(names, listen, strict=True) for part in pair]
+        command = [sys.executable, "-m", "hubbub.aggregator", "--processes", "1", "--insecure"]
+        command += ["--bundle", str(signed.path)]
+        command += ["--keys", str(signed.keys / "opening.keys.json")]
+        command += [part for pair in zip(names, listen, strict=True) for part in pair]
+        environment = {**os.environ, "HUBBUB_REDIS_URL": url}
         with (folder / "aggregator.log").open("ab") as log:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "hubbub.aggregator",
-                    "--bundle",
-                    str(signed.path),
-                    "--keys",
-                    str(signed.keys / "opening.keys.json"),
-                    "--processes",
-                    "1",
-                    *chosen,
-                    "--insecure",
-                    *options,
-                ],
-                env={**os.environ, "HUBBUB_REDIS_URL": url},
-                stderr=log,
-            )
+            process = subprocess.Popen([*command, *options], env=environment, stderr=log)
         page = f"http{'s' if secure else ''}://{listen[2]}"
         trust = ssl.create_default_context(cafile=secure) if secure else True
         try:

@@ -63,20 +63,12 @@ def _codegen(folder: Path, *options: str) -> int:
 def test_mypy_finds_each_mistake_and_no_other(folder: Path) -> None:
     (folder / "right.py").write_text(RIGHT)
     (folder / "wrong.py").write_text(WRONG)
+    options = (
+        "--strict --config-file= --namespace-packages --explicit-package-bases"
+        " --follow-imports=silent --no-error-summary"
+    )
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--strict",
-            "--config-file=",
-            "--namespace-packages",
-            "--explicit-package-bases",
-            "--follow-imports=silent",
-            "--no-error-summary",
-            "right.py",
-            "wrong.py",
-        ],
+        [sys.executable, "-m", "mypy", *options.split(), "right.py", "wrong.py"],
         cwd=folder,
         env={"MYPYPATH": ":".join([str(folder), *(str(ROOT / root) for root in ROOTS)])},
         capture_output=True,

@@ -246,21 +246,9 @@ def test_files_are_written_by_their_names(
 
 def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
     line = Line(home.page.removeprefix("http://"))
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "hubbub.cli",
-            "watch",
-            "theme",
-            "--every",
-            "0.2",
-            "--url",
-            f"http://{line.address}",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    watch = [sys.executable, "-m", "hubbub.cli", "watch", "theme", "--every", "0.2"]
+    watch += ["--url", f"http://{line.address}"]
+    process = subprocess.Popen(watch, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     assert "theme: 22,000 reports" in process.stdout.readline()
     connections = line.connections

@@ -14,6 +14,11 @@ from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough
 
+OPTIONS = f"""
+    --checks all --exclude-checks positive_data_acceptance --suppress-health-check all
+    --max-examples 25 --generation-deterministic --no-color --request-timeout {HANG_SECONDS}
+"""
+
 
 def test_answers_are_as_the_document_says(tmp_path: Path) -> None:
     """schemathesis, with all its checks, of an aggregator that asks for tokens.
@@ -24,33 +29,10 @@ def test_answers_are_as_the_document_says(tmp_path: Path) -> None:
     secret = add_token(tmp_path / "tokens.json", "me", "admin", 1, time.time())
     options = ("--http-tokens", str(tmp_path / "tokens.json"), "--http-rate", "0")
     with house(tmp_path / "house", *options) as running:
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "schemathesis.cli",
-                "run",
-                f"{running.page}/openapi.json",
-                "--header",
-                f"Authorization: Bearer {secret}",
-                "--checks",
-                "all",
-                "--exclude-checks",
-                "positive_data_acceptance",
-                "--max-examples",
-                "25",
-                "--generation-deterministic",
-                "--no-color",
-                "--request-timeout",
-                str(HANG_SECONDS),
-                "--suppress-health-check",
-                "all",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
+        run = [sys.executable, "-m", "schemathesis.cli", "run", f"{running.page}/openapi.json"]
+        run += ["--header", f"Authorization: Bearer {secret}"]
+        run += OPTIONS.split()
+        done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
         passed = re.search(r"(\d+) generated, (\d+) passed", done.stdout)
         assert passed
