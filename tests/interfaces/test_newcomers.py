@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from hubbub.cli.main import main
-from tests.interfaces.browser import Watched, chromium
+from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
@@ -33,13 +33,9 @@ TOOK = catalog_toml(
 
 
 def test_two_days_of_which_one_may_change_are_compared_as_they_are_selected(
-    tmp_path: Path,
+    browser: Browser, tmp_path: Path
 ) -> None:
-    with (
-        page_of(tmp_path, LETTERS, {"letter": FEW}) as address,
-        chromium() as browser,
-        Watched(browser) as watched,
-    ):
+    with page_of(tmp_path, LETTERS, {"letter": FEW}) as address, Watched(browser) as watched:
         assert web.get(f"{address}/v1/metrics/letter/compare").status_code == 409
         page = watched.open(f"{address}/metric?name=letter")
         section = page.locator("#compared")
