@@ -1,6 +1,7 @@
 """`hubbub cross`: two parts of a metric as a table, or by a third, and how they go together."""
 
 from collections.abc import Mapping, Sequence
+from math import floor, log10
 from shutil import get_terminal_size
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ Answer = Mapping[str, Any]
 # Larger tables belong in a file.
 _CELLS: Final = 50
 _MARK: Final = "*"
+_SHORTEST: Final = 1e-6
 # Between two columns, and before the first.
 _GAP: Final = 3
 
@@ -99,5 +101,8 @@ def _grid(answer: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[st
 
 
 def _share(row: Row) -> str:
-    ends = f"{100 * row['within_low']:.0f}-{100 * row['within_high']:.0f}"
-    return f"{row['within']:.0%} {ends}{_MARK if row['departs'] else ' '}"
+    low, high = row["within_low"], row["within_high"]
+    # Rounding must leave an interval, however many reports there are.
+    digits = max(0, floor(-log10(max(high - low, _SHORTEST))) - 1)
+    ends = f"{100 * low:.{digits}f}-{100 * high:.{digits}f}"
+    return f"{row['within']:z.{digits}%} {ends}{_MARK if row['departs'] else ' '}"

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,8 +64,8 @@ def show(
         "for life": lambda row: (
             "" if row.permanent_epsilon is None else f"{row.permanent_epsilon:.3f}"
         ),
-        "std. error": "{stderr:.3%}",
-        "of population": "{population:.3%}",
+        "std. error": lambda row: _share_text(row.stderr, "", 3),
+        "of population": lambda row: _share_text(row.population, "", 3),
         "95% interval" if mean else "detects": lambda row: _share_text(
             row.detectable, "+-" if mean else "", 3
         ),
@@ -93,7 +93,12 @@ def show(
 
 
 def _share_text(share: float, sign: str, digits: int) -> str:
-    return f"{sign}{share:.{digits}%}" if isfinite(share) else "no"
+    if not isfinite(share):
+        return "no"
+    # Two figures at least, of what would be rounded to 0.
+    if share > 0:
+        digits = max(digits, -floor(log10(share)) - 1)
+    return f"{sign}{share:.{digits}%}"
 
 
 def found_unlisted(row: Row) -> float | None:
