@@ -21,88 +21,71 @@ from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.models.features import Feature, features_of
-from hubbub.catalog.models.learning import class_label, text_label
+from hubbub.catalog.models.learning import Learning, class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import fields_of
-from hubbub.mechanisms import is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.programs.text_files import csv_rows, parse_toml, read_text
 
-_KEYS: Final = (
-    "kind",
-    "epsilon",
-    "label",
-    "positive",
-    "negative",
-    "range",
-    "features",
-    "classes",
-    "rounds",
-    "rounds_each",
-    "penalty",
-    "held_out",
-)
-_PAIR: Final = 2
+_FIELDS: Final = {
+    **{field.name: field for field in fields_of(Metric) if field.name in AS_METRICS},
+    **{field.name: field for field in fields_of(Learning)},
+}
 
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Planned:
-    """A model as its table describes it. `features` is None for every column except the label.
-
-    `positive` is the text of a label that counts as 1, None if labels are numbers; `negative` the
-    text that counts as 0, "" for any other text.
-    """
+    """A model as its table describes it, which may lack what a file or a crowd determines."""
 
     name: str
     table: Mapping[str, Any]
-    label: str
-    positive: str | None
-    negative: str
-    features: Mapping[str, Sequence[Any]] | None
 
     def of(self, head: Sequence[str]) -> tuple[Model, tuple[Feature, ...]]:
-        """The model for a file with these columns, and its features."""
-        table, crowded = self.table, "central_epsilon" in self.table
-        every = self.features
-        if every is None:
-            every = {name: table.get("columns", (0.0, 1.0)) for name in head if name != self.label}
-        features = features_of(every)
-        low, high = _pair("range", table.get("range", (0.0, 1.0)))
-        penalty = 0.01 if table["kind"] == "ridge" else 0
-        each = _whole("rounds_each", table.get("rounds_each", CROWD_ROUNDS_EACH))
+        """The model for a file with these columns, and its features: all but the label."""
+        table, crowded = self.table, bool(self.crowd)
+        ends = table.get("columns", (0.0, 1.0))
+        features = table.get("features") or features_of(
+            {name: ends for name in head if name != self.label}
+        )
+        low, high = table.get("range", (0.0, 1.0))
         model = Model(
             name=self.name,
             kind=table["kind"],
-            epsilon=_number("epsilon", table.get("epsilon", MIN_EPSILON if crowded else None)),
+            epsilon=table.get("epsilon", MIN_EPSILON),
             features=tuple(Column(*own) for feature in features for own in feature.columns),
             low=low,
             high=high,
-            rounds=_whole("rounds", table.get("rounds", CROWD_ROUNDS if crowded else 0)),
-            penalty=_number("penalty", table.get("penalty", penalty)),
-            held_out=_number("held_out", table.get("held_out", 0)),
-            classes=_classes(table.get("classes", [])),
-            rounds_each=each if crowded else 0,
+            rounds=table.get("rounds", CROWD_ROUNDS if crowded else 0),
+            penalty=table.get("penalty", 0.01 if table["kind"] == "ridge" else 0.0),
+            held_out=table.get("held_out", 0.0),
+            classes=table.get("classes", ()),
+            rounds_each=table.get("rounds_each", CROWD_ROUNDS_EACH) if crowded else 0,
         )
-        if crowded and "epsilon" not in table:
+        if "epsilon" not in table:
             model = replace(model, epsilon=self._local_epsilon(model))
         return model, features
 
     @property
+    def label(self) -> str:
+        """The name of the label's column."""
+        return str(self.table["label"])
+
+    @property
     def crowd(self) -> int:
         """The smallest number of people in a round that leaves the shuffler; 0 for any number."""
-        return _whole("crowd", self.table["crowd"]) if "central_epsilon" in self.table else 0
+        return int(self.table["crowd"]) if "central_epsilon" in self.table else 0
 
     def _local_epsilon(self, model: Model) -> float:
         """The largest epsilon of a report with which all of a person's keep the central promise."""
         terms = {
-            field.name: field.default for field in fields_of(Metric) if field.name in CENTRAL_FIELDS
+            name: self.table.get(name, field.default)
+            for name, field in _FIELDS.items()
+            if name in CENTRAL_FIELDS
         }
-        for name in terms.keys() & self.table.keys():
-            terms[name] = _number(name, self.table[name])
-        promise = model_promise(terms | {"crowd": self.crowd}, model.rounds_each)
+        promise = model_promise(terms, model.rounds_each)
         judged = model.held_out > 0
         return codes_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
 
@@ -131,28 +114,18 @@ def read_model(path: Path, name: str) -> Planned | None:
     table = models[name]
     if not isinstance(table, dict):
         raise BadParameter(f"{path}: models.{name} is not a table; write [models.{name}]")
-    names = {*_KEYS, *AS_METRICS, "columns", "begins"}
-    for key in table.keys() - names:
-        raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_KEYS)}')
-    crowded = "central_epsilon" in table
-    for key in ("kind", "crowd" if crowded else "epsilon", "label"):
+    for key in table.keys() - {*_FIELDS, "columns"}:
+        raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_FIELDS)}')
+    for key in ("kind", "crowd" if "central_epsilon" in table else "epsilon", "label"):
         if key not in table:
             raise BadParameter(f"{path}: models.{name} needs {key}")
-    features = table.get("features")
-    if not (features is None or (isinstance(features, dict) and features)):
-        raise BadParameter(
-            f"{path}: features of models.{name} is not a table; for example "
-            'features = { age = [17, 90], work = ["private", "state"] }'
-        )
-    positive = table.get("positive")
-    return Planned(
-        name=name,
-        table=table,
-        label=str(table["label"]),
-        positive=None if positive is None else str(positive),
-        negative=str(table.get("negative", "")),
-        features=features,
-    )
+    settings = {}
+    for key, value in table.items():
+        field = _FIELDS["range" if key == "columns" else key]  # the range of every column
+        if problem := field.problem(value):
+            raise BadParameter(f"{path}: {key} of models.{name} {problem}")
+        settings[key] = field.entry.kind.read(value)
+    return Planned(name, settings)
 
 
 def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple[Model, People]:
@@ -235,8 +208,8 @@ def _label(where: str, text: str, planned: Planned) -> float:
     try:
         if planned.table["kind"] == "softmax":
             return class_label(text, planned.table["classes"])
-        if planned.positive is not None:
-            return text_label(text, planned.positive, planned.negative)
+        if "positive" in planned.table:
+            return text_label(text, planned.table["positive"], planned.table.get("negative", ""))
         value = float(text)
     except ValueOutOfDomain as error:
         raise BadParameter(f"{where}: {error}") from error
@@ -244,30 +217,6 @@ def _label(where: str, text: str, planned: Planned) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise BadParameter(f"{where}: the value is not a finite number")
-    return value
-
-
-def _classes(value: Any) -> tuple[str, ...]:
-    if not (isinstance(value, list) and all(isinstance(text, str) for text in value)):
-        raise BadParameter("classes of a model is a list of texts")
-    return tuple(value)
-
-
-def _pair(name: str, pair: Any) -> tuple[float, float]:
-    if not (isinstance(pair, list | tuple) and len(pair) == _PAIR and all(map(is_number, pair))):
-        raise BadParameter(f"{name} of a model is two numbers: [low, high]")
-    return float(pair[0]), float(pair[1])
-
-
-def _number(name: str, value: Any) -> float:
-    if not is_number(value):
-        raise BadParameter(f"{name} of a model is not a number")
-    return float(value)
-
-
-def _whole(name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise BadParameter(f"{name} of a model is not a whole number")
     return value
 
 

@@ -50,7 +50,7 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
         look = "; check that positive is a text of the file"
         raise BadParameter(
             f'{options.values}: column "{planned.label}" is the same for everybody, so there is '
-            f"nothing to predict{look if planned.positive else ''}"
+            f"nothing to predict{look if 'positive' in planned.table else ''}"
         )
     _refuse_small_crowd(planned, model, count)
     runs = options.runs or _RUNS
