@@ -7,8 +7,10 @@ from pathlib import Path
 from hubbub.authoring import Accountant, Catalog, read_catalog
 
 
-def read_with_promises(path: Path) -> Catalog:
+def read_with_promises(path: Path, text: str | None = None) -> Catalog:
     """The catalog in a TOML file, with local epsilons that keep its central promises.
+
+    `text` is read in place of what the file has.
 
     Raises:
         CatalogInvalid: as read_catalog; or a central promise needs an accountant that is not
@@ -17,4 +19,4 @@ def read_with_promises(path: Path) -> Catalog:
     accountant: Accountant | None = None
     if all(find_spec(name) for name in ("numpy", "scipy")):
         accountant = import_module("hubbub.privacy.crowd").ExactAccountant()
-    return read_catalog(path, accountant)
+    return read_catalog(path, accountant, text)

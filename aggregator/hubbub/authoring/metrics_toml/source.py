@@ -112,16 +112,19 @@ class Catalog:
     )
 
 
-def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
+def read_catalog(
+    path: Path, accountant: Accountant | None = None, text: str | None = None
+) -> Catalog:
     """The catalog in a TOML file.
 
     `accountant` computes the local epsilon of metrics with a central promise, which are refused
-    without it.
+    without it. `text` is read in place of what the file has.
 
     Raises:
         CatalogInvalid: it cannot be read, is not TOML, or breaks a rule; one line per problem.
     """
-    text, document = _document(path)
+    text = _text(path) if text is None else text
+    document = _document(path, text)
     problems: list[str] = []
 
     def complain(metric: str, name: str, problem: str, kind: str = "metric") -> None:
@@ -210,18 +213,19 @@ def _learned(
     return {name: metric for name, metric in models.items() if metric is not None}
 
 
-def _document(path: Path) -> tuple[str, dict[str, Any]]:
-    """The file's text, and its content as TOML."""
+def _document(path: Path, text: str) -> dict[str, Any]:
     try:
-        text = read_text(path)
+        return parse_toml(text)
+    except ValueError as error:  # also of numbers that Python does not read
+        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path)
     except ValueError as error:
         remedy = "give a catalog" if path.exists() else "hubbub catalog new NAME begins one"
         raise CatalogInvalid(f"{error}; {remedy}") from error
-    try:
-        document = parse_toml(text)
-    except ValueError as error:  # also of numbers that Python does not read
-        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
-    return text, document
 
 
 def _policies(

@@ -2,10 +2,8 @@
 
 import argparse
 import json
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -29,7 +27,6 @@ from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.programs.command_line import command, read_number, read_whole_number
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text
-from hubbub.programs.unwritable import refuse_unwritable
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
@@ -392,28 +389,15 @@ def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
 
 
 def _check(path: Path, text: str, name: str) -> None:
-    """Raises CatalogInvalid unless the new catalog is valid; reads it beside the old for its files.
-
-    Errors about the metric of this name mention its options, since no file has its lines.
-    """
-    folder = path.resolve().parent
-    with refuse_unwritable(folder, CatalogInvalid):
-        descriptor, temp_name = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
+    """Raises CatalogInvalid for an invalid catalog; names options for the new metric's fields."""
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        read_aloud(Path(temp_name))
+        read_aloud(path, text)
     except CatalogInvalid as error:
         place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
-        message = re.sub(place, _option_of, str(error).replace(temp_name, str(path)))
+        message = re.sub(
+            place, lambda it: _OPTIONS.get(it[1], f"--{it[1].replace('_', '-')}"), str(error)
+        )
         raise CatalogInvalid(f"{message}\nnothing was written; fix that first") from None
-    finally:
-        Path(temp_name).unlink()
-
-
-def _option_of(field: re.Match[str]) -> str:
-    """The option that set a field of the new metric."""
-    return _OPTIONS.get(field[1], f"--{field[1].replace('_', '-')}")
 
 
 def _append(path: Path, text: str, *, new: bool) -> None:

@@ -19,10 +19,13 @@ from hubbub.privacy.catalog_reader import read_with_promises
 _CROWD: Final = b"central_epsilon"
 
 
-def read_aloud(path: Path) -> Catalog:
-    """Reads a catalog; says so on standard error if its crowds take over two seconds."""
+def read_aloud(path: Path, text: str | None = None) -> Catalog:
+    """Reads a catalog; says so on standard error if its crowds take over two seconds.
+
+    `text` is read in place of what the file has.
+    """
     with announced_if_long(lambda: _long_reading_text(path)):
-        return read_with_promises(path)
+        return read_with_promises(path, text)
 
 
 def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list[Metric]:
