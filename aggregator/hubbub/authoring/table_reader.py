@@ -43,10 +43,10 @@ def refuse_unknown(
         wrong(name, f"is not known {whose}; {meant}{few or _REST}")
 
 
-def read_section(name: str, section: type, table: Any, wrong: Complain, /, **more: Any) -> Any:
+def read_section(name: str, section: type, table: Any, wrong: Complain, /, **others: Any) -> Any:
     """The object of a [table] at the top of the file; None after a complaint.
 
-    `more` are attributes of the object that are not in the table.
+    `others` are attributes of the object that are not in the table.
     """
     names = [field.name for field in fields_of(section) if field.entry.written]
     if not isinstance(table, dict):
@@ -63,7 +63,7 @@ def read_section(name: str, section: type, table: Any, wrong: Complain, /, **mor
     if complaints:
         return None
     try:
-        return section(**fields, **more)
+        return section(**fields, **others)
     except BadParameter as error:
         wrong(name, str(error))
         return None

@@ -57,8 +57,8 @@ class Answer(Sequence[Row]):
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in cells
         )
-        more = len(self) - _MAX_ROWS
-        rest = f"<p>... and {more:,} more rows</p>" if more > 0 else ""
+        rest_count = len(self) - _MAX_ROWS
+        rest = f"<p>... and {rest_count:,} more rows</p>" if rest_count > 0 else ""
         above, notes = (
             "".join(f"<p><strong>{escape(text)}</strong></p>" for text in paragraphs)
             for paragraphs in (self._notice(), self._title_and_notes[1])

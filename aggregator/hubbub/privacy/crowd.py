@@ -180,10 +180,10 @@ def what_decides(
     if local > _ALONE * promise.epsilon / promise.epochs:
         return ""
     # From where on a report may say twice as much, or what is allowed.
-    more = min(2 * promise.epsilon, promise.max_local_epsilon)
+    raised_epsilon = min(2 * promise.epsilon, promise.max_local_epsilon)
     needed = None
-    if categories and more > _ALONE * promise.epsilon:
-        needed = ExactAccountant().crowd_needed(promise, categories, more, groups)
+    if categories and raised_epsilon > _ALONE * promise.epsilon:
+        needed = ExactAccountant().crowd_needed(promise, categories, raised_epsilon, groups)
     would = f"; {needed:,} reports would" if needed else ""
     return f"so small a crowd adds almost nothing to the protection of a single report{would}"
 

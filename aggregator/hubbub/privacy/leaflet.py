@@ -67,12 +67,12 @@ class Leaflet:
     """The whole page.
 
     Args:
-        more: number of questions that do not fit on the page.
+        unlisted: number of questions that do not fit on the page.
         year: verdict on all answers of a year.
     """
 
     questions: tuple[LeafletRow, ...]
-    more: int
+    unlisted: int
     year: str
     year_right: int
     sentences: tuple[str, ...]
@@ -85,7 +85,7 @@ def leaflet(catalog: Catalog) -> Leaflet:
     year = privacy_card.together["year"]
     return Leaflet(
         questions=tuple(_question(metric) for metric in metrics[:_MOST]),
-        more=max(0, len(metrics) - _MOST),
+        unlisted=max(0, len(metrics) - _MOST),
         year=_WORDS[verdict(year)],
         year_right=right_of_100(year),
         sentences=_sentences(metrics),

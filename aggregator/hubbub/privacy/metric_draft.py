@@ -77,7 +77,7 @@ class MetricDraft:
             case "sets":
                 offsets = range(min(self.most, self.size))
                 return [
-                    sum(1 << (place + more) % self.size for more in offsets)
+                    sum(1 << (place + offset) % self.size for offset in offsets)
                     for place in range(self.size)
                 ]
             case "parts":

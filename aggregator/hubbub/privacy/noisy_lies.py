@@ -124,9 +124,11 @@ class NoisyLies:
     def _left_out(self, total: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
         s, share = self.numbers, 2 / self.crowd.categories
-        fewer = float(above(total - s[0], total, 1 - share))
-        more = float(above(s[-1] - 1, total - 1, share))
-        return weight * (fewer + more) + float(self._mass(total) * chances @ self.outside)
+        lower_tail = float(above(total - s[0], total, 1 - share))
+        upper_tail = float(above(s[-1] - 1, total - 1, share))
+        return weight * (lower_tail + upper_tail) + float(
+            self._mass(total) * chances @ self.outside
+        )
 
     def _mass(self, total: float) -> Floats:
         """For each s, how much likelier v makes it at most, beside an even draw."""

@@ -79,8 +79,8 @@ class ThirdValues:
         blocks = []
         for start, end in zip(starts, [*starts[1:], len(every)], strict=True):
             law_of_c = np.full(period, _FFT_ERROR)
-            for more, row in enumerate(chances[start:end]):
-                coins = _around(pmf(np.arange(more * unit + 1), more * unit, 0.5), period)
+            for number, row in enumerate(chances[start:end]):
+                coins = _around(pmf(np.arange(number * unit + 1), number * unit, 0.5), period)
                 law_of_c += np.maximum(irfft(rfft(row) * rfft(coins), period), 0.0)
             blocks.append((start * unit, law_of_c))
         return cls(values * theta, tuple(blocks))

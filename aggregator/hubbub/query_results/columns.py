@@ -68,10 +68,10 @@ class Column:
         return (self.field, self.to) if self.to else (self.field,)
 
 
-def _column(field: str, unit: Unit, meaning: str, *, title: str = "", **more: Any) -> Column:
+def _column(field: str, unit: Unit, meaning: str, *, title: str = "", **declaration: Any) -> Column:
     """Makes a column; without a title its heading is the field's name."""
     title = title or field.replace("_", " ")
-    return Column(field=field, title=title, unit=unit, meaning=meaning, **more)
+    return Column(field=field, title=title, unit=unit, meaning=meaning, **declaration)
 
 
 def _ends(
@@ -80,10 +80,10 @@ def _ends(
     *,
     of: str = "",
     title: str = "{level} interval",
-    **more: Any,
+    **declaration: Any,
 ) -> Column:
     """Makes the column of an interval; `of` is the prefix of the names of its ends' fields."""
-    return _column(f"{of}low", unit, meaning, title=title, to=f"{of}high", **more)
+    return _column(f"{of}low", unit, meaning, title=title, to=f"{of}high", **declaration)
 
 
 OF_CLASS: Final = _column(

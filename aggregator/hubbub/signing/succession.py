@@ -98,11 +98,11 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
     assert metric.values is not None  # noqa: S101 of a list alone
     if metric.values[: len(before.values)] != before.values:
         return metric
-    more = len(metric.values) > len(before.values)
+    has_grown = len(metric.values) > len(before.values)
     metric = _as_chosen(metric, before)
     if not is_list(metric):
         return metric
-    return replace(metric, grown=(*before.grown, len(before.values)) if more else before.grown)
+    return replace(metric, grown=(*before.grown, len(before.values)) if has_grown else before.grown)
 
 
 def _as_chosen(metric: Metric, before: Metric) -> Metric:

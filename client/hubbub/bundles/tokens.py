@@ -81,8 +81,8 @@ class TokenIssuer:
 
     def words(self) -> dict[str, Any]:
         """The JSON form."""
-        more = {"devices": self.terms.devices} if self.terms.devices > 1 else {}
-        return {"issuer": self.terms.issuer, "key": to_text(self.public), **more}
+        devices = {"devices": self.terms.devices} if self.terms.devices > 1 else {}
+        return {"issuer": self.terms.issuer, "key": to_text(self.public), **devices}
 
     @classmethod
     def load(cls, words: Mapping[str, Any]) -> Self:

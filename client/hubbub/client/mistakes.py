@@ -71,8 +71,8 @@ def value_hint(values: Sequence[str], value: Any) -> str:
     """Returns the first accepted values, and the one most similar to `value`: never for a log."""
     listing = ", ".join(f'"{value}"' for value in values[:_MAX_NAMES])
     rest = len(values) - _MAX_NAMES
-    more = f" and {rest} more" if rest > 0 else ""
-    return f"{listing}{more}{did_you_mean(value, values)}"
+    rest_text = f" and {rest} more" if rest > 0 else ""
+    return f"{listing}{rest_text}{did_you_mean(value, values)}"
 
 
 def named_metric(bundle: Bundle, name: str) -> Metric:

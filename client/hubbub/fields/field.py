@@ -58,9 +58,9 @@ class Entry:
         return f"is missing; write {name} = {self.example} ({self.kind.words()})"
 
 
-def entry(kind: Kind, meaning: str, example: str = "", **more: Any) -> Mapping[str, Entry]:
-    """Metadata that makes a dataclass field a field of a catalog; `more` as in Entry."""
-    return {_KEY: Entry(kind=kind, meaning=meaning, example=example, **more)}
+def entry(kind: Kind, meaning: str, example: str = "", **declaration: Any) -> Mapping[str, Entry]:
+    """Metadata that makes a dataclass field a field of a catalog; `declaration` as in Entry."""
+    return {_KEY: Entry(kind=kind, meaning=meaning, example=example, **declaration)}
 
 
 def setting(
@@ -70,10 +70,10 @@ def setting(
     *,
     default: Any = MISSING,
     default_factory: Any = MISSING,
-    **more: Any,
+    **declaration: Any,
 ) -> Any:
-    """A field of a catalog with its own entry; `more` as in Entry."""
-    metadata = entry(kind, meaning, example, **more)
+    """A field of a catalog with its own entry; `declaration` as in Entry."""
+    metadata = entry(kind, meaning, example, **declaration)
     return field(default=default, default_factory=default_factory, metadata=metadata)
 
 

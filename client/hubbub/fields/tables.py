@@ -94,6 +94,6 @@ def _enumerated(section: type) -> str:
     """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
     own = _authored_fields(section)
     needed = [field.name for field in own if field.required]
-    more = [field.name for field in own if not field.required]
-    *first, last = [*needed, *(f"perhaps {name}" for name in more)] if needed else more
+    optional = [field.name for field in own if not field.required]
+    *first, last = [*needed, *(f"perhaps {name}" for name in optional)] if needed else optional
     return f"{'' if needed else 'any of '}{', '.join(first)} and {last}"

@@ -54,8 +54,8 @@ class Pure:
         true_spread, other = self._spreads()
         clipped = [min(max(value, 0.0), reports) for value in values]
         variances = tuple(
-            true * true_spread + (reports - true) * other + more
-            for true, more in zip(clipped, self.dummies_variances(clipped, totals), strict=True)
+            true * true_spread + (reports - true) * other + extra
+            for true, extra in zip(clipped, self.dummies_variances(clipped, totals), strict=True)
         )
         return Estimates(values, variances, reports)
 

@@ -89,8 +89,8 @@ class PrefixTree(Grouped[str]):
         set_derived(self, response=ProjectiveResponse(self.epsilon, self.cells))
         first = self.cells.bit_length() - 1
         step = max(1, first - _ROW_BITS)
-        more = -(-max(self.bits - first, 0) // step)
-        ends = tuple(first + step * level for level in range(more + 1))
+        levels = -(-max(self.bits - first, 0) // step)
+        ends = tuple(first + step * level for level in range(levels + 1))
         set_derived(self, ends=ends)
         if self.bits < self.ends[0]:
             raise BadParameter(

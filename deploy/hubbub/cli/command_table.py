@@ -12,13 +12,13 @@ class Entry(NamedTuple):
     """The place and purpose of a command.
 
     `module` is in hubbub.cli.commands and may hold several commands; `extra` is the smallest extra
-    of pip with all its imports, "" for the bare install; `more` are modules of further actions.
+    of pip with all its imports, "" for the bare install; `further` are modules of further actions.
     """
 
     module: str
     purpose: str
     extra: str = ""
-    more: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
 
 
 COMMANDS: Final = {
@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "catalog": Entry(
         "catalog_new",
         "write and check metrics.toml, build bundles, write code and schema",
-        more=("catalog", "catalog_codegen"),
+        further=("catalog", "catalog_codegen"),
     ),
     "keys": Entry("keys", "make keys and certificates", "cli"),
     "log": Entry("log", "audit the transparency log of bundles"),
@@ -43,7 +43,7 @@ COMMANDS: Final = {
         "plan",
         "choose a mechanism, the number of reports or the epsilon; count fake reports and machines",
         "plan",
-        more=("plan_central", "plan_model", "plan_attack", "plan_capacity"),
+        further=("plan_central", "plan_model", "plan_attack", "plan_capacity"),
     ),
     "simulate": Entry(
         "simulate",
@@ -54,7 +54,7 @@ COMMANDS: Final = {
         "privacy",
         "show what a catalog reveals; compute amplification and composition",
         "plan",
-        more=("privacy_crowd",),
+        further=("privacy_crowd",),
     ),
     "audit": Entry("audit", "prove the installed mechanisms, attack a catalog's metrics", "plan"),
     "query": Entry("query", "show the estimates of a metric, with intervals"),
@@ -110,7 +110,7 @@ def load(command: str) -> list[ModuleType]:
         MissingDependency: it imports what is not installed here.
     """
     entry = COMMANDS[command]
-    modules = (entry.module, *entry.more)
+    modules = (entry.module, *entry.further)
     return [load_module(module, f"hubbub {command}", entry.extra) for module in modules]
 
 

@@ -85,7 +85,7 @@ def read_days(path: Path, metric: Metric) -> Days:
     head = _words(next(rows)[1], but=parts)
     other = next((name for name in head if name not in {"day", *own}), "")
     if len({*head}) != len(head) or {*head} not in [
-        {"day", *own, *more} for more in ((), ("person",), ("count",))
+        {"day", *own, *last} for last in ((), ("person",), ("count",))
     ]:
         raise BadParameter(
             f"--values {path}: line 1: write the header day,{','.join(own)}, and person or count "

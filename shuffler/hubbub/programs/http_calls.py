@@ -162,8 +162,8 @@ class _Connecting(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     def do_open(self, http_class: Any, req: urllib.request.Request, **settings: Any) -> Any:
         """Makes one call like urllib, and records its connection."""
 
-        def connection(host: str, **more: Any) -> http.client.HTTPConnection:
-            self._connections.append(http_class(host, **more))
+        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
+            self._connections.append(http_class(host, **options))
             return self._connections[-1]
 
         return super().do_open(connection, req, **settings)

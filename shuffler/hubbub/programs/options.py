@@ -85,14 +85,14 @@ class Option:
     needs: str = ""
 
 
-def option(text: str, *, default: Any = MISSING, **more: Any) -> Any:
-    """Declares a field as an option of the command line; `more` are fields of Option."""
-    return field(default=default, metadata={_KEY: Option(text=text, **more)})
+def option(text: str, *, default: Any = MISSING, **declaration: Any) -> Any:
+    """Declares a field as an option of the command line; `declaration` are fields of Option."""
+    return field(default=default, metadata={_KEY: Option(text=text, **declaration)})
 
 
-def argument(text: str, *, default: Any = MISSING, **more: Any) -> Any:
-    """Declares a field as an argument without a name; `more` are fields of Option."""
-    return option(text, default=default, positional=True, **more)
+def argument(text: str, *, default: Any = MISSING, **declaration: Any) -> Any:
+    """Declares a field as an argument without a name; `declaration` are fields of Option."""
+    return option(text, default=default, positional=True, **declaration)
 
 
 @dataclass_transform(
@@ -195,23 +195,23 @@ def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, A
 def _of_argparse(entry: _FieldOption) -> dict[str, Any]:
     """Keyword arguments of argparse's add_argument for an option."""
     declaration, default = entry.option, entry.field.default
-    more: dict[str, Any] = {"help": declaration.text}
+    keywords: dict[str, Any] = {"help": declaration.text}
     item, several = _item(entry.field.type)
     if declaration.metavar or item is date:
-        more["metavar"] = declaration.metavar or "YYYY-MM-DD"
+        keywords["metavar"] = declaration.metavar or "YYYY-MM-DD"
     if item is bool:
-        return {**more, "action": "store_true"}
+        return {**keywords, "action": "store_true"}
     choices = declaration.choices or (get_args(item) if get_origin(item) is Literal else ())
     if choices:
-        more["choices"] = choices
+        keywords["choices"] = choices
     if declaration.parse or item in {int, float, Path, date}:
-        more["type"] = declaration.parse or item
-    more |= _count(entry, several)
+        keywords["type"] = declaration.parse or item
+    keywords |= _count(entry, several)
     if default is not MISSING:
-        more["default"] = [] if more.get("action") == "append" else default
+        keywords["default"] = [] if keywords.get("action") == "append" else default
     elif not declaration.positional:
-        more["required"] = True
-    return more
+        keywords["required"] = True
+    return keywords
 
 
 def _count(entry: _FieldOption, several: int) -> dict[str, Any]:

@@ -123,9 +123,9 @@ class RelayApp:
             raise self._refused("gateway_refused", HTTPStatus.BAD_GATEWAY, why)
         self.counts["gateway_refused"] += 1
         after = answer.headers.get("retry-after", "")
-        more = ((b"retry-after", after.encode()),) if after and after.isascii() else ()
+        headers = ((b"retry-after", after.encode()),) if after and after.isascii() else ()
         content_type = (b"content-type", PROBLEM_TYPE.encode())
-        return answer.status_code, (content_type, *more), answer_bytes
+        return answer.status_code, (content_type, *headers), answer_bytes
 
     def _refused(self, reason: str, status: HTTPStatus, why: str) -> Refused:
         self.counts[reason] += 1

@@ -27,13 +27,13 @@ SECURITY: Final = Exclusive(required=True)
 """Certificates, or none on loopback: one of both is needed."""
 
 
-def tls_option(text: str, role: str = "", **more: Any) -> Any:
+def tls_option(text: str, role: str = "", **declaration: Any) -> Any:
     """An option for a folder of certificates; `role` selects the files in it."""
 
     def read(_: str, folder: Path) -> TlsFolder:
         return TlsFolder(folder, role)
 
-    return option(text, default=None, parse=Path, read=read, **more)
+    return option(text, default=None, parse=Path, read=read, **declaration)
 
 
 def insecure_option() -> Any:
@@ -43,31 +43,31 @@ def insecure_option() -> Any:
     )
 
 
-def address_option(text: str, default: str, **more: Any) -> Any:
+def address_option(text: str, default: str, **declaration: Any) -> Any:
     """An option for HOST:PORT."""
 
     def read(name: str, address: str) -> str:
         check_address(name, address)
         return address
 
-    return option(text, default=default, read=read, **more)
+    return option(text, default=default, read=read, **declaration)
 
 
-def networks_option(text: str, **more: Any) -> Any:
+def networks_option(text: str, **declaration: Any) -> Any:
     """A repeated option for an address or network."""
 
     def read(name: str, networks: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(read_network(name, network) for network in networks)
 
-    return option(text, default=(), metavar="ADDRESS", read=read, **more)
+    return option(text, default=(), metavar="ADDRESS", read=read, **declaration)
 
 
-def proxies_option(name: str, **more: Any) -> Any:
+def proxies_option(name: str, **declaration: Any) -> Any:
     """A repeated option for proxies whose X-Forwarded-For is believed."""
     return networks_option(
         "address or network of a proxy whose X-Forwarded-For is trusted (repeat)",
         name=name,
-        **more,
+        **declaration,
     )
 
 

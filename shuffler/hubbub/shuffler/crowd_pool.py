@@ -145,5 +145,5 @@ class Crowds:
                 cursor,
             ],
         )
-        [more] = await self._server.execute([step])
-        return None if more is None else bytes(more)
+        [next_cursor] = await self._server.execute([step])
+        return None if next_cursor is None else bytes(next_cursor)

@@ -147,8 +147,8 @@ class ReportsApp:
             request, seal = gateway.open(raw)
         except BadParameter as error:
             self._admission.spoiled(caller, len(raw))
-            more = {"type": UNKNOWN_KEY}
-            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), **more) from None
+            fields = {"type": UNKNOWN_KEY}
+            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), **fields) from None
         except BadPayload as error:
             self._admission.spoiled(caller, len(raw))
             raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None

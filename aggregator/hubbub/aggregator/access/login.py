@@ -278,9 +278,9 @@ class Login:
             return claims
         check_address("userinfo_endpoint", where)
         headers = {"authorization": f"Bearer {token}"}
-        more = await self._keys.ask(where, headers)
+        user_claims = await self._keys.ask(where, headers)
         # OpenID Connect Core 1.0, sec. 5.3.2: claims of another subject must not be used.
-        return {**more, **claims} if more.get("sub") == claims["sub"] else claims
+        return {**user_claims, **claims} if user_claims.get("sub") == claims["sub"] else claims
 
     def _client(self, described: Mapping[str, Any]) -> AsyncOAuth2Client:
         own = self.oidc

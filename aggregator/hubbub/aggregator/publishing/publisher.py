@@ -283,11 +283,11 @@ class EpochPublisher:
                 await sink.take(await self._published(selection, epoch))
                 count += 1
             except (OSError, TotalsUnreadable) as error:
-                more = ""
+                remark = ""
                 if isinstance(error, ConnectionError):
                     away.add(sink)
-                    more = ", and none after it was tried"
-                missed.append(f"{name} of {date}: {error}{more}")
+                    remark = ", and none after it was tried"
+                missed.append(f"{name} of {date}: {error}{remark}")
         return count
 
     async def _published(self, selection: EpochSelection, epoch: int) -> Closed:

@@ -111,8 +111,8 @@ def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]
         f"{_figure(change.after, change, of_mean)}"
         for change in changed[:5]
     ]
-    more = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
-    sentence = f"since {comparison.before_dates} {', '.join(texts)}{more}"
+    rest_text = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
+    sentence = f"since {comparison.before_dates} {', '.join(texts)}{rest_text}"
     return [change.value for change in changed], sentence
 
 

@@ -87,11 +87,11 @@ class AnswerStore:
         await self._server.ask("HDEL", _INDEX, metric)
 
     async def _delete(
-        self, metric: str, more: Sequence[str] = (), kept: Sequence[str] = ()
+        self, metric: str, ranges: Sequence[str] = (), kept: Sequence[str] = ()
     ) -> None:
-        """Deletes the answers of a metric's listed ranges and of `more`, except `kept`."""
+        """Deletes the answers of a metric's listed ranges and of `ranges`, except `kept`."""
         listed = await self._server.ask("HGET", _INDEX, metric)
-        for name in {*(json.loads(listed) if listed else ()), *more}.difference(kept):
+        for name in {*(json.loads(listed) if listed else ()), *ranges}.difference(kept):
             await self._server.ask("UNLINK", _key(metric, name))
 
 

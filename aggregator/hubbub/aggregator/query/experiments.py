@@ -312,8 +312,8 @@ def _sentences(
         yield f"{row.metric}, {row.measure}: {row.verdict}."
     bounds = [(row.difference, row.low, row.high) for row in rows]
     yield from (f"{note}." for note in notes_of_outside(bounds, "An effect", reports))
-    if more := first[_LISTED:]:
-        yield f"The table has {len(more):,} more, {sum(row.shown for row in more):,} of them shown."
+    if rest := first[_LISTED:]:
+        yield f"The table has {len(rest):,} more, {sum(row.shown for row in rest):,} of them shown."
     for gap in unanswered:
         yield f"{gap.metric}, {gap.arm}: no answer: {gap.why}."
 

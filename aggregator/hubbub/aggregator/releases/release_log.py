@@ -58,8 +58,8 @@ class Entries:
     def check(self, entry: Entry, allowance: tuple[float, float]) -> None:
         """Raises BudgetExhausted if the entry's purpose does not have enough left in its year."""
         used, costs = self.spent(entry.purpose, entry.year), (entry.epsilon, entry.delta)
-        for before, more, most in zip(used, costs, allowance, strict=True):
-            if not before + more <= most * (1 + _ROUNDING):
+        for before, cost, most in zip(used, costs, allowance, strict=True):
+            if not before + cost <= most * (1 + _ROUNDING):
                 raise BudgetExhausted(
                     f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - used[0], 0):.6g} '
                     f"and delta {max(allowance[1] - used[1], 0):.3g} left in {entry.year}, and "
@@ -91,10 +91,10 @@ class ReleaseLog:
             if before is not None:
                 return before, True
             entries.check(entry, allowance)
-            more = await self._append(len(texts), entry.text())
-            if not more:
+            later_texts = await self._append(len(texts), entry.text())
+            if not later_texts:
                 return entry, False
-            texts += more
+            texts += later_texts
 
     async def entries(self) -> Entries:
         """All entries."""
@@ -105,8 +105,8 @@ class ReleaseLog:
 
     async def _append(self, length: int, text: str) -> list[bytes]:
         """Appends to a record of this length; otherwise returns what follows."""
-        [more] = await self._server.durable([script(_APPEND, [_KEY], [length, text])])
-        return list(more)
+        [later_texts] = await self._server.durable([script(_APPEND, [_KEY], [length, text])])
+        return list(later_texts)
 
     def _read(self, texts: Sequence[bytes]) -> Entries:
         every = [read_entry(text) for text in texts]

@@ -128,10 +128,10 @@ class RedisStore:
         while True:
             salt = self._salts.setdefault(keys[-1], secrets.token_bytes(SALT_BYTES))
             arguments = [*head, salt, expected, *in_places(b"".join(commit.tags), salt), *tail]
-            _, [kind, *more] = await self._server.durable([until, script(_COMMIT, keys, arguments)])
+            _, [kind, *rest] = await self._server.durable([until, script(_COMMIT, keys, arguments)])
             if kind != b"salt":
-                return Outcome(kind.decode()), frozenset(more)
-            self._salts[keys[-1]] = more[0]
+                return Outcome(kind.decode()), frozenset(rest)
+            self._salts[keys[-1]] = rest[0]
 
     async def restore(self, window: Window, totals: WindowTotals) -> None:
         """Stores totals made elsewhere in an empty window, which then accepts no reports.

@@ -31,11 +31,11 @@ def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
 
     Errors grow by sqrt(repeats), which is an upper bound.
     """
-    more = sqrt(repeats)
+    widening = sqrt(repeats)
     return replace(
         figures,
-        stderrs=more * figures.stderrs,
-        absent=more * figures.absent,
+        stderrs=widening * figures.stderrs,
+        absent=widening * figures.absent,
         growth=repeats * figures.growth,
         tail=None,
         bend=repeats * figures.bend,
@@ -46,8 +46,8 @@ def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
 def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
     """Variance that each true report adds to an estimate, from errors with and without reports."""
     true_counts = np.clip(estimates, 0.0, reports)
-    more = stderrs**2 - absent**2
-    return np.divide(more, true_counts, out=np.zeros_like(more), where=true_counts > 0)
+    growth = stderrs**2 - absent**2
+    return np.divide(growth, true_counts, out=np.zeros_like(growth), where=true_counts > 0)
 
 
 NO_SUMS: Final = "estimates of strings, sets and parts are not sums over reports"
@@ -354,16 +354,16 @@ class Family(ABC):
 
 
 def between(
-    what: str, supports: Floats, trials: Floats, pure: Pure, more: float = 0.0
+    what: str, supports: Floats, trials: Floats, pure: Pure, extra: float = 0.0
 ) -> Iterator[BitSum]:
     """Worst deviations of supports below q and above p of the trials, the honest range.
 
     Whatever people hold, each cell's expected support is in this range. Within it the worst case
-    is that nobody (q), or everybody (p), holds the value. `more` is added to the variance.
+    is that nobody (q), or everybody (p), holds the value. `extra` is added to the variance.
     """
     for chance, direction, word in ((float(pure.q), -1, "least"), (float(pure.p), 1, "most")):
         off = direction * (supports - trials * chance)
-        variance = trials * chance * (1 - chance) + more
+        variance = trials * chance * (1 - chance) + extra
         place = int(np.argmax(off / np.sqrt(np.maximum(variance, 1))))
         share = supports[place] / max(trials[place], 1)
         yield BitSum(

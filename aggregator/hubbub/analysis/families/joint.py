@@ -173,6 +173,6 @@ def _coins(mechanism: AnyMechanism, repeats: int) -> Floats:
         coins = np.einsum("xc,ic,jc->xij", chances, adds, adds)
         coins -= means[:, :, None] * means[:, None, :]
     again_true, again_other = spreads(mechanism, repeats)
-    more = np.sqrt(again_true / true) * own_value + np.sqrt(again_other / other) * (1 - own_value)
-    answer: Floats = more[:, :, None] * coins * more[:, None, :]
+    scales = np.sqrt(again_true / true) * own_value + np.sqrt(again_other / other) * (1 - own_value)
+    answer: Floats = scales[:, :, None] * coins * scales[:, None, :]
     return answer

@@ -154,8 +154,8 @@ class Vectors(Family):
             shared = variance_by_books(mechanism, units, weights, pool)
         none = np.full(mechanism.dimensions, _even(mechanism) / reports)
         # What is explained is the same part of every coordinate's variance, what is left as much.
-        less, more = 1 + min(shared, 0.0) / coins, max(shared, 0.0)
-        stderrs, absent = (np.sqrt(coin * less + more) / 2 for coin in (own, none))
+        less, shared_variance = 1 + min(shared, 0.0) / coins, max(shared, 0.0)
+        stderrs, absent = (np.sqrt(coin * less + shared_variance) / 2 for coin in (own, none))
         return Expected(stderrs, absent)
 
     def statistic(self, mechanism: VectorCodes, totals: Totals) -> NoReturn:

@@ -241,8 +241,8 @@ def _high(estimates: Floats, error: _Error, worth: Floats, tail: Tail | None) ->
 
 def _spread(counts: Floats, absent: Floats, growth: Floats, bend: float) -> Floats:
     """Standard error at these counts, relative to that of a value that nobody holds; at least 1."""
-    more = np.maximum(growth * counts - bend * counts**2, 0.0)
-    answer: Floats = np.sqrt(1 + more / absent**2)
+    excess = np.maximum(growth * counts - bend * counts**2, 0.0)
+    answer: Floats = np.sqrt(1 + excess / absent**2)
     return answer
 
 

@@ -120,10 +120,9 @@ def read_metric(
     try:
         categories = len(listed) if listed else None
         chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
-        more = {"mechanism": chosen, "parameters": parameters, "choice": choice, "values": listed}
-        more["ranges"] = ranges_of(table.get("parts"))
-        more |= _in_arms(settings, around.experiments)
-        built = _built(name, around, {**settings, **more})
+        settings |= {"mechanism": chosen, "parameters": parameters, "choice": choice}
+        settings |= {"values": listed, "ranges": ranges_of(table.get("parts"))}
+        built = _built(name, around, settings | _in_arms(settings, around.experiments))
         check_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")

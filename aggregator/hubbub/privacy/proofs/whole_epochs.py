@@ -62,7 +62,7 @@ def draw_neighbours(
     even = [1 / crowd.categories, 1 / crowd.categories, 1 - 2 / crowd.categories]
 
     def drawn(value: Any, epochs: int) -> Counts:
-        more = np.zeros(epochs, dtype=np.int64)
+        difference = np.zeros(epochs, dtype=np.int64)
         for reports, chances in (
             (crowd.others, on_both(values[2])),
             (crowd.dummies, even),
@@ -70,8 +70,8 @@ def draw_neighbours(
         ):
             if reports:
                 counts = chance.multinomial(reports, chances, epochs)
-                more += counts[:, 0] - (0 if alike else counts[:, 1])
-        return more
+                difference += counts[:, 0] - (0 if alike else counts[:, 1])
+        return difference
 
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
     v, w = (np.concatenate([drawn(value, many) for many in parts]) for value in values[:2])

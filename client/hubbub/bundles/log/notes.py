@@ -92,10 +92,10 @@ def merge_notes(note: str, other: str) -> str:
     Raises:
         BadParameter: they are no notes, differ in text, or together have too many lines.
     """
-    (text, lines), (other_text, more) = _parts(note), _parts(other)
+    (text, lines), (other_text, others) = _parts(note), _parts(other)
     if other_text != text:
         raise BadParameter("they do not say the same")
-    by_signer = {(name, signed[:_ID_BYTES]): (name, signed) for name, signed in [*lines, *more]}
+    by_signer = {(name, signed[:_ID_BYTES]): (name, signed) for name, signed in [*lines, *others]}
     if len(by_signer) > _MAX_SIGNATURES:
         raise BadParameter(f"a note has {_MAX_SIGNATURES} signatures at most")
     return _note(text, list(by_signer.values()))

@@ -71,10 +71,10 @@ class Feature:
         if self.is_listed:
             if not (isinstance(value, str) and value in self.says):
                 listing = ", ".join(f'"{say}"' for say in self.says[:_MAX_NAMES])
-                more = len(self.says) - _MAX_NAMES
+                rest_count = len(self.says) - _MAX_NAMES
                 raise ValueOutOfDomain(
                     f'feature "{self.name}": the value is not one of the {len(self.says)} listed '
-                    "values: " + listing + (f" and {more} more" if more > 0 else "")
+                    "values: " + listing + (f" and {rest_count} more" if rest_count > 0 else "")
                 )
             return [float(value == say) for say in self.says], False
         if not (isinstance(value, bool) or is_number(value)):

@@ -62,8 +62,8 @@ class NotSent(HubbubError):
 
     def __init__(self, reason: str, cause: str = "") -> None:
         self.reason, self.cause = reason, visible(cause)[:_LONGEST_CAUSE]
-        more = f" ({self.cause})" if cause else ""
-        super().__init__(f"the shuffler did not take the reports: {reason}{more}")
+        cause_text = f" ({self.cause})" if cause else ""
+        super().__init__(f"the shuffler did not take the reports: {reason}{cause_text}")
 
 
 class TryAgain(NotSent):

@@ -73,8 +73,8 @@ def show_cross(answer: Answer) -> None:
         table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
         show_table("cross", answer, heading, table_rows)
         explain("cells that differ most from independent parts come first")
-        if more := len(cells) - len(table_rows):
-            explain(f"... and {more:,} more cells: --format csv shows them all")
+        if rest_count := len(cells) - len(table_rows):
+            explain(f"... and {rest_count:,} more cells: --format csv shows them all")
     for sentence in (association_sentence(answer), *slice_sentences(answer)):
         explain(sentence)
     say_whose(answer)

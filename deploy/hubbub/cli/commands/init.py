@@ -223,7 +223,7 @@ def initialise(
         folder,
         ("aggregator",) if trust else _BOTH,
         peer,
-        more="HUBBUB_DEV=1\n" if development else "",
+        settings="HUBBUB_DEV=1\n" if development else "",
     )
 
 
@@ -241,17 +241,17 @@ def _certify(folder: Path, names: Mapping[str, Sequence[str]], roles: Sequence[s
     write_certificates(folder / "tls", called, folder / "tls-authorities", roles)
 
 
-def _settle(folder: Path, services: Sequence[str], peer: str = "", *, more: str = "") -> None:
+def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: str = "") -> None:
     """Writes settings, passwords and data folders, and sets their owners.
 
-    `peer` is the other party's service, if there are two; `more` are further settings of services.
+    `peer` is the other party's service, if there are two; `settings` are further ones of services.
     """
     try:
         if "aggregator" in services:
             _write_access(folder)
         else:
             (folder / "passwords").mkdir(mode=0o700)
-        _write_redis(folder, services, more)
+        _write_redis(folder, services, settings)
         data = [f"data/{_HOSTS[service]}" for service in services]
         data += ["data/files"] if "aggregator" in services else []
         changing = ("issuer",) if "issuer" in services else ("notice", "tokens")
@@ -269,10 +269,10 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, more: str 
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
 
 
-def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
+def _write_redis(folder: Path, services: Sequence[str], settings: str) -> None:
     """Writes Redis' settings, users with passwords, and the URL for each service.
 
-    `services` are those that run here, which become users; `more` are further settings of them.
+    `services` are those that run here, which become users; `settings` are further ones of them.
     """
     (folder / "redis").mkdir(mode=0o700)
     source = files("hubbub.cli") / "redis"
@@ -290,7 +290,7 @@ def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
         address, password = f"{_HOSTS[role]}:6379", secrets.token_urlsafe(24)
         users = users.replace(f"CHANGE-ME-{role.upper()}", password)
         url = f"rediss://{role}:{password}@{address}/0?ssl_ca_certs={_CA}"
-        _write(folder / f"{role}.env", f"HUBBUB_REDIS_URL={url}\n{more}")
+        _write(folder / f"{role}.env", f"HUBBUB_REDIS_URL={url}\n{settings}")
     _write(folder / "redis" / "users.acl", users)
 
 

@@ -84,8 +84,8 @@ def _show(rows: list[tuple[str | int, ...]]) -> None:
             for row in detected[:_ROWS]
         ],
     )
-    more = len(detected) - _ROWS
-    rest = f"{more:,} more were detected, " if more > 0 else ""
+    rest_count = len(detected) - _ROWS
+    rest = f"{rest_count:,} more were detected, " if rest_count > 0 else ""
     say(f"{rest}{len(rows) - len(detected):,} were not: --out FILE writes them all")
 
 

@@ -189,9 +189,10 @@ def _say_recall(last: Run, summary: Summary) -> None:
     """Says how many of the frequent strings were found, completely or in part."""
     if summary.recall is not None:
         begun = summary.recall_begun
-        more = f", {_percent(begun)} by its beginning at least" if begun != summary.recall else ""
         text = f"strings found, of those detectable 95 times in 100: {_percent(summary.recall)}"
-        say(f"{text} whole{more}" if more else text)
+        if begun != summary.recall:
+            text += f" whole, {_percent(begun)} by its beginning at least"
+        say(text)
     if any(row.beginning for row in last.values):
         say(
             "strings that end in … are only known by their beginning: raise `bits`, or list their "

@@ -228,9 +228,9 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
     left_out = [column.title for column in columns if column not in visible_columns]
     drawn = [*table_rows, total] if len(streams) > 1 else table_rows
     show_table("status", answer, _equation(answer, total), drawn, columns=visible_columns)
-    more = len(streams) - len(table_rows)
-    if more:
-        explain(f"and {several(more, 'stream')} more, without waiting or refused reports")
+    rest_count = len(streams) - len(table_rows)
+    if rest_count:
+        explain(f"and {several(rest_count, 'stream')} more, without waiting or refused reports")
     if left_out:
         explain(f"0 in all of them: {', '.join(left_out)}")
     if answer["windows"]:

@@ -149,9 +149,9 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -
         },
         of_what=" in reports",
     )
-    best, more = largest_local_of(ways), ""
+    best, further_fields = largest_local_of(ways), ""
     if len(question.parts) > 2 and not promise.noise:  # noqa: PLR2004 tables of three need as many
-        more = "; for tables of 3 also ways = 3"
+        further_fields = "; for tables of 3 also ways = 3"
     if question.kind == "strings":
         say("for a thousand strings whose frequencies follow Zipf's law; errors include collisions")
         local, share = _found_unlisted(promise)
@@ -161,8 +161,8 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -
             f"{local:.4g}, "
             + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )
-        more = ', domain = "string", mechanism = "auto"'
-    say(in_catalog(promise, best) + more)
+        further_fields = ', domain = "string", mechanism = "auto"'
+    say(in_catalog(promise, best) + further_fields)
     if rows := errors_of_tables(promise, question.parts) if question.parts else []:
         show_tables(rows)
     elif not question.parts and (promise.dummies or promise.dummies_each or promise.noise):

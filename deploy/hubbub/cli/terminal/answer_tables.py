@@ -190,8 +190,10 @@ def _say_reports(answer: Answer) -> None:
     if sentence := final_sentence(answer):
         waiting = answer["waiting"]
         waits = "waits" if waiting == 1 else "wait"
-        more = "" if waiting is None else f"; {several(waiting, 'report')} {waits} at the shuffler"
-        explain(f"{sentence}{more}")
+        waiting_text = (
+            "" if waiting is None else f"; {several(waiting, 'report')} {waits} at the shuffler"
+        )
+        explain(f"{sentence}{waiting_text}")
     for finding in answer["findings"]:
         explain(f"NOT ONLY FROM HONEST REPORTS (p <= {answer['honest_p_value']:.0e}): {finding}")
 

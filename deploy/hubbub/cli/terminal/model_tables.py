@@ -11,14 +11,14 @@ _ROWS: Final = 20
 def show_coefficients(
     title: str,
     coefficients: Sequence[Mapping[str, Any]],
-    more: Mapping[str, str],
+    columns: Mapping[str, str],
     *,
     by_class: bool,
     option: str,
 ) -> None:
     """Prints the largest coefficients.
 
-    `more` are further columns, as for `listing`; `option` is the option that prints all.
+    `columns` are further columns, as for `listing`; `option` is the option that prints all.
     """
     rows = sorted(coefficients, key=lambda row: -abs(row["coefficient"]))
     listing(
@@ -28,7 +28,7 @@ def show_coefficients(
             **({"class": "{of_class}"} if by_class else {}),
             "column": "{name}",
             "coefficient": "{coefficient:,.4g}",
-            **more,
+            **columns,
         },
         text_columns=1 + by_class,
     )

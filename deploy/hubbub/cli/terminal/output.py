@@ -286,9 +286,9 @@ def _shared_out(columns: Sequence[Sized], rest: int) -> list[tuple[Sized, int]]:
     """Widens the columns by `rest`, figures first, so that their headings stay on one line."""
     widths = [column.narrowest for column in columns]
     for place in sorted(range(len(columns)), key=lambda place: columns[place].shortest > 0):
-        more = min(rest, columns[place].widest - widths[place])
-        widths[place] += more
-        rest -= more
+        widening = min(rest, columns[place].widest - widths[place])
+        widths[place] += widening
+        rest -= widening
     return list(zip(columns, widths, strict=True))
 
 
@@ -314,5 +314,5 @@ def sent(payload: str) -> str:
 def likeliest(meanings: Sequence[tuple[str, float]], others: int = 0) -> str:
     """The likeliest meanings, and how many more there are, `others` included."""
     texts = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
-    more = len(meanings) - len(texts) + others
-    return ", ".join(texts) + (f", or {several(more, 'other')}" if more else "")
+    rest_count = len(meanings) - len(texts) + others
+    return ", ".join(texts) + (f", or {several(rest_count, 'other')}" if rest_count else "")

@@ -250,5 +250,5 @@ class QuestionOptions:
     ) -> None:
         """Ask about the metric, as AnswerOptions.ask does."""
         strings = read_candidates(self.candidates) if self.candidates else []
-        more = {"candidates": strings, "lists": self.lists, **terms}
-        self.answer.ask(question, show, self.metric, **more)
+        all_terms = {"candidates": strings, "lists": self.lists, **terms}
+        self.answer.ask(question, show, self.metric, **all_terms)

@@ -50,9 +50,9 @@ def leaflet_html(leaflet: Leaflet) -> str:
         + "</tr>"
         for row in leaflet.questions
     )
-    more = (
-        f"<p>And {leaflet.more} more questions; none of them reveals more.</p>"
-        if leaflet.more
+    rest = (
+        f"<p>And {leaflet.unlisted} more questions; none of them reveals more.</p>"
+        if leaflet.unlisted
         else ""
     )
     year = f"is right at most {leaflet.year_right} times in 100"
@@ -70,7 +70,7 @@ def leaflet_html(leaflet: Leaflet) -> str:
         f"{paragraphs}\n<table>\n<thead><tr>"
         "<th>What is asked</th>"
         '<th>How often</th><th>One answer is</th><th class="figure">Right at most</th>'
-        f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{more}\n"
+        f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{rest}\n"
         f"<p>“{least} in 100” means: someone who does not know which of two things is "
         f"true of you, and sees the answer, is right at most {least} times in 100. A guess is "
         "right 50 times, certainty 100 times.</p>\n</body></html>\n"

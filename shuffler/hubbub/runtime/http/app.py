@@ -63,15 +63,15 @@ async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
     Raises:
         ConnectionError: the client has disconnected.
     """
-    body, more = bytearray(), True
-    while more:
+    body, is_unfinished = bytearray(), True
+    while is_unfinished:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ConnectionError
         body += message.get("body", b"")
         if len(body) > max_bytes:
             return None
-        more = message.get("more_body", False)
+        is_unfinished = message.get("more_body", False)
     return bytes(body)
 
 
