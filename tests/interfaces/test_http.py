@@ -170,7 +170,7 @@ def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -
             assert problem["detail"].startswith("there is no parameter 'epohc' here"), path
             if names:
                 assert problem["detail"].endswith(f"There are {', '.join(sorted(names))}"), path
-    slip = _get(home, "/v1/metrics/theme/estimates", epohc="3", confidence=0.9).json()["detail"]
+    slip = _get(home, "/v1/metrics/theme/estimates", epoch="3", confidence=0.9).json()["detail"]
     assert 'did you mean "epochs"? There are anytime, below, confidence, epochs, find,' in slip
     none = _get(home, "/v1/status", epochs="newest").json()["detail"]
     assert none == "there is no parameter 'epochs' here: this path has none; leave it out"
