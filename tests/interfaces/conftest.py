@@ -1,10 +1,13 @@
 """One house and one browser for all tests of the faces: what they ask changes nothing in it."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
+from hubbub.aggregator.access.tokens import add_token
 from tests.interfaces.browser import chromium
 from tests.interfaces.running_aggregator import House, house
 
@@ -26,3 +29,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     files = ("--totals", str(folder / "files"), "--estimates", str(folder / "files"))
     with house(folder, "--http-rate", "0", *files) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, Path]]:
+    """A house that asks for tokens, with the file of them."""
+    folder = tmp_path_factory.mktemp("guarded")
+    path = folder / "tokens.json"
+    add_token(path, "somebody else", "viewer", 1, time.time())
+    options = ("--http-rate", "0", "--http-origin", "https://board.example")
+    with house(folder / "house", "--http-tokens", str(path), *options) as running:
+        yield running, path

@@ -339,3 +339,9 @@ def house(
             process.terminate()
             assert process.wait() == 0
         assert "Traceback" not in (folder / "aggregator.log").read_text()
+
+
+def until_known(home: House, token: str) -> None:
+    """Wait until the aggregator, which looks once a second, has read a new token."""
+    headers = {"authorization": f"Bearer {token}"}
+    eventually(lambda: web.get(f"{home.page}/v1/metrics", headers=headers).status_code == 200)

@@ -5,7 +5,6 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens, remo
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
-from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, House, house
+from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, House, house, until_known
 from tests.support import web
 from tests.support.pasted_code import in_notebook, in_shell
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -223,7 +222,7 @@ def test_pages_of_others_may_not_ask(home: House) -> None:
 def test_pages_of_a_named_origin_may_ask(guarded: tuple[House, Path]) -> None:
     home, path = guarded
     secret = add_token(path, "page", "viewer", 1, time.time())
-    _until_known(home, secret)
+    until_known(home, secret)
     url = f"{home.page}/v1/metrics/homepage/estimates"
     asks = {"access-control-request-method": "POST"}
     for origin, may in (("https://board.example", True), ("https://evil.example", False)):
@@ -268,25 +267,6 @@ def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
         assert (line["acknowledged"], line["withheld"], line["balanced"]) == (None, None, None)
 
 
-OPTIONS = ("--http-rate", "0", "--http-origin", "https://board.example")
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, Path]]:
-    """A house that asks for tokens, with the file of them."""
-    folder = tmp_path_factory.mktemp("guarded")
-    path = folder / "tokens.json"
-    add_token(path, "somebody else", "viewer", 1, time.time())
-    with house(folder / "house", "--http-tokens", str(path), *OPTIONS) as running:
-        yield running, path
-
-
-def _until_known(home: House, token: str) -> None:
-    """The file of tokens is looked at once a second."""
-    headers = {"authorization": f"Bearer {token}"}
-    eventually(lambda: web.get(f"{home.page}/v1/metrics", headers=headers).status_code == 200)
-
-
 def test_tokens_open_what_their_role_may(
     guarded: tuple[House, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,7 +281,7 @@ def test_tokens_open_what_their_role_may(
     )
     assert path.stat().st_mode & 0o077 == 0
     for token in role_tokens.values():
-        _until_known(home, token)
+        until_known(home, token)
     ask = {"metric": "theme", "query": "count", "purpose": "tests", "by": "me", "value": "dark"}
     paths = {"/v1/metrics": "viewer", "/v1/releases": "publisher", "/v1/tokens": "admin"}
     ranks = list(role_tokens)

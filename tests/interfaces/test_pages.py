@@ -18,7 +18,7 @@ from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring.crowds.dummy_counts import number_variance
 from hubbub.cli.demonstration.questions import demo_questions
 from tests.interfaces.browser import Watched
-from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, house
+from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, until_known
 from tests.support import web
 from tests.support.moment import far_from_midnight
 from tests.support.pasted_code import in_notebook, in_shell
@@ -408,15 +408,13 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
 
 @pytest.mark.thorough
 def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, guarded: tuple[House, Path]
 ) -> None:
-    folder = tmp_path_factory.mktemp("slow")
-    secret = add_token(folder / "tokens.json", "me", "viewer", 1, time.time())
+    running, tokens = guarded
+    secret = add_token(tokens, "slow", "viewer", 1, time.time())
+    until_known(running, secret)
     routes: list[Route] = []
-    with (
-        house(folder / "house", "--http-tokens", str(folder / "tokens.json")) as running,
-        Watched(browser, clean=False) as watched,
-    ):
+    with Watched(browser, clean=False) as watched:
         page = watched.page
         page.route("**/v1/me", lambda route: route.continue_() if routes else routes.append(route))
         page.goto(running.page)
@@ -429,14 +427,12 @@ def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(
 
 
 def test_a_page_that_asks_for_a_token_takes_one(
-    browser: Browser, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, tmp_path: Path, guarded: tuple[House, Path]
 ) -> None:
-    folder = tmp_path_factory.mktemp("asked")
-    secret = add_token(folder / "tokens.json", "me", "viewer", 1, time.time())
-    with (
-        house(folder / "house", "--http-tokens", str(folder / "tokens.json")) as running,
-        Watched(browser, clean=False) as watched,
-    ):
+    running, tokens = guarded
+    secret = add_token(tokens, "page of somebody", "viewer", 1, time.time())
+    until_known(running, secret)
+    with Watched(browser, clean=False) as watched:
         page = watched.page
         page.goto(running.page)
         page.fill("dialog input", "wrong")
