@@ -1,5 +1,6 @@
 """The page's address says what it shows; and what it shows where there is no answer."""
 
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -184,15 +185,21 @@ def test_what_has_no_answer_says_what_to_do_next(browser: Browser, home: House) 
         expect(page.locator("#table tbody tr")).to_have_count(4)
 
 
-def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) -> None:
-    def few(route: Route) -> None:
+def _without_reports(**fields: object) -> Callable[[Route], None]:
+    """Answers about a metric as the service does, but for these fields and the reports."""
+
+    def answer_for(route: Route) -> None:
         answer = route.fetch()
         document = answer.json()
-        document["metric"] |= {"reports": 0, "waiting": 161, "withheld": 39, "epochs": []}
+        document["metric"] |= {"reports": 0, "epochs": [], **fields}
         route.fulfill(response=answer, json=document)
 
+    return answer_for
+
+
+def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
-        watched.page.route("**/v1/metrics/theme", few)
+        watched.page.route("**/v1/metrics/theme", _without_reports(waiting=161, withheld=39))
         page = watched.open(f"{home.page}/metric?name=theme")
         text = page.inner_text("#flags")
         assert "An answer needs 1,000 reports" in text
@@ -205,13 +212,8 @@ def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) ->
 def test_that_nothing_was_reported_is_said_where_it_is_known(
     browser: Browser, home: House, waiting: int | None
 ) -> None:
-    def none(route: Route) -> None:
-        answer = route.fetch()
-        document = answer.json()
-        document["metric"] |= {"reports": 0, "waiting": waiting, "withheld": waiting, "epochs": []}
-        route.fulfill(response=answer, json=document)
-
     with Watched(browser) as watched:
+        none = _without_reports(waiting=waiting, withheld=waiting)
         watched.page.route("**/v1/metrics/theme", none)
         stream = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
         unknown = "the number of reports at the shuffler is unknown here"
@@ -223,15 +225,9 @@ def test_that_nothing_was_reported_is_said_where_it_is_known(
 def test_a_funnel_without_reports_says_when_devices_report_it(
     browser: Browser, home: House
 ) -> None:
-    def none(route: Route) -> None:
-        answer = route.fetch()
-        document = answer.json()
-        document["metric"] |= {"reports": 0, "waiting": 0, "withheld": 0, "epochs": []}
-        document["metric"] |= {"figures": "funnel", "min_batch": 1}
-        route.fulfill(response=answer, json=document)
-
     with Watched(browser) as watched:
-        watched.page.route("**/v1/metrics/theme", none)
+        funnel = _without_reports(waiting=0, withheld=0, figures="funnel", min_batch=1)
+        watched.page.route("**/v1/metrics/theme", funnel)
         text = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
         assert "The first answer comes with 1 report." in text
         assert "A device reports a funnel once its day is over." in text
