@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
-from hubbub.bundles import Bundle, Notice
+from hubbub.bundles import Bundle, Notice, open_notice
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, grace_seconds
 from hubbub.catalog.discovery import finder_in
 from hubbub.catalog.values.past_kind import PastKind
-from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.epochs import begins, holding
+from hubbub.errors import NoticeRefused
 from hubbub.mechanisms import Probability
 
 
@@ -177,3 +177,11 @@ class Questions:
             notice=self.notice,
             finder=finder_in(self._bundle.streams, metric),
         )
+
+
+def kept_notice(signed: bytes, operator: bytes) -> Notice | None:
+    """Returns a state's notice; None without one, or if the bundle's operator did not sign it."""
+    try:
+        return open_notice(signed, operator=operator) if signed else None
+    except NoticeRefused:
+        return None

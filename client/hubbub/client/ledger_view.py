@@ -22,8 +22,8 @@ from hubbub.catalog import (
 from hubbub.catalog.crowds.gaussian import spent_of
 from hubbub.catalog.posterior import meanings_of
 from hubbub.client.cover import FILLER
+from hubbub.client.device_metric import kept_notice
 from hubbub.client.ledger import crowds_since, reported_of
-from hubbub.client.notices import kept_notice
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState, own_counts_of
 from hubbub.fields.frozen import frozen
