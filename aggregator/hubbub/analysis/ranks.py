@@ -102,17 +102,28 @@ class LinearRanks:
         """Share below each edge among the reports that contain a number, never decreasing."""
         return _rising(self._below / self._numbers)
 
-    def _scores(self, share: float) -> Floats:
-        """At each inner edge, the count below it minus `share`, in errors if `share` is true."""
-        parts, figures, numbers = len(self.edges) - 1, self.figures, self._numbers
+    @cached_property
+    def _variances(self) -> tuple[Floats, Floats, float]:
+        """Sums left and right of each inner edge, and the variance of values that are no numbers.
+
+        The rows of both sides, of shape (4, parts - 1), are the count, its variance without
+        reports, and what growth and bend add to the variance.
+        """
+        parts, figures = len(self.edges) - 1, self.figures
         counts = np.clip(self._estimates, 0.0, self.reports)
         counts[:parts] += 1 / parts
         # For each part: its variance without reports, and its growth with them.
         of_parts = np.array([figures.absent**2, figures.growth * counts, figures.bend * counts**2])
         below = np.cumsum(np.vstack([counts, of_parts])[:, :parts], axis=1)
         left, right = below[:, :-1], below[:, -1:] - below[:, :-1]
-        moved = (np.arange(1, parts) - share * parts) / len(counts)
-        variances = moved**2 * max(float((of_parts.T @ (1, 1, -1))[parts:].sum()), 0.0)
+        return left, right, max(float((of_parts.T @ (1, 1, -1))[parts:].sum()), 0.0)
+
+    def _scores(self, share: float) -> Floats:
+        """At each inner edge, the count below it minus `share`, in errors if `share` is true."""
+        parts, figures, numbers = len(self.edges) - 1, self.figures, self._numbers
+        left, right, others = self._variances
+        moved = (np.arange(1, parts) - share * parts) / len(self._estimates)
+        variances = moved**2 * others
         for side, of_side, weight in ((left, share, 1 - share), (right, 1 - share, -share)):
             scale = of_side * numbers / side[0]
             variance = side[1] + scale * side[2] - scale**2 * side[3]
@@ -137,7 +148,7 @@ class LinearRanks:
     @property
     def size(self) -> int:
         """Approximate number of floats that the object caches."""
-        return 4 * len(self.edges)
+        return 12 * len(self.edges)
 
 
 @dataclass(frozen=True)

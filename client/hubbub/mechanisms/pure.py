@@ -18,6 +18,7 @@ Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -27,6 +28,13 @@ from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized, Value_contra
 
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
 MAX_CATEGORIES = 1 << 20
+
+
+@lru_cache  # exact fractions take as long as all other steps of an estimate
+def _spreads(p: Fraction, q: Fraction) -> tuple[float, float]:
+    """The variance that a report adds if it holds the value, and if it does not."""
+    gap = (p - q) ** 2
+    return float(p * (1 - p) / gap), float(q * (1 - q) / gap)
 
 
 @frozen()
@@ -51,7 +59,7 @@ class Pure:
         reports, cells = totals.reports, max(len(totals.cells), 1)
         floor, gap = float(reports * self.q) + totals.dummies / cells, self.gap
         values = tuple((support - floor) / gap for support in supports)
-        true_spread, other = self._spreads()
+        true_spread, other = _spreads(self.p, self.q)
         clipped = [min(max(value, 0.0), reports) for value in values]
         variances = tuple(
             true * true_spread + (reports - true) * other + extra
@@ -77,13 +85,8 @@ class Pure:
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared; `true` in [0, reports]."""
-        true_spread, other = self._spreads()
+        true_spread, other = _spreads(self.p, self.q)
         return true * true_spread + (reports - true) * other
-
-    def _spreads(self) -> tuple[float, float]:
-        """The variance that a report adds if it holds the value, and if it does not."""
-        gap = (self.p - self.q) ** 2
-        return float(self.p * (1 - self.p) / gap), float(self.q * (1 - self.q) / gap)
 
 
 class PureMechanism(Mechanism[Value_contra], Protocol[Value_contra]):
