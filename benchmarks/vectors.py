@@ -98,16 +98,18 @@ def squared_error_of(
 
 
 def cells_of(
-    codes: VectorCodes, unit: NDArray[np.float64], reports: int, chance: np.random.Generator
+    codes: VectorCodes, units: NDArray[np.float64], reports: int, chance: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Totals of so many reports of one vector; shape (books * words,)."""
+    """Totals of so many reports of each vector, one or a row each; shape (books * words,)."""
+    rows = np.atleast_2d(units)
     cells = np.zeros((codes.books, codes.words))
-    sent = np.bincount(chance.integers(0, codes.books, reports), minlength=codes.books)
-    for number in np.flatnonzero(sent).tolist():
-        chances = np.full(codes.words, float(codes.channel.q))
-        order = np.argpartition(-(words_of(codes, number) @ unit), codes.near - 1)
-        chances[order[: codes.near]] = float(codes.channel.p)
-        cells[number] = chance.multinomial(sent[number], chances / chances.sum())
+    sent = chance.multinomial(reports, np.full(codes.books, 1 / codes.books), size=len(rows))
+    for number in np.flatnonzero(sent.any(axis=0)).tolist():
+        order = np.argpartition(-(rows @ words_of(codes, number).T), codes.near - 1, axis=1)
+        chances = np.full((len(rows), codes.words), float(codes.channel.q))
+        np.put_along_axis(chances, order[:, : codes.near], float(codes.channel.p), axis=1)
+        chances /= chances.sum(axis=1, keepdims=True)
+        cells[number] = chance.multinomial(sent[:, number], chances).sum(axis=0)
     return cells.ravel()
 
 

@@ -68,8 +68,8 @@ def test_people_who_are_all_alike_are_told_no_worse_by_a_finite_pool() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "words", "books", "reports", "directions"),
     [
-        (8.0, 256, 512, 15_000, 1),
-        (8.0, 256, 512, 15_000, 6),
+        (8.0, 256, 256, 7500, 1),
+        (8.0, 256, 256, 7500, 6),
         (4.0, 64, 256, 120_000, 1),
         (4.0, 64, 256, 12_000, 30),
         (2.0, 32, 256, 50_000, 1),
@@ -91,8 +91,8 @@ def test_errors_of_shared_books_are_as_large_as_answers_and_the_planner_state(
         pool = replace(codes, seed=f"{run}")
         people = chance.standard_normal((directions, 16))
         people /= np.linalg.norm(people, axis=1, keepdims=True)
-        cells = sum(cells_of(pool, vector, each, chance) for vector in people)
-        totals = Totals(cells=np.asarray(cells).astype(int).tolist(), reports=each * directions)
+        cells = cells_of(pool, people, each, chance)
+        totals = Totals(cells=cells.astype(int).tolist(), reports=each * directions)
         figures = Vectors().figures(pool, totals, ())
         off = figures.estimates / totals.reports - (1 + people.mean(axis=0)) / 2
         stderrs = figures.stderrs / totals.reports
