@@ -1,4 +1,4 @@
-"""A device that reports all the time: python device.py BUNDLE STATE_DIR SHUFFLER.
+"""A device that reports all the time: python device.py BUNDLE STATE_DIR SHUFFLER A_SECOND.
 
 Its record of what was acknowledged is its own outbox, which it keeps whole.
 """
@@ -13,7 +13,6 @@ from hubbub.client import Client, FolderState, transport_to
 from hubbub.client.delivery import waits
 from hubbub.client.state import queries
 
-REPORTS_A_SECOND = 60
 MAX_WAITING = 3000
 
 queries.HISTORY = 10**9  # type: ignore[attr-defined]  # the verdict looks at every payload
@@ -31,7 +30,7 @@ def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:
 
 
 def main() -> None:
-    bundle_path, folder, shuffler = sys.argv[1:]
+    bundle_path, folder, shuffler, reports_a_second = sys.argv[1:]
     client = open_client(Path(bundle_path), Path(folder), shuffler)
     metrics = list(read_bundle(Path(bundle_path)).metrics.values())
     while True:
@@ -39,7 +38,7 @@ def main() -> None:
             metric = random.choice(metrics)
             values = metric.values or [f"string {number}" for number in range(50)]
             client.report(metric.name, random.choice(values))
-        time.sleep(random.uniform(0, 2 / REPORTS_A_SECOND))
+        time.sleep(random.uniform(0, 2 / int(reports_a_second)))
 
 
 if __name__ == "__main__":

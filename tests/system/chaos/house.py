@@ -113,6 +113,7 @@ class House:
     """A context manager: all of it runs inside, and what ends is started again."""
 
     AGGREGATORS = 2
+    REPORTS_A_SECOND = 60  # of each device
     REDIS_REPLICAS = 0  # that must have a write before it counts
     CATALOG = CATALOG
     MORE_KILLED: ClassVar[Mapping[str, int]] = {}  # as faults.KILLED has them
@@ -256,6 +257,7 @@ class House:
 
     def _device(self, number: int, shuffler: str) -> None:
         arguments = [str(self.home / "app.hubbub"), str(self.state_of(number)), shuffler]
+        arguments.append(str(self.REPORTS_A_SECOND))
         self._part(f"device-{number}", "device", device.__file__, arguments, dict(os.environ))
 
     def _part(
