@@ -1,6 +1,5 @@
 """Noise dummies: what an epoch says is never below what enumeration finds, and hardly above it."""
 
-import json
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -14,13 +13,13 @@ from scipy.special import expit
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import pmf
 from hubbub.catalog.crowds.noise_dummies import noise_of
-from hubbub.cli.main import main
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import bare_delta
 from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing import CountNoise
+from tests.support.commands import document_of
 
 
 def _law(scale: float, shift: int) -> CountNoise:
@@ -113,8 +112,7 @@ def test_beside_lies_epsilon_is_at_most_two_percent_above_the_worst_that_others_
 
 def _answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     command = ["privacy", "crowd", "--dummies", "noise", "--json", *map(str, arguments)]
-    assert main(command) == 0
-    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    answer: dict[str, Any] = document_of(capsys, *command)
     return answer
 
 
@@ -239,7 +237,7 @@ def test_a_count_is_as_exact_as_that_of_a_trusted_curator(
 
 @pytest.mark.parametrize(
     ("reports", "stderr"),
-    [(3_000, 3.0), (10_000, 3.4), (30_000, 4.3), (100_000, 6.45), (300_000, 10.06)],
+    [(3_000, 3.0), (30_000, 4.3), (300_000, 10.06)],
 )
 def test_beside_devices_that_lie_at_8_nats_few_dummies_are_noise(
     reports: int, stderr: float

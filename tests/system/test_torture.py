@@ -34,7 +34,7 @@ from tests.system.chaos.faulty_connection import Line
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 200
+KILLS = 120
 SEED = 20_261_121
 LIMITED = catalog_toml(
     metric_toml(

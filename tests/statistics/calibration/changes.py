@@ -119,7 +119,7 @@ SETTINGS: Sequence[Setting] = [
     *(
         Setting(
             f"rr {epsilon:g}, {share:.0%}, 10,000 reports a side",
-            400,
+            200,
             partial(
                 _changed,
                 built("rr", epsilon, 2),

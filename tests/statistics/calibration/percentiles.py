@@ -173,16 +173,16 @@ SETTINGS: Sequence[Setting] = [
     )
     for name, epsilon, parts, reports, dummies, runs in (
         *(("wave", epsilon, 32, 1000, 0, 40) for epsilon in (0.5, 1.0, 2.0, 4.0)),
-        *(("wave", epsilon, 64, 30_000, 0, 20) for epsilon in (0.5, 1.0, 2.0, 4.0)),
+        *(("wave", epsilon, 64, 30_000, 0, 20) for epsilon in (0.5, 4.0)),
         *(("wave", epsilon, 32, 1_000_000, 0, 20) for epsilon in (0.5, 4.0)),
         ("haar", 1.0, 32, 3000, 0, 40),
         ("haar", 0.5, 64, 1_000_000, 0, 40),
         ("haar", 2.0, 64, 1_000_000, 0, 40),
-        ("grr", 6.0, 64, 1000, 2000, 100),  # of a crowd with dummies
-        ("grr", 7.0, 64, 100_000, 4000, 100),
-        ("unary.oue", 1.0, 16, 20_000, 0, 100),
-        ("subset", 2.0, 16, 20_000, 0, 100),
-        ("buckets", 2.0, 16, 20_000, 0, 100),
+        ("grr", 6.0, 64, 1000, 2000, 50),  # of a crowd with dummies
+        ("grr", 7.0, 64, 100_000, 4000, 50),
+        ("unary.oue", 1.0, 16, 20_000, 0, 50),
+        ("subset", 2.0, 16, 20_000, 0, 50),
+        ("buckets", 2.0, 16, 20_000, 0, 50),
     )
     for shape in SHAPES
 ] + [
