@@ -3,10 +3,12 @@
 And what keeps them from the machine that they run on: its environment, its user, its clock.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -122,6 +124,16 @@ class CatalogFiles:
 
 def pytest_runtest_setup() -> None:
     now.begin()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine."""
+    test = pyfuncitem.obj
+    if not iscoroutinefunction(test):
+        return None
+    asyncio.run(test(**{name: pyfuncitem.funcargs[name] for name in signature(test).parameters}))
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

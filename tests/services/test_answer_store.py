@@ -1,6 +1,5 @@
 """Finished answers in Redis: those that the engine gives, of exactly what is counted."""
 
-import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
@@ -17,7 +16,6 @@ from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.retention import delete_totals
-from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
@@ -25,6 +23,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.server import MemoryServer, RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server
+from tests.support.stores import commit_of
 
 NOW = 1_760_000_000.0
 ROOT = Path(__file__).parents[2]
@@ -49,15 +48,7 @@ class StoreView:
         size = metric.randomizer.layout.size
         tags = [secrets.token_bytes(16) for _ in range(each * size)]
         cells = np.full(size, each, dtype=np.int64)
-        commit = Commit(
-            batch_id=secrets.token_bytes(16),
-            tags=tags,
-            cells=cells,
-            duplicates=0,
-            rejected={},
-            seen_until=4 * 10**9,
-            batch_reports=500,
-        )
+        commit = commit_of(tags, cells, batch_reports=500)
         await self.store.add(window, commit)
         self.changed.add(name)
 
@@ -91,119 +82,108 @@ class _Broken(RedisStore):
 
 
 @pytest.mark.parametrize("memory", [True, False], ids=["memory", "redis"])
-def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
+async def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
     catalog_files: CatalogFiles, redis_url: str, memory: bool
 ) -> None:
-    async def body() -> None:
-        async with _store_view(catalog_files, redis_url, memory=memory) as setup:
-            await setup.client.flushdb()
-            await setup.count("theme")
-            await setup.count("theme", back=1)
-            await setup.count("crashed")
-            questions = [EstimateQuery(), EstimateQuery(range=EpochRange(last="7d"))]
-            worked = [await setup.query.estimate("theme", question) for question in questions]
-            mean = await setup.query.estimate("crashed", EstimateQuery())
-            assert await setup.keeper.look() > 4
-            assert await setup.keeper.look() == 0, "nothing changed since"
-            again = QueryEngine(
-                catalog_files.bundle,
-                _Broken(setup.server),
-                clock=lambda: NOW,
-                server=setup.answers,
-            )
-            for question, answer in zip(questions, worked, strict=True):
-                assert await again.estimate("theme", question) == answer
-            assert await again.estimate("crashed", EstimateQuery()) == mean
-            page = await again.estimate("theme", EstimateQuery(), Page(1, 1, "rank"))
-            assert [value.rank for value in page.values] == [2]
-            other = EstimateQuery(confidence=0.9)
-            with pytest.raises(AssertionError, match="nobody works"):
-                await again.estimate("theme", other)
-            await setup.count("theme")
-            with pytest.raises(AssertionError, match="nobody works"):  # that is out of date
-                await again.estimate("theme", EstimateQuery())
-            newer = await setup.query.estimate("theme", EstimateQuery())
-            assert newer.reports == 2 * worked[0].reports
-
-    asyncio.run(body())
+    async with _store_view(catalog_files, redis_url, memory=memory) as setup:
+        await setup.client.flushdb()
+        await setup.count("theme")
+        await setup.count("theme", back=1)
+        await setup.count("crashed")
+        questions = [EstimateQuery(), EstimateQuery(range=EpochRange(last="7d"))]
+        worked = [await setup.query.estimate("theme", question) for question in questions]
+        mean = await setup.query.estimate("crashed", EstimateQuery())
+        assert await setup.keeper.look() > 4
+        assert await setup.keeper.look() == 0, "nothing changed since"
+        again = QueryEngine(
+            catalog_files.bundle,
+            _Broken(setup.server),
+            clock=lambda: NOW,
+            server=setup.answers,
+        )
+        for question, answer in zip(questions, worked, strict=True):
+            assert await again.estimate("theme", question) == answer
+        assert await again.estimate("crashed", EstimateQuery()) == mean
+        page = await again.estimate("theme", EstimateQuery(), Page(1, 1, "rank"))
+        assert [value.rank for value in page.values] == [2]
+        other = EstimateQuery(confidence=0.9)
+        with pytest.raises(AssertionError, match="nobody works"):
+            await again.estimate("theme", other)
+        await setup.count("theme")
+        with pytest.raises(AssertionError, match="nobody works"):  # that is out of date
+            await again.estimate("theme", EstimateQuery())
+        newer = await setup.query.estimate("theme", EstimateQuery())
+        assert newer.reports == 2 * worked[0].reports
 
 
-def test_another_definition_of_a_metric_has_other_answers(
+async def test_another_definition_of_a_metric_has_other_answers(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with _store_view(catalog_files, redis_url) as setup:
-            await setup.client.flushdb()
-            await setup.count("theme")
-            await setup.keeper.look()
-            metrics = dict(catalog_files.bundle.metrics)
-            metrics["theme"] = replace(metrics["theme"], description="something else")
-            changed = replace(catalog_files.bundle, metrics=metrics)
-            other = QueryEngine(changed, setup.store, clock=lambda: NOW, server=setup.answers)
-            answer = await other.estimate("theme", EstimateQuery())
-            assert answer.description == "something else"
-
-    asyncio.run(body())
+    async with _store_view(catalog_files, redis_url) as setup:
+        await setup.client.flushdb()
+        await setup.count("theme")
+        await setup.keeper.look()
+        metrics = dict(catalog_files.bundle.metrics)
+        metrics["theme"] = replace(metrics["theme"], description="something else")
+        changed = replace(catalog_files.bundle, metrics=metrics)
+        other = QueryEngine(changed, setup.store, clock=lambda: NOW, server=setup.answers)
+        answer = await other.estimate("theme", EstimateQuery())
+        assert answer.description == "something else"
 
 
-def test_no_answer_from_deleted_totals_stays_whenever_they_are_deleted(
+async def test_no_answer_from_deleted_totals_stays_whenever_they_are_deleted(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """Also while the answer is being worked out, and where the process ended after that."""
+    async with _store_view(catalog_files, redis_url) as home:
+        await home.client.flushdb()
+        name, former = "theme", home.query._whole_estimate
 
-    async def body() -> None:
-        async with _store_view(catalog_files, redis_url) as home:
-            await home.client.flushdb()
-            name, former = "theme", home.query._whole_estimate
+        async def stored() -> set[bytes]:
+            keys = await home.client.keys("aggregator:estimates:*")
+            return {key.rpartition(b":")[2] for key in keys}
 
-            async def stored() -> set[bytes]:
-                keys = await home.client.keys("aggregator:estimates:*")
-                return {key.rpartition(b":")[2] for key in keys}
+        await home.count(name, back=40)
+        await home.count(name)
+        assert await home.keeper.look() > 0
+        before = await stored()
+        old = home.query.collected
+        every = await old.find(name, EpochRange(epochs="all"))
+        date = every.date(every.epochs[0]).encode()
+        assert date in before
 
-            await home.count(name, back=40)
-            await home.count(name)
-            assert await home.keeper.look() > 0
-            before = await stored()
-            old = home.query.collected
-            every = await old.find(name, EpochRange(epochs="all"))
-            date = every.date(every.epochs[0]).encode()
-            assert date in before
+        async def deleted_meanwhile(*arguments: Any) -> Any:
+            answer = await former(*arguments)
+            window = Window(name, every.epochs[0])
+            await delete_totals([window], home.store, AnswerStore(home.answers))
+            return answer
 
-            async def deleted_meanwhile(*arguments: Any) -> Any:
-                answer = await former(*arguments)
-                window = Window(name, every.epochs[0])
-                await delete_totals([window], home.store, AnswerStore(home.answers))
-                return answer
-
-            await home.count(name, back=40)  # so that its answer is worked out anew
-            home.query._whole_estimate = deleted_meanwhile  # type: ignore[assignment]
-            home.keeper._not_before.clear()
-            await home.keeper.look()
-            assert await stored() == set()
-            home.query._whole_estimate = former  # type: ignore[method-assign]
-            home.keeper._not_before.clear()
-            await home.keeper.look()
-            assert await stored() == before - {date}
-            # Of a process that ended before it looked again.
-            await home.client.hset(f"aggregator:estimates:{name}:{date.decode()}", "version", "1")
-            listed = json.dumps([date.decode()])
-            await home.client.hset("aggregator:estimates", name, listed)
-            home.changed.add(name)
-            home.keeper._not_before.clear()
-            await home.keeper.look()
-            assert await stored() == before - {date}
-
-    asyncio.run(body())
+        await home.count(name, back=40)  # so that its answer is worked out anew
+        home.query._whole_estimate = deleted_meanwhile  # type: ignore[assignment]
+        home.keeper._not_before.clear()
+        await home.keeper.look()
+        assert await stored() == set()
+        home.query._whole_estimate = former  # type: ignore[method-assign]
+        home.keeper._not_before.clear()
+        await home.keeper.look()
+        assert await stored() == before - {date}
+        # Of a process that ended before it looked again.
+        await home.client.hset(f"aggregator:estimates:{name}:{date.decode()}", "version", "1")
+        listed = json.dumps([date.decode()])
+        await home.client.hset("aggregator:estimates", name, listed)
+        home.changed.add(name)
+        home.keeper._not_before.clear()
+        await home.keeper.look()
+        assert await stored() == before - {date}
 
 
-def test_other_programs_read_them_and_nothing_else(
+async def test_other_programs_read_them_and_nothing_else(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     """As the user that ships for it."""
     users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)
-
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
         url = f"redis://aggregator:CHANGE-ME-AGGREGATOR@127.0.0.1:{port}/0"
         async with _store_view(catalog_files, url) as setup:
             await setup.count("theme")
@@ -232,31 +212,25 @@ def test_other_programs_read_them_and_nothing_else(
                 await viewer.execute_command(*command)
         await viewer.aclose()
 
-    with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
-        asyncio.run(body(port))
-
 
 @pytest.mark.parametrize("garbage", [b"{", b"null", b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
-def test_what_nobody_can_read_is_worked_out(
+async def test_what_nobody_can_read_is_worked_out(
     catalog_files: CatalogFiles, redis_url: str, garbage: bytes
 ) -> None:
-    async def body() -> None:
-        async with _store_view(catalog_files, redis_url) as setup:
-            await setup.client.flushdb()
-            await setup.count("theme")
-            await setup.keeper.look()
-            worked = await setup.query.estimate("theme", EstimateQuery())
-            date = worked.dates
-            for field in ("values", "promised", "twins", "unknown"):
-                key = f"aggregator:estimates:theme:{date}"
-                former = await setup.client.hget(key, field)
-                await setup.client.hset(key, field, garbage)
-                other = QueryEngine(
-                    catalog_files.bundle, setup.store, clock=lambda: NOW, server=setup.server
-                )
-                assert await other.estimate("theme", EstimateQuery()) == worked
-                await setup.client.hdel(key, field)
-                if former is not None:
-                    await setup.client.hset(key, field, former)
-
-    asyncio.run(body())
+    async with _store_view(catalog_files, redis_url) as setup:
+        await setup.client.flushdb()
+        await setup.count("theme")
+        await setup.keeper.look()
+        worked = await setup.query.estimate("theme", EstimateQuery())
+        date = worked.dates
+        for field in ("values", "promised", "twins", "unknown"):
+            key = f"aggregator:estimates:theme:{date}"
+            former = await setup.client.hget(key, field)
+            await setup.client.hset(key, field, garbage)
+            other = QueryEngine(
+                catalog_files.bundle, setup.store, clock=lambda: NOW, server=setup.server
+            )
+            assert await other.estimate("theme", EstimateQuery()) == worked
+            await setup.client.hdel(key, field)
+            if former is not None:
+                await setup.client.hset(key, field, former)

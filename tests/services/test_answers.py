@@ -57,43 +57,40 @@ class Garbled(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
         return b"\xff\xff\xff" if self.failures_left >= 0 else b""
 
 
-def test_a_batch_stays_in_flight_until_an_answer_can_be_read(
+async def test_a_batch_stays_in_flight_until_an_answer_can_be_read(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def scenario() -> None:
-        async def in_flight() -> int:
-            return (await pool.report_counts())[window]["in_flight"]
+    async def in_flight() -> int:
+        return (await pool.report_counts())[window]["in_flight"]
 
-        garbled, server = Garbled(3, in_flight), grpc.aio.server()
-        server.add_generic_rpc_handlers((garbled,))
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        redis = await connect_redis(redis_url)
-        await redis.client.flushdb()
-        pool, table = Pool(redis), read_stream_table(catalog_files.streams)
-        onward = channel(f"127.0.0.1:{port}", "aggregator", tls=None)
-        clock = FakeClock()
-        mixer = Mixer(pool, table, [onward], Policy(), stages=Stages(), clock=clock)
-        window = Window("theme", int(time.time()) // DAY)
-        info, key = seal_info(*window), catalog_files.bundle.keys[0].half("x25519")
-        await pool.add({window: [seal(b"\1", key, info) for _ in range(40)]})
-        await pool.heartbeat()
-        loops = [asyncio.create_task(mixer.run())]
-        async with asyncio.timeout(HANG_SECONDS):
-            while garbled.failures_left >= 0 or await in_flight():
-                clock.advance(1)
-                await clock.settle(*loops)
-        for _ in range(5):
-            clock.advance(30)
+    garbled, server = Garbled(3, in_flight), grpc.aio.server()
+    server.add_generic_rpc_handlers((garbled,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    redis = await connect_redis(redis_url)
+    await redis.client.flushdb()
+    pool, table = Pool(redis), read_stream_table(catalog_files.streams)
+    onward = channel(f"127.0.0.1:{port}", "aggregator", tls=None)
+    clock = FakeClock()
+    mixer = Mixer(pool, table, [onward], Policy(), stages=Stages(), clock=clock)
+    window = Window("theme", int(time.time()) // DAY)
+    info, key = seal_info(*window), catalog_files.bundle.keys[0].half("x25519")
+    await pool.add({window: [seal(b"\1", key, info) for _ in range(40)]})
+    await pool.heartbeat()
+    loops = [asyncio.create_task(mixer.run())]
+    async with asyncio.timeout(HANG_SECONDS):
+        while garbled.failures_left >= 0 or await in_flight():
+            clock.advance(1)
             await clock.settle(*loops)
-        assert 0 not in garbled.in_flight, "it was over before an answer could be read"
-        assert len(garbled.in_flight) == 4, "it was sent until an answer could be read, and no more"
-        await end_tasks(loops)
-        await onward.close()
-        await server.stop(0)
-        await redis.close()
-
-    asyncio.run(scenario())
+    for _ in range(5):
+        clock.advance(30)
+        await clock.settle(*loops)
+    assert 0 not in garbled.in_flight, "it was over before an answer could be read"
+    assert len(garbled.in_flight) == 4, "it was sent until an answer could be read, and no more"
+    await end_tasks(loops)
+    await onward.close()
+    await server.stop(0)
+    await redis.close()
 
 
 class Odd(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]

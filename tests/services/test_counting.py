@@ -125,38 +125,34 @@ PADDED = catalog_toml(
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
+async def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
     opener: Opener, catalog_files: CatalogFiles, tmp_path: Path, redis_url: str, shards: int
 ) -> None:
     """A crowd of 60 reports and 40 dummies, in five parts; most of two were counted before."""
     (tmp_path / "metrics.toml").write_text(PADDED)
     catalog = read_with_promises(tmp_path / "metrics.toml")
     bundle = replace(catalog_files.bundle, metrics=catalog.metrics, history={})
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        await server.client.flushdb()
-        counting = Counting(replace(catalog_files, bundle=bundle), server, opener, shards)
-        await counting.clocks.look()
-        window = counting.window("padded")
-        early = counting.sealed(window, 36, b"\0")
-        await counting.apply(window, early)
-        late, dummies = counting.sealed(window, 24, b"\2"), counting.sealed(window, 40, b"\1")
-        # Of 20 in a part 8 count as dummies, by its size; so many are really among them.
-        crowd = [*early[:18], *dummies[:2], *early[18:], *dummies[2:4], *late, *dummies[4:]]
-        for first in range(0, 100, 20):
-            await counting.apply(window, crowd[first : first + 20], dummies=8)
-        assert await totals(counting.store, window) == Totals(
-            cells=[36, 40, 24, 0], reports=60, dummies=40
-        )
-        law = await counting.report_counts(window)
-        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (60, 40, 36)
-        over = counting.window("padded", back=30)
-        await counting.apply(over, counting.sealed(over, 10), dummies=4)
-        assert await counting.report_counts(over) == {"rejected:expired": 10}
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    counting = Counting(replace(catalog_files, bundle=bundle), server, opener, shards)
+    await counting.clocks.look()
+    window = counting.window("padded")
+    early = counting.sealed(window, 36, b"\0")
+    await counting.apply(window, early)
+    late, dummies = counting.sealed(window, 24, b"\2"), counting.sealed(window, 40, b"\1")
+    # Of 20 in a part 8 count as dummies, by its size; so many are really among them.
+    crowd = [*early[:18], *dummies[:2], *early[18:], *dummies[2:4], *late, *dummies[4:]]
+    for first in range(0, 100, 20):
+        await counting.apply(window, crowd[first : first + 20], dummies=8)
+    assert await totals(counting.store, window) == Totals(
+        cells=[36, 40, 24, 0], reports=60, dummies=40
+    )
+    law = await counting.report_counts(window)
+    assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (60, 40, 36)
+    over = counting.window("padded", back=30)
+    await counting.apply(over, counting.sealed(over, 10), dummies=4)
+    assert await counting.report_counts(over) == {"rejected:expired": 10}
+    await server.close()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -195,19 +191,16 @@ def test_altered_copies_take_nobodys_place(
     asyncio.run(body())
 
 
-def test_every_order_of_a_report_and_its_copies_counts_it(
+async def test_every_order_of_a_report_and_its_copies_counts_it(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            window = counting.window("theme")
-            for number, order in enumerate(itertools.permutations(range(4)), 1):
-                [report] = counting.sealed(window, 1)
-                several = [report, _altered(report, 20), _altered(report, 40), report]
-                await counting.apply(window, [several[place] for place in order])
-                assert (await totals(counting.store, window)).reports == number
-
-    asyncio.run(body())
+    async with _counting(catalog_files, redis_url, opener) as counting:
+        window = counting.window("theme")
+        for number, order in enumerate(itertools.permutations(range(4)), 1):
+            [report] = counting.sealed(window, 1)
+            several = [report, _altered(report, 20), _altered(report, 40), report]
+            await counting.apply(window, [several[place] for place in order])
+            assert (await totals(counting.store, window)).reports == number
 
 
 OFF = [-24, -4.5, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4.5, 24]
@@ -216,163 +209,140 @@ WAITS = (ServiceUnavailable, BadParameter)
 
 @pytest.mark.parametrize("stream", ["crashed", "theme"])
 @pytest.mark.parametrize("hours", OFF)
-def test_replays_count_nothing_however_far_the_clocks_are_apart(
+async def test_replays_count_nothing_however_far_the_clocks_are_apart(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str, hours: float, stream: str
 ) -> None:
     """From its start, and for how long it may be; and once it is right all is counted, once."""
-
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            counting.ahead = hours * HOUR
+    async with _counting(catalog_files, redis_url, opener) as counting:
+        counting.ahead = hours * HOUR
+        counting.start()
+        await counting.clocks.look()
+        for back in (0, 1):
+            window = counting.window(stream, back)
+            sealed, first = counting.sealed(window, 20), secrets.token_bytes(16)
+            counted = 0
+            for batch_id in (first, *(secrets.token_bytes(16) for _ in range(3)), first):
+                try:
+                    await counting.apply(window, sealed, batch_id)
+                    counted = 20
+                except WAITS:
+                    continue
+                assert (await totals(counting.store, window)).reports == 20
+            ahead, counting.ahead = counting.ahead, 0.0
             counting.start()
             await counting.clocks.look()
-            for back in (0, 1):
-                window = counting.window(stream, back)
-                sealed, first = counting.sealed(window, 20), secrets.token_bytes(16)
-                counted = 0
-                for batch_id in (first, *(secrets.token_bytes(16) for _ in range(3)), first):
-                    try:
-                        await counting.apply(window, sealed, batch_id)
-                        counted = 20
-                    except WAITS:
-                        continue
-                    assert (await totals(counting.store, window)).reports == 20
-                ahead, counting.ahead = counting.ahead, 0.0
-                counting.start()
-                await counting.clocks.look()
-                await counting.apply(window, sealed, first)
-                await counting.apply(window, sealed)
-                law = await counting.report_counts(window)
-                assert law["counted"] == 20, (law, counted)
-                assert set(law) == {"counted", "duplicate"}, "nothing was refused for good"
-                counting.ahead = ahead
-                counting.start()
-                await counting.clocks.look()
-
-    asyncio.run(body())
+            await counting.apply(window, sealed, first)
+            await counting.apply(window, sealed)
+            law = await counting.report_counts(window)
+            assert law["counted"] == 20, (law, counted)
+            assert set(law) == {"counted", "duplicate"}, "nothing was refused for good"
+            counting.ahead = ahead
+            counting.start()
+            await counting.clocks.look()
 
 
 @pytest.mark.parametrize("hours", OFF)
-def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
+async def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str, hours: float
 ) -> None:
     """Shuffler and devices have the aggregator's clock; Redis alone is right, or wrong."""
-
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            counting.ahead = hours * HOUR
-            counting.start()
-            await counting.clocks.look()
-            window = Window("crashed", int((time.time() + counting.ahead) // HOUR))
-            sealed = counting.sealed(window, 20)
-            ids = [secrets.token_bytes(16) for _ in range(3)]
-            waits = 0
-            for batch_id in ids:
-                try:
-                    await counting.apply(window, sealed, batch_id)
-                except WAITS:
-                    waits += 1
-            assert waits in {0, 3}
-            assert (await totals(counting.store, window)).reports == (0 if waits else 20)
-            counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)  # Redis is set
-            for batch_id in ids:
+    async with _counting(catalog_files, redis_url, opener) as counting:
+        counting.ahead = hours * HOUR
+        counting.start()
+        await counting.clocks.look()
+        window = Window("crashed", int((time.time() + counting.ahead) // HOUR))
+        sealed = counting.sealed(window, 20)
+        ids = [secrets.token_bytes(16) for _ in range(3)]
+        waits = 0
+        for batch_id in ids:
+            try:
                 await counting.apply(window, sealed, batch_id)
-            assert await counting.report_counts(window) == {"counted": 20, "duplicate": 40}
-
-    asyncio.run(body())
+            except WAITS:
+                waits += 1
+        assert waits in {0, 3}
+        assert (await totals(counting.store, window)).reports == (0 if waits else 20)
+        counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)  # Redis is set
+        for batch_id in ids:
+            await counting.apply(window, sealed, batch_id)
+        assert await counting.report_counts(window) == {"counted": 20, "duplicate": 40}
 
 
 @pytest.mark.parametrize("stream", ["crashed", "theme"])
-def test_replays_count_nothing_while_the_clock_steps(
+async def test_replays_count_nothing_while_the_clock_steps(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str, stream: str
 ) -> None:
     """The same process all along, its clock anew before every delivery."""
-
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            chance = random.Random(7)
-            window = counting.window(stream)
-            sealed = counting.sealed(window, 20)
-            for number in range(60):
-                counting.ahead = chance.choice(OFF) * HOUR
-                if number % 7 == 0:
-                    await counting.clocks.look()
-                await counting.apply(window, sealed)
-                assert (await totals(counting.store, window)).reports == 20
-            assert await counting.report_counts(window) == {"counted": 20, "duplicate": 59 * 20}
-
-    asyncio.run(body())
+    async with _counting(catalog_files, redis_url, opener) as counting:
+        chance = random.Random(7)
+        window = counting.window(stream)
+        sealed = counting.sealed(window, 20)
+        for number in range(60):
+            counting.ahead = chance.choice(OFF) * HOUR
+            if number % 7 == 0:
+                await counting.clocks.look()
+            await counting.apply(window, sealed)
+            assert (await totals(counting.store, window)).reports == 20
+        assert await counting.report_counts(window) == {"counted": 20, "duplicate": 59 * 20}
 
 
-def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
+async def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
     """In the last second of it, by a right clock, after a wrong one counted the first."""
-
-    async def body() -> None:
-        for ahead in (-3 * HOUR, 0.0, 2 * HOUR):
-            async with _counting(catalog_files, redis_url, opener) as counting:
-                window = counting.window("crashed")
-                closes = (window.epoch + 3) * HOUR
-                sealed = counting.sealed(window, 20)
-                counting.ahead = ahead
-                counting.start()  # of this clock alone: Redis is where it is
-                counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)
-                await counting.apply(window, sealed)
-                counting.intake._clocks = _stopped(closes - 1)
-                await counting.apply(window, sealed)
-                assert await counting.report_counts(window) == {"counted": 20, "duplicate": 20}
-                assert await counting.server.client.ttl(window.key("aggregator:tags")) == -1
-
-    asyncio.run(body())
+    for ahead in (-3 * HOUR, 0.0, 2 * HOUR):
+        async with _counting(catalog_files, redis_url, opener) as counting:
+            window = counting.window("crashed")
+            closes = (window.epoch + 3) * HOUR
+            sealed = counting.sealed(window, 20)
+            counting.ahead = ahead
+            counting.start()  # of this clock alone: Redis is where it is
+            counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)
+            await counting.apply(window, sealed)
+            counting.intake._clocks = _stopped(closes - 1)
+            await counting.apply(window, sealed)
+            assert await counting.report_counts(window) == {"counted": 20, "duplicate": 20}
+            assert await counting.server.client.ttl(window.key("aggregator:tags")) == -1
 
 
-def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
+async def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
     """As version 0.1 left them where its clock was behind: they had expired at once."""
-
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            window, other = counting.window("crashed"), counting.window("theme")
-            sealed = counting.sealed(window, 20)
-            await counting.apply(window, sealed)
-            await counting.server.client.delete(window.key("aggregator:tags"))
-            await counting.apply(window, sealed)
-            await counting.apply(other, counting.sealed(other, 20))
-            assert await counting.report_counts(window) == {"counted": 20, "rejected:forgotten": 20}
-            assert await counting.report_counts(other) == {"counted": 20}
-
-    asyncio.run(body())
+    async with _counting(catalog_files, redis_url, opener) as counting:
+        window, other = counting.window("crashed"), counting.window("theme")
+        sealed = counting.sealed(window, 20)
+        await counting.apply(window, sealed)
+        await counting.server.client.delete(window.key("aggregator:tags"))
+        await counting.apply(window, sealed)
+        await counting.apply(other, counting.sealed(other, 20))
+        assert await counting.report_counts(window) == {"counted": 20, "rejected:forgotten": 20}
+        assert await counting.report_counts(other) == {"counted": 20}
 
 
-def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
+async def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            old = counting.window("crashed", back=9)
-            sealed = counting.sealed(old, 20)
-            with pytest.raises(ServiceUnavailable, match="were not watched for an hour yet"):
-                await counting.apply(old, sealed)
-            new = counting.window("crashed")
-            await counting.apply(new, counting.sealed(new, 20))
+    async with _counting(catalog_files, redis_url, opener) as counting:
+        old = counting.window("crashed", back=9)
+        sealed = counting.sealed(old, 20)
+        with pytest.raises(ServiceUnavailable, match="were not watched for an hour yet"):
             await counting.apply(old, sealed)
-            assert await counting.report_counts(old) == {"rejected:expired": 20}
-            counting.ahead = 5 * HOUR
-            counting.start()
-            await counting.clocks.look()
-            with pytest.raises(ServiceUnavailable, match="18000 s apart"):
-                await counting.apply(new, counting.sealed(new, 20))
-            assert counting.intake.counts["clocks_differ"] == 1
-            assert await counting.report_counts(new) == {"counted": 20}
-
-    asyncio.run(body())
+        new = counting.window("crashed")
+        await counting.apply(new, counting.sealed(new, 20))
+        await counting.apply(old, sealed)
+        assert await counting.report_counts(old) == {"rejected:expired": 20}
+        counting.ahead = 5 * HOUR
+        counting.start()
+        await counting.clocks.look()
+        with pytest.raises(ServiceUnavailable, match="18000 s apart"):
+            await counting.apply(new, counting.sealed(new, 20))
+        assert counting.intake.counts["clocks_differ"] == 1
+        assert await counting.report_counts(new) == {"counted": 20}
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("by", ["memory", "number"])
-def test_a_window_that_is_flooded_stops_no_other(
+async def test_a_window_that_is_flooded_stops_no_other(
     catalog_files: CatalogFiles,
     opener: Opener,
     tmp_path: Path,
@@ -381,8 +351,7 @@ def test_a_window_that_is_flooded_stops_no_other(
 ) -> None:
     """Batches of fake reports until it is full; honest ones of another metric beside them."""
     monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
-
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis") as port:
         async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             client = counting.server.client
             if by == "memory":
@@ -410,18 +379,14 @@ def test_a_window_that_is_flooded_stops_no_other(
                 assert await counting.apply(flooded, sealed, batch_id) is Outcome.APPLIED
             assert await counting.report_counts(flooded) == {"counted": 6000}
 
-    with redis_server(tmp_path / "redis") as port:
-        asyncio.run(body(port))
-
 
 @pytest.mark.thorough
-def test_streams_that_are_flooded_one_after_the_other_leave_room(
+async def test_streams_that_are_flooded_one_after_the_other_leave_room(
     catalog_files: CatalogFiles, opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three metrics filled to the brim in all the epochs that are open; a fourth is counted."""
     monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
-
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis") as port:
         async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             client = counting.server.client
             used = int((await client.info("memory"))["used_memory"])
@@ -440,11 +405,8 @@ def test_streams_that_are_flooded_one_after_the_other_leave_room(
             await counting.apply(honest, counting.sealed(honest, 100))
             assert (await counting.report_counts(honest))["counted"] == 100
 
-    with redis_server(tmp_path / "redis") as port:
-        asyncio.run(body(port))
 
-
-def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
+async def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
     catalog_files: CatalogFiles,
     opener: Opener,
     tmp_path: Path,
@@ -453,8 +415,7 @@ def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
 ) -> None:
     """As large as the epoch before; with room for it nothing is said."""
     monkeypatch.setattr(window_room, "TAG_COST", 2000)
-
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis") as port:
         async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             before, window = counting.window("theme", 1), counting.window("theme")
             await counting.apply(before, counting.sealed(before, 1000))
@@ -468,9 +429,6 @@ def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
                 assert caplog.text.count(f"{window.name} will not fit") == count
             assert "raise maxmemory" in caplog.text
 
-    with redis_server(tmp_path / "redis") as port:
-        asyncio.run(body(port))
-
 
 def _stopped(at: float) -> Clocks:
     return Clocks(lambda: at, monotonic=lambda: 1.0)
@@ -482,26 +440,23 @@ def _hurried() -> Callable[[], float]:
 
 
 @pytest.mark.thorough
-def test_a_window_that_is_full_is_not_opened_again_at_once(
+async def test_a_window_that_is_full_is_not_opened_again_at_once(
     catalog_files: CatalogFiles, opener: Opener, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            counting.start(Room(counting.store, 10))
-            window = counting.window("theme")
-            sealed = counting.sealed(window, 20)
-            opened = 0
-            open_all = counting.opener.open
+    async with _counting(catalog_files, redis_url, opener) as counting:
+        counting.start(Room(counting.store, 10))
+        window = counting.window("theme")
+        sealed = counting.sealed(window, 20)
+        opened = 0
+        open_all = counting.opener.open
 
-            async def counted(*arguments: object) -> object:
-                nonlocal opened
-                opened += 1
-                return await open_all(*arguments)  # type: ignore[arg-type]
+        async def counted(*arguments: object) -> object:
+            nonlocal opened
+            opened += 1
+            return await open_all(*arguments)  # type: ignore[arg-type]
 
-            monkeypatch.setattr(counting.opener, "open", counted)
-            for _ in range(5):
-                with pytest.raises(StoreUnavailable):
-                    await counting.apply(window, sealed)
-            assert opened == 1
-
-    asyncio.run(body())
+        monkeypatch.setattr(counting.opener, "open", counted)
+        for _ in range(5):
+            with pytest.raises(StoreUnavailable):
+                await counting.apply(window, sealed)
+        assert opened == 1

@@ -1,6 +1,5 @@
 """Dummies leave with a crowd: as many as it takes, once, alike to reports, whatever dies when."""
 
-import asyncio
 import base64
 import json
 import random
@@ -76,7 +75,7 @@ def _opened(catalog_files: CatalogFiles, window: Window, sealed: Sequence[bytes]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
+async def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
     catalog_files: CatalogFiles,
     table: StreamTable,
     redis_url: str,
@@ -84,35 +83,31 @@ def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
+    window, reports = _today(), _reports(600)
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
+        await m.pools[0].add({window: reports})
+        for _ in range(10):
+            await m.turn()
+        assert not sink.delivered
+        assert not await _keys_of(redis_url, "dummies"), "none is made before it is over"
+        await m.pools[0].close_windows()
+        law = await _until_empty(m, window)
+        assert (law["acknowledged"], law["dummies"]) == (600, 100)
+        assert set(sink.delivered.values()) == set(sink.sealed.values()) == {1}
+        more = [report for report in sink.sealed if report not in set(reports)]
+        assert sink.sealed.total() == 700
+        assert {len(report) for report in more} == {LENGTH}
+        values = _opened(catalog_files, window, more)
+        assert set(values) <= set(range(VALUES))
+        assert max(Counter(values).values()) <= binom.isf(1e-8, 100, 1 / VALUES)
+        assert sum(share for _, share in sink.sizes.values()) == 100
+        for size, share in sink.sizes.values():
+            assert abs(share - size / 7) < 1, "its size, and not how many it has"
 
-    async def body() -> None:
-        window, reports = _today(), _reports(600)
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
-            await m.pools[0].add({window: reports})
-            for _ in range(10):
-                await m.turn()
-            assert not sink.delivered
-            assert not await _keys_of(redis_url, "dummies"), "none is made before it is over"
-            await m.pools[0].close_windows()
-            law = await _until_empty(m, window)
-            assert (law["acknowledged"], law["dummies"]) == (600, 100)
-            assert set(sink.delivered.values()) == set(sink.sealed.values()) == {1}
-            more = [report for report in sink.sealed if report not in set(reports)]
-            assert sink.sealed.total() == 700
-            assert {len(report) for report in more} == {LENGTH}
-            values = _opened(catalog_files, window, more)
-            assert set(values) <= set(range(VALUES))
-            assert max(Counter(values).values()) <= binom.isf(1e-8, 100, 1 / VALUES)
-            assert sum(share for _, share in sink.sizes.values()) == 100
-            for size, share in sink.sizes.values():
-                assert abs(share - size / 7) < 1, "its size, and not how many it has"
+        async def nothing_is_left() -> bool:
+            return not await _keys_of(redis_url, "dummies", "shares", "crowd:", "batch:")
 
-            async def nothing_is_left() -> bool:
-                return not await _keys_of(redis_url, "dummies", "shares", "crowd:", "batch:")
-
-            await m.until(nothing_is_left)
-
-    asyncio.run(body())
+        await m.until(nothing_is_left)
 
 
 async def _keys_of(redis_url: str, *parts: str) -> list[bytes | str]:
@@ -122,37 +117,33 @@ async def _keys_of(redis_url: str, *parts: str) -> list[bytes | str]:
     return keys
 
 
-def test_dummies_do_not_make_a_crowd(table: StreamTable, redis_url: str) -> None:
-    async def body() -> None:
-        window = _today()
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-            await m.pools[0].add({window: _reports(299)})
-            await m.pools[0].close_windows()
+async def test_dummies_do_not_make_a_crowd(table: StreamTable, redis_url: str) -> None:
+    window = _today()
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        await m.pools[0].add({window: _reports(299)})
+        await m.pools[0].close_windows()
+        law = await _until_empty(m, window)
+        assert not sink.delivered
+        assert (law["withheld"], law["dummies"]) == (299, 0)
+        assert not await _keys_of(redis_url, "dummies")
+
+
+async def test_every_crowd_of_a_rolling_stream_has_its_own(
+    table: StreamTable, redis_url: str
+) -> None:
+    window = _today()
+    rolling = replace(table.streams["theme"], mix="rolling")
+    own = replace(table, streams={**table.streams, "theme": rolling})
+    async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
+        for times in (1, 2):
+            await m.pools[0].add({window: _reports(320)})
             law = await _until_empty(m, window)
-            assert not sink.delivered
-            assert (law["withheld"], law["dummies"]) == (299, 0)
-            assert not await _keys_of(redis_url, "dummies")
-
-    asyncio.run(body())
+            assert (law["acknowledged"], law["dummies"]) == (320 * times, 100 * times)
+            assert sink.sealed.total() == 420 * times
+            assert sum(share for _, share in sink.sizes.values()) == 100 * times
 
 
-def test_every_crowd_of_a_rolling_stream_has_its_own(table: StreamTable, redis_url: str) -> None:
-    async def body() -> None:
-        window = _today()
-        rolling = replace(table.streams["theme"], mix="rolling")
-        own = replace(table, streams={**table.streams, "theme": rolling})
-        async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
-            for times in (1, 2):
-                await m.pools[0].add({window: _reports(320)})
-                law = await _until_empty(m, window)
-                assert (law["acknowledged"], law["dummies"]) == (320 * times, 100 * times)
-                assert sink.sealed.total() == 420 * times
-                assert sum(share for _, share in sink.sizes.values()) == 100 * times
-
-    asyncio.run(body())
-
-
-def test_a_crowd_that_may_have_left_gets_no_more_dummies(
+async def test_a_crowd_that_may_have_left_gets_no_more_dummies(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Redis sets it apart, the answer is lost, and another process cuts it: the next has others."""
@@ -162,25 +153,22 @@ def test_a_crowd_that_may_have_left_gets_no_more_dummies(
         assert await leave(crowds, *arguments, **more) == 320
         raise StoreUnavailable("gone")
 
-    async def body() -> None:
-        window, own = _today(), replace(table.streams["theme"], mix="rolling")
-        async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
-            [mixer], [pool] = m.mixers, m.pools
-            await m.turn()  # from here on it waits, and the test looks in its place
-            await pool.add({window: _reports(320)})
-            await mixer._departures.look(window, 1, own, over=False)
-            await _until_padded(mixer._departures, window)
-            with monkeypatch.context() as once:
-                once.setattr(Crowds, "leave", leaves_and_says_nothing)
-                with pytest.raises(StoreUnavailable):
-                    await mixer._departures.look(window, 1, own, over=False)
-            [crowd_id] = await pool.crowds.ids(window)
-            await pool.add({window: _reports(320)})
-            assert await mixer._departures._padded(window, own) is None
-            await _until_padded(mixer._departures, window)
-            assert await mixer._departures._padded(window, own) != crowd_id
-
-    asyncio.run(body())
+    window, own = _today(), replace(table.streams["theme"], mix="rolling")
+    async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
+        [mixer], [pool] = m.mixers, m.pools
+        await m.turn()  # from here on it waits, and the test looks in its place
+        await pool.add({window: _reports(320)})
+        await mixer._departures.look(window, 1, own, over=False)
+        await _until_padded(mixer._departures, window)
+        with monkeypatch.context() as once:
+            once.setattr(Crowds, "leave", leaves_and_says_nothing)
+            with pytest.raises(StoreUnavailable):
+                await mixer._departures.look(window, 1, own, over=False)
+        [crowd_id] = await pool.crowds.ids(window)
+        await pool.add({window: _reports(320)})
+        assert await mixer._departures._padded(window, own) is None
+        await _until_padded(mixer._departures, window)
+        assert await mixer._departures._padded(window, own) != crowd_id
 
 
 async def _until_padded(departures: Departures, window: Window) -> None:
@@ -209,7 +197,7 @@ async def _in_flight(pool: Pool) -> tuple[Counter[bytes], list[tuple[int, int]]]
 
 @pytest.mark.parametrize("hidden", [0, 7])
 @pytest.mark.parametrize("step", ["_LEAVE", "_CUT"])
-def test_torn_after_any_write_nothing_is_lost_or_doubled(
+async def test_torn_after_any_write_nothing_is_lost_or_doubled(
     table: StreamTable, redis_url: str, step: str, hidden: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every write of every second call, in turn; another process goes on each time.
@@ -240,63 +228,54 @@ def test_torn_after_any_write_nothing_is_lost_or_doubled(
                 break
         return torn
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        pools, reports = [Pool(server) for _ in range(2)], _reports(90)
-        for writes in count():
-            await server.client.flushdb()
-            torn = await torn_at(pools, reports, writes)
-            law = await _law(pools[0], WINDOW)
-            assert balanced(law)
-            assert (law["dummies"], law["in_flight"]) == (30, 120)
-            sealed, batches = await _in_flight(pools[0])
-            assert sealed == Counter([*reports, *dummies])
-            assert sum(share for _, share in batches) == 30 + hidden
-            assert all(abs(share - size * (30 + hidden) / 120) < 1 for size, share in batches)
-            if not torn:
-                break
-        assert writes >= 5, "so many places to die at, at least"
+    server = await connect_redis(redis_url)
+    pools, reports = [Pool(server) for _ in range(2)], _reports(90)
+    for writes in count():
         await server.client.flushdb()
-        await server.close()
+        torn = await torn_at(pools, reports, writes)
+        law = await _law(pools[0], WINDOW)
+        assert balanced(law)
+        assert (law["dummies"], law["in_flight"]) == (30, 120)
+        sealed, batches = await _in_flight(pools[0])
+        assert sealed == Counter([*reports, *dummies])
+        assert sum(share for _, share in batches) == 30 + hidden
+        assert all(abs(share - size * (30 + hidden) / 120) < 1 for size, share in batches)
+        if not torn:
+            break
+    assert writes >= 5, "so many places to die at, at least"
+    await server.client.flushdb()
+    await server.close()
 
-    asyncio.run(body())
 
-
-def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
+async def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
     table: StreamTable, redis_url: str
 ) -> None:
     """As half a script that comes back after a crash can have it: none is cut without them."""
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        await server.client.flushdb()
-        pool, reports = Pool(server), _reports(90)
-        sealed = sealed_dummies(table, _today(), table.streams["theme"], 30)
-        await pool.add({WINDOW: reports})
-        crowd_id = secrets.token_bytes(16)
-        await pool.crowds.stage(WINDOW, crowd_id, sealed)
-        assert (
-            await pool.crowds.leave(
-                WINDOW, CrowdTake(90, 20, 30), await pool.level(WINDOW), crowd_id
-            )
-            == 90
-        )
-        await server.client.spop(f"{WINDOW.key('shuffler:dummies')}:{crowd_id.hex()}", 3)
-        late = _reports(5)
-        await pool.add({WINDOW: late})
-        assert await pool.crowds.cut(WINDOW, crowd_id) is None
-        assert not await pool.crowds.ids(WINDOW)
-        law = await _law(pool, WINDOW)
-        assert (law["pooled"], law["in_flight"], law["dummies"]) == (95, 0, 0)
-        assert balanced(law)
-        level = await pool.level(WINDOW)
-        assert await pool.crowds.leave(WINDOW, CrowdTake(90, 20, 30), level, crowd_id) == 0, (
-            "27 are too few"
-        )
-        await server.client.flushdb()
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    pool, reports = Pool(server), _reports(90)
+    sealed = sealed_dummies(table, _today(), table.streams["theme"], 30)
+    await pool.add({WINDOW: reports})
+    crowd_id = secrets.token_bytes(16)
+    await pool.crowds.stage(WINDOW, crowd_id, sealed)
+    assert (
+        await pool.crowds.leave(WINDOW, CrowdTake(90, 20, 30), await pool.level(WINDOW), crowd_id)
+        == 90
+    )
+    await server.client.spop(f"{WINDOW.key('shuffler:dummies')}:{crowd_id.hex()}", 3)
+    late = _reports(5)
+    await pool.add({WINDOW: late})
+    assert await pool.crowds.cut(WINDOW, crowd_id) is None
+    assert not await pool.crowds.ids(WINDOW)
+    law = await _law(pool, WINDOW)
+    assert (law["pooled"], law["in_flight"], law["dummies"]) == (95, 0, 0)
+    assert balanced(law)
+    level = await pool.level(WINDOW)
+    assert await pool.crowds.leave(WINDOW, CrowdTake(90, 20, 30), level, crowd_id) == 0, (
+        "27 are too few"
+    )
+    await server.client.flushdb()
+    await server.close()
 
 
 STREAM = {

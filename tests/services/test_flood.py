@@ -1,6 +1,5 @@
 """A flood of one metric's fake reports: others are counted, nothing acknowledged is lost."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,55 +117,46 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
     _until(run, "crashed", acknowledged=run.flood, counted=run.flood)
 
 
-def test_a_stream_that_piles_up_leaves_room_for_others(
+async def test_a_stream_that_piles_up_leaves_room_for_others(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """Its reports are refused for now, those that come with them are kept."""
-
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, max_reports=1000) as front:
-            await front.send(front.request(900))
-            assert await _hint(front.send(front.request(1))) >= 20
-            other = _of(catalog_files, "crashed", 50)
-            await front.send(SubmitRequest(reports=other))
-            await front.pressure.look()
-            assert front.pressure.wait_seconds == 0
-            mixed = _of(catalog_files, "crashed", 20)
-            both = SubmitRequest(reports=[*front.request(5).reports, *mixed])
-            for _ in range(3):
-                assert await _hint(front.send(both)) >= 20
-            law = {
-                window.stream: terms for window, terms in (await front.pool.report_counts()).items()
-            }
-            assert law["theme"]["acknowledged"] == 900
-            assert law["crashed"]["acknowledged"] == 70, "what came beside it, once"
-            assert front.admission.refusals == {"stream_full": 4}
-
-    asyncio.run(body())
+    async with serving_front(catalog_files, redis_url, max_reports=1000) as front:
+        await front.send(front.request(900))
+        assert await _hint(front.send(front.request(1))) >= 20
+        other = _of(catalog_files, "crashed", 50)
+        await front.send(SubmitRequest(reports=other))
+        await front.pressure.look()
+        assert front.pressure.wait_seconds == 0
+        mixed = _of(catalog_files, "crashed", 20)
+        both = SubmitRequest(reports=[*front.request(5).reports, *mixed])
+        for _ in range(3):
+            assert await _hint(front.send(both)) >= 20
+        law = {window.stream: terms for window, terms in (await front.pool.report_counts()).items()}
+        assert law["theme"]["acknowledged"] == 900
+        assert law["crashed"]["acknowledged"] == 70, "what came beside it, once"
+        assert front.admission.refusals == {"stream_full": 4}
 
 
-def test_a_stream_that_piles_up_leaves_memory_for_others(
+async def test_a_stream_that_piles_up_leaves_memory_for_others(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, max_memory=0.9) as front:
-            client = front.pool.server.client
-            used = int((await client.info("memory"))["used_memory"])
-            await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))
+    async with serving_front(catalog_files, redis_url, max_memory=0.9) as front:
+        client = front.pool.server.client
+        used = int((await client.info("memory"))["used_memory"])
+        await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))
+        await front.pressure.look()
+        report_count = 0
+        while not front.pressure.is_crowded("theme"):
+            await front.send(front.request(500))
             await front.pressure.look()
-            report_count = 0
-            while not front.pressure.is_crowded("theme"):
-                await front.send(front.request(500))
-                await front.pressure.look()
-                report_count += 500
-            assert await _hint(front.send(front.request(1))) >= 20
-            assert 5000 <= report_count < 30_000
-            assert front.admission.refusals == {"stream_full": 1}
-            await front.send(SubmitRequest(reports=_of(catalog_files, "crashed", 100)))
-            await front.pressure.look()
-            assert front.pressure.wait_seconds == 0, "Redis itself has room"
-
-    asyncio.run(body())
+            report_count += 500
+        assert await _hint(front.send(front.request(1))) >= 20
+        assert 5000 <= report_count < 30_000
+        assert front.admission.refusals == {"stream_full": 1}
+        await front.send(SubmitRequest(reports=_of(catalog_files, "crashed", 100)))
+        await front.pressure.look()
+        assert front.pressure.wait_seconds == 0, "Redis itself has room"
 
 
 def _of(catalog_files: CatalogFiles, stream: str, number: int) -> list[SealedReport]:

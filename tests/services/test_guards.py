@@ -200,7 +200,7 @@ async def _hint(call: Awaitable[object]) -> float:
     ],
     ids=["none", "unknown fields", "unknown fields of reports", "many reports", "too many"],
 )
-def test_what_is_refused_once_it_was_read_costs_its_sender(
+async def test_what_is_refused_once_it_was_read_costs_its_sender(
     catalog_files: CatalogFiles, redis_url: str, message: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A million fields took a second to look at, and their sender might send as many again."""
@@ -209,163 +209,138 @@ def test_what_is_refused_once_it_was_read_costs_its_sender(
         raise AssertionError("each field was looked at")
 
     monkeypatch.setattr("hubbub.runtime.messages.UnknownFieldSet", looked)
-
-    async def body() -> None:
-        clock = [1000.0]
-        limiter = Limiter(200, 1000, lambda: clock[0])
-        async with (
-            serving_front(catalog_files, redis_url, limiter=limiter) as front,
-            grpc.aio.insecure_channel(front.address) as channel,
-        ):
-            submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
-            codes: list[grpc.StatusCode] = []
-            while grpc.StatusCode.RESOURCE_EXHAUSTED not in codes and len(codes) < 9:
-                with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    await submit(message, timeout=HANG_SECONDS)
-                codes.append(caught.value.code())
-            assert codes[0] is grpc.StatusCode.INVALID_ARGUMENT
-            assert codes[-1] is grpc.StatusCode.RESOURCE_EXHAUSTED
-            clock[0] += 100
-            await front.send(front.request(1))
-
-    asyncio.run(body())
-
-
-def test_a_peer_past_its_rate_is_told_when_to_come_back(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async def body() -> None:
-        clock = [1000.0]
-        limiter = Limiter(20, 30, lambda: clock[0])
-        async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
-            await front.send(front.request(40))
-            wait = await _hint(front.send(front.request(1)))
-            front.admission.notice = b"signed\n"
+    clock = [1000.0]
+    limiter = Limiter(200, 1000, lambda: clock[0])
+    async with (
+        serving_front(catalog_files, redis_url, limiter=limiter) as front,
+        grpc.aio.insecure_channel(front.address) as channel,
+    ):
+        submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+        codes: list[grpc.StatusCode] = []
+        while grpc.StatusCode.RESOURCE_EXHAUSTED not in codes and len(codes) < 9:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await front.send(front.request(1))
-            assert dict(caught.value.trailing_metadata() or ())["hubbub-notice-bin"] == b"signed\n"
-            front.admission.notice = bytes(5000)  # more than a caller takes beside an answer
-            assert 0.5 <= await _hint(front.send(front.request(1))) <= 1.0
-            assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
-            clock[0] += wait
-            await front.send(front.request(1))
-            assert front.admission.refusals == {"peer_limit": 3}
-            assert front.admission.counts == {"taken": 41}
-
-    asyncio.run(body())
+                await submit(message, timeout=HANG_SECONDS)
+            codes.append(caught.value.code())
+        assert codes[0] is grpc.StatusCode.INVALID_ARGUMENT
+        assert codes[-1] is grpc.StatusCode.RESOURCE_EXHAUSTED
+        clock[0] += 100
+        await front.send(front.request(1))
 
 
-def test_a_pool_that_is_full_refuses_unread_until_it_drains(
+async def test_a_peer_past_its_rate_is_told_when_to_come_back(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, max_reports=100) as front:
-            await front.send(front.request(100))
-            await front.pressure.look()
-            assert 1 <= await _hint(front.send(front.request(1))) <= 4
-            async with grpc.aio.insecure_channel(front.address) as channel:
-                submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
-                assert await _hint(submit(b"not read at all")) >= 1
-                healthy = await health_pb2_grpc.HealthStub(channel).Check(
-                    health_pb2.HealthCheckRequest()
-                )
-                assert healthy.status == health_pb2.HealthCheckResponse.SERVING, "full, not sick"
-            assert front.admission.refusals == {"no_room": 2}
-            [window] = await front.pool.windows()
-            await front.pool.withhold(window, 1000)
-            await front.pressure.look()
+    clock = [1000.0]
+    limiter = Limiter(20, 30, lambda: clock[0])
+    async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
+        await front.send(front.request(40))
+        wait = await _hint(front.send(front.request(1)))
+        front.admission.notice = b"signed\n"
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
             await front.send(front.request(1))
+        assert dict(caught.value.trailing_metadata() or ())["hubbub-notice-bin"] == b"signed\n"
+        front.admission.notice = bytes(5000)  # more than a caller takes beside an answer
+        assert 0.5 <= await _hint(front.send(front.request(1))) <= 1.0
+        assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
+        clock[0] += wait
+        await front.send(front.request(1))
+        assert front.admission.refusals == {"peer_limit": 3}
+        assert front.admission.counts == {"taken": 41}
 
-    asyncio.run(body())
 
-
-def test_a_redis_near_its_limit_refuses_before_it_is_full(
+async def test_a_pool_that_is_full_refuses_unread_until_it_drains(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, max_memory=0.5) as front:
-            client = front.pool.server.client
-            used = int((await client.info("memory"))["used_memory"])
-            await client.config_set("maxmemory", int(used * 1.8))
-            await front.pressure.look()
-            assert await _hint(front.send(front.request(1))) >= 1
-            await client.config_set("maxmemory", used * 4)
-            await front.pressure.look()
-            await front.send(front.request(1))
+    async with serving_front(catalog_files, redis_url, max_reports=100) as front:
+        await front.send(front.request(100))
+        await front.pressure.look()
+        assert 1 <= await _hint(front.send(front.request(1))) <= 4
+        async with grpc.aio.insecure_channel(front.address) as channel:
+            submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+            assert await _hint(submit(b"not read at all")) >= 1
+            healthy = await health_pb2_grpc.HealthStub(channel).Check(
+                health_pb2.HealthCheckRequest()
+            )
+            assert healthy.status == health_pb2.HealthCheckResponse.SERVING, "full, not sick"
+        assert front.admission.refusals == {"no_room": 2}
+        [window] = await front.pool.windows()
+        await front.pool.withhold(window, 1000)
+        await front.pressure.look()
+        await front.send(front.request(1))
 
-    asyncio.run(body())
 
-
-def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
+async def test_a_redis_near_its_limit_refuses_before_it_is_full(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
-            await front.pool.server.client.config_set("maxmemory", 1)
-            assert await _hint(front.send(front.request(3))) >= 1
-            assert front.admission.refusals == {"store_full": 1}
-            assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
-            await front.pool.server.client.config_set("maxmemory", 0)
-            await front.pressure.look()
-            await front.send(front.request(3))
-            assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
-
-    asyncio.run(body())
+    async with serving_front(catalog_files, redis_url, max_memory=0.5) as front:
+        client = front.pool.server.client
+        used = int((await client.info("memory"))["used_memory"])
+        await client.config_set("maxmemory", int(used * 1.8))
+        await front.pressure.look()
+        assert await _hint(front.send(front.request(1))) >= 1
+        await client.config_set("maxmemory", used * 4)
+        await front.pressure.look()
+        await front.send(front.request(1))
 
 
-def test_reports_that_wait_for_a_slow_redis_are_bounded(
+async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
+    async with serving_front(catalog_files, redis_url) as front:
+        await front.pool.server.client.config_set("maxmemory", 1)
+        assert await _hint(front.send(front.request(3))) >= 1
+        assert front.admission.refusals == {"store_full": 1}
+        assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
+        await front.pool.server.client.config_set("maxmemory", 0)
+        await front.pressure.look()
+        await front.send(front.request(3))
+        assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
+
+
+async def test_reports_that_wait_for_a_slow_redis_are_bounded(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.intake._MAX_WAITING", 10)
+    async with serving_front(catalog_files, redis_url) as front:
+        release = asyncio.Event()
+        add = front.pool.add
 
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
-            release = asyncio.Event()
-            add = front.pool.add
+        async def slow(*arguments: Any) -> Any:
+            await release.wait()
+            return await add(*arguments)
 
-            async def slow(*arguments: Any) -> Any:
-                await release.wait()
-                return await add(*arguments)
+        front.pool.add = slow  # type: ignore[method-assign, assignment]
+        waiting = asyncio.create_task(front.send(front.request(8)))
 
-            front.pool.add = slow  # type: ignore[method-assign, assignment]
-            waiting = asyncio.create_task(front.send(front.request(8)))
+        async def wait_for_redis() -> bool:
+            return front.intake.waiting == 8
 
-            async def wait_for_redis() -> bool:
-                return front.intake.waiting == 8
-
-            await eventually_async(wait_for_redis)
-            assert await _hint(front.send(front.request(3))) > 0
-            release.set()
-            await waiting
-
-    asyncio.run(body())
+        await eventually_async(wait_for_redis)
+        assert await _hint(front.send(front.request(3))) > 0
+        release.set()
+        await waiting
 
 
 @pytest.mark.thorough
-def test_the_sdk_waits_as_it_is_told_and_then_delivers(
+async def test_the_sdk_waits_as_it_is_told_and_then_delivers(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        looks = itertools.count()
-        # Time passes with every look at it: the third report comes too early on any machine.
-        limiter = Limiter(10, 2, lambda: next(looks) / 100)
-        async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
-            transport = transport_to(front.address, roots=None, insecure=True)
+    looks = itertools.count()
+    # Time passes with every look at it: the third report comes too early on any machine.
+    limiter = Limiter(10, 2, lambda: next(looks) / 100)
+    async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
+        transport = transport_to(front.address, roots=None, insecure=True)
 
-            def report() -> None:
-                for _ in range(6):
-                    client = Client(
-                        catalog_files.bundle, MemoryState(), transport, hold_seconds=None
-                    )
-                    assert client.report("theme", "dark") is Outcome.QUEUED
-                    assert client.flush(HANG_SECONDS)
-                    assert client.dropped == {}
+        def report() -> None:
+            for _ in range(6):
+                client = Client(catalog_files.bundle, MemoryState(), transport, hold_seconds=None)
+                assert client.report("theme", "dark") is Outcome.QUEUED
+                assert client.flush(HANG_SECONDS)
+                assert client.dropped == {}
 
-            await asyncio.to_thread(report)
-            assert front.admission.counts["taken"] == 6
-            assert front.admission.refusals["peer_limit"] > 0
-
-    asyncio.run(body())
+        await asyncio.to_thread(report)
+        assert front.admission.counts["taken"] == 6
+        assert front.admission.refusals["peer_limit"] > 0
 
 
 def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
@@ -481,32 +456,29 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     assert scraped(own_run, own_run.ports.shuffler_metrics)["", "hubbub_store_up"] == 0
 
 
-def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
+async def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
     from hubbub.errors import ServiceUnavailable
 
-    async def body() -> None:
-        async def nothing() -> dict[Window, dict[str, int]]:
-            return {}
+    async def nothing() -> dict[Window, dict[str, int]]:
+        return {}
 
-        metrics = Metrics(nothing, {}, {}, Stages())
-        with pytest.raises(ServiceUnavailable, match="is not on this machine"):
-            metrics.door("0.0.0.0:1", None)
-        port = free_port()
+    metrics = Metrics(nothing, {}, {}, Stages())
+    with pytest.raises(ServiceUnavailable, match="is not on this machine"):
+        metrics.door("0.0.0.0:1", None)
+    port = free_port()
+    await metrics.door(f"127.0.0.1:{port}", None).start()
+    with pytest.raises(ServiceUnavailable, match="choose another --metrics-listen"):
         await metrics.door(f"127.0.0.1:{port}", None).start()
-        with pytest.raises(ServiceUnavailable, match="choose another --metrics-listen"):
-            await metrics.door(f"127.0.0.1:{port}", None).start()
-        write_certificates(tmp_path / "tls", {})
-        secured = free_port()
-        tls = TlsFolder(tmp_path / "tls", "shuffler")
-        await metrics.door(f"127.0.0.1:{secured}", tls).start()
-        with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
-            await asyncio.to_thread(
-                urllib.request.urlopen,
-                f"https://127.0.0.1:{secured}/metrics",
-                context=ssl.create_default_context(cafile=str(tmp_path / "tls" / "ca.pem")),
-            )
-
-    asyncio.run(body())
+    write_certificates(tmp_path / "tls", {})
+    secured = free_port()
+    tls = TlsFolder(tmp_path / "tls", "shuffler")
+    await metrics.door(f"127.0.0.1:{secured}", tls).start()
+    with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
+        await asyncio.to_thread(
+            urllib.request.urlopen,
+            f"https://127.0.0.1:{secured}/metrics",
+            context=ssl.create_default_context(cafile=str(tmp_path / "tls" / "ca.pem")),
+        )
 
 
 @contextmanager
@@ -585,71 +557,65 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
 
 
 @pytest.mark.parametrize("secured", [False, True])
-def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
+async def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool
 ) -> None:
     """More than it serves at once, which say nothing, or half of what they should."""
     monkeypatch.setattr("hubbub.runtime.monitoring.metrics._CONNECTIONS", 20)
     write_certificates(tmp_path / "tls", {})
 
-    async def body() -> None:
-        async def nothing() -> dict[Window, dict[str, int]]:
-            return {}
+    async def nothing() -> dict[Window, dict[str, int]]:
+        return {}
 
-        port = free_port()
-        tls = TlsFolder(tmp_path / "tls", "shuffler") if secured else None
-        await Metrics(nothing, {}, {}, Stages()).door(f"127.0.0.1:{port}", tls).start()
-        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
-        for connection in silent[::2]:
-            with suppress(OSError):  # it gave way already
-                connection.sendall(b"\x16\x03\x01" if secured else b"GET")
-        address = f"{'https' if secured else 'http'}://localhost:{port}/metrics"
-        context = _watching(tmp_path / "tls", "analyst") if secured else None
-        answer = await asyncio.to_thread(
-            urllib.request.urlopen, address, context=context, timeout=HANG_SECONDS
-        )
-        assert b"hubbub_store_up 1.0" in answer.read()
-        answer.close()
-        if secured:
-            for role in ("redis", "shuffler"):
-                with pytest.raises(urllib.error.HTTPError) as caught:
-                    await asyncio.to_thread(
-                        urllib.request.urlopen, address, context=_watching(tmp_path / "tls", role)
-                    )
-                assert caught.value.code == 403
-                caught.value.close()
-        for connection in silent:
-            connection.close()
-
-    asyncio.run(body())
+    port = free_port()
+    tls = TlsFolder(tmp_path / "tls", "shuffler") if secured else None
+    await Metrics(nothing, {}, {}, Stages()).door(f"127.0.0.1:{port}", tls).start()
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
+    for connection in silent[::2]:
+        with suppress(OSError):  # it gave way already
+            connection.sendall(b"\x16\x03\x01" if secured else b"GET")
+    address = f"{'https' if secured else 'http'}://localhost:{port}/metrics"
+    context = _watching(tmp_path / "tls", "analyst") if secured else None
+    answer = await asyncio.to_thread(
+        urllib.request.urlopen, address, context=context, timeout=HANG_SECONDS
+    )
+    assert b"hubbub_store_up 1.0" in answer.read()
+    answer.close()
+    if secured:
+        for role in ("redis", "shuffler"):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                await asyncio.to_thread(
+                    urllib.request.urlopen, address, context=_watching(tmp_path / "tls", role)
+                )
+            assert caught.value.code == 403
+            caught.value.close()
+    for connection in silent:
+        connection.close()
 
 
-def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
+async def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.monitoring.metrics._LIMITS", TimeLimits(request=1.0))
 
-    async def body() -> None:
-        async def nothing() -> dict[Window, dict[str, int]]:
-            return {}
+    async def nothing() -> dict[Window, dict[str, int]]:
+        return {}
 
-        port = free_port()
-        await Metrics(nothing, {}, {}, Stages()).door(f"127.0.0.1:{port}", None).start()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /metrics HTTP/1.1\r\n")
+    port = free_port()
+    await Metrics(nothing, {}, {}, Stages()).door(f"127.0.0.1:{port}", None).start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /metrics HTTP/1.1\r\n")
 
-        async def drip() -> None:
-            while True:
-                writer.write(b"X-Slow: 1\r\n")
-                await asyncio.sleep(0.05)
+    async def drip() -> None:
+        while True:
+            writer.write(b"X-Slow: 1\r\n")
+            await asyncio.sleep(0.05)
 
-        dripping = asyncio.create_task(drip())
-        with suppress(ConnectionError):
-            await asyncio.wait_for(reader.read(), HANG_SECONDS)
-        dripping.cancel()
-        writer.close()
-
-    asyncio.run(body())
+    dripping = asyncio.create_task(drip())
+    with suppress(ConnectionError):
+        await asyncio.wait_for(reader.read(), HANG_SECONDS)
+    dripping.cancel()
+    writer.close()
 
 
 def _watching(folder: Path, role: str) -> ssl.SSLContext:

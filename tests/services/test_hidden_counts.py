@@ -86,99 +86,84 @@ async def _status_terms(pool: Pool, table: StreamTable) -> dict[Window, dict[str
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("fixed", [0, 50])
-def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_balances(
+async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_balances(
     table: StreamTable, redis_url: str, processes: int, fixed: int
 ) -> None:
     """Beside those of a fixed number, which are told."""
     own = replace(table, streams={"theme": replace(table.streams["theme"], dummies=fixed)})
-
-    async def body() -> None:
-        window, reports = _today(), sealed_reports(300)
-        async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
-            pool = m.pools[0]
-            await pool.add({window: reports})
-            await m.turn()
-            drawn = await pool.hidden.drawn(window, NOISE)
-            assert window not in await _status_terms(pool, own), "nothing is told of what waits"
-            await pool.close_windows()
-            await until_empty(m, window)
-            law = await law_of(pool, window)
-            assert (law["acknowledged"], law["dummies"]) == (300 + drawn, fixed)
-            assert sink.sealed.total() == 300 + drawn + fixed
-            assert set(sink.sealed.values()) == {1}
-            assert set(reports) < set(sink.sealed)
-            expected = NOISE.reach + fixed
-            shares = [(size, share) for size, share in sink.sizes.values()]
-            assert sum(share for _, share in shares) == expected
-            assert all(abs(s - n * expected / sink.sealed.total()) < 1 for n, s in shares)
-            terms = (await _status_terms(pool, own))[window]
-            assert terms["dummies"] == expected
-            assert terms["acknowledged"] == 300 + drawn - NOISE.reach
-            counted = dict.fromkeys(("duplicate", "rejected", "fillers"), 0)
-            assert balances({**terms, **counted, "counted": sink.sealed.total()})
-
-    asyncio.run(body())
+    window, reports = _today(), sealed_reports(300)
+    async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
+        pool = m.pools[0]
+        await pool.add({window: reports})
+        await m.turn()
+        drawn = await pool.hidden.drawn(window, NOISE)
+        assert window not in await _status_terms(pool, own), "nothing is told of what waits"
+        await pool.close_windows()
+        await until_empty(m, window)
+        law = await law_of(pool, window)
+        assert (law["acknowledged"], law["dummies"]) == (300 + drawn, fixed)
+        assert sink.sealed.total() == 300 + drawn + fixed
+        assert set(sink.sealed.values()) == {1}
+        assert set(reports) < set(sink.sealed)
+        expected = NOISE.reach + fixed
+        shares = [(size, share) for size, share in sink.sizes.values()]
+        assert sum(share for _, share in shares) == expected
+        assert all(abs(s - n * expected / sink.sealed.total()) < 1 for n, s in shares)
+        terms = (await _status_terms(pool, own))[window]
+        assert terms["dummies"] == expected
+        assert terms["acknowledged"] == 300 + drawn - NOISE.reach
+        counted = dict.fromkeys(("duplicate", "rejected", "fillers"), 0)
+        assert balances({**terms, **counted, "counted": sink.sealed.total()})
 
 
 @pytest.mark.parametrize(("reports", "leaves"), [(MINIMUM, True), (CROWD - 1, False)])
-def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_the_crowd(
+async def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_the_crowd(
     table: StreamTable, redis_url: str, reports: int, leaves: bool
 ) -> None:
-    async def body() -> None:
-        async with _ended(table, redis_url, reports) as (window, sink, m):
-            pool = m.pools[0]
-            law = await law_of(pool, window)
-            assert law["dummies"] == 0
-            assert 0 <= law["acknowledged"] - reports <= NOISE.most
-            output_count = law["acknowledged"] if leaves else 0
-            assert sink.sealed.total() == output_count
-            assert law["withheld"] == law["acknowledged"] - output_count
-            assert (window in await _status_terms(pool, table)) is leaves
-
-    asyncio.run(body())
+    async with _ended(table, redis_url, reports) as (window, sink, m):
+        pool = m.pools[0]
+        law = await law_of(pool, window)
+        assert law["dummies"] == 0
+        assert 0 <= law["acknowledged"] - reports <= NOISE.most
+        output_count = law["acknowledged"] if leaves else 0
+        assert sink.sealed.total() == output_count
+        assert law["withheld"] == law["acknowledged"] - output_count
+        assert (window in await _status_terms(pool, table)) is leaves
 
 
-def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
+async def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
     table: StreamTable, redis_url: str
 ) -> None:
     """Enough for a crowd of their own, which would have no number drawn to hide it."""
-
-    async def body() -> None:
-        async with _ended(table, redis_url, 300) as (window, sink, m):
-            pool = m.pools[0]
-            before, sent = await _status_terms(pool, table), sink.sealed.total()
-            await pool.add({window: sealed_reports(2 * MINIMUM)})
-            assert await _status_terms(pool, table) == before
-            await until_empty(m, window)
-            assert (await law_of(pool, window))["withheld"] == 2 * MINIMUM
-            assert sink.sealed.total() == sent
-            assert await _status_terms(pool, table) == before
-            gone = replace(table, streams={})
-            [terms] = (await _status_terms(pool, gone)).values()
-            assert terms["acknowledged"] == sent, "a stream that left the table is hidden on"
-
-    asyncio.run(body())
+    async with _ended(table, redis_url, 300) as (window, sink, m):
+        pool = m.pools[0]
+        before, sent = await _status_terms(pool, table), sink.sealed.total()
+        await pool.add({window: sealed_reports(2 * MINIMUM)})
+        assert await _status_terms(pool, table) == before
+        await until_empty(m, window)
+        assert (await law_of(pool, window))["withheld"] == 2 * MINIMUM
+        assert sink.sealed.total() == sent
+        assert await _status_terms(pool, table) == before
+        gone = replace(table, streams={})
+        [terms] = (await _status_terms(pool, gone)).values()
+        assert terms["acknowledged"] == sent, "a stream that left the table is hidden on"
 
 
-def test_of_an_epoch_that_was_withheld_nothing_that_comes_later_leaves(
+async def test_of_an_epoch_that_was_withheld_nothing_that_comes_later_leaves(
     table: StreamTable, redis_url: str
 ) -> None:
     """Its dummies were withheld with it: what left now would be counted to the report."""
-
-    async def body() -> None:
-        async with _ended(table, redis_url, CROWD - 1) as (window, sink, m):
-            pool = m.pools[0]
-            before = (await law_of(pool, window))["withheld"]
-            await pool.add({window: sealed_reports(2 * MINIMUM)})
-            await until_empty(m, window)
-            assert (await law_of(pool, window))["withheld"] == before + 2 * MINIMUM
-            assert sink.sealed.total() == 0
-            assert window not in await _status_terms(pool, table)
-
-    asyncio.run(body())
+    async with _ended(table, redis_url, CROWD - 1) as (window, sink, m):
+        pool = m.pools[0]
+        before = (await law_of(pool, window))["withheld"]
+        await pool.add({window: sealed_reports(2 * MINIMUM)})
+        await until_empty(m, window)
+        assert (await law_of(pool, window))["withheld"] == before + 2 * MINIMUM
+        assert sink.sealed.total() == 0
+        assert window not in await _status_terms(pool, table)
 
 
-def test_as_many_dummies_are_sealed_whatever_the_number_is(
+async def test_as_many_dummies_are_sealed_whatever_the_number_is(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How long a crowd waits for them would say how many they are."""
@@ -189,21 +174,17 @@ def test_as_many_dummies_are_sealed_whatever_the_number_is(
         return sealed_dummies(*arguments)
 
     monkeypatch.setattr(departures_module, "sealed_dummies", counting)
-
-    async def body() -> None:
-        windows = [_today(), Window("theme", _today().epoch - 1)]
-        async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
-            for window in windows:
-                await m.pools[0].add({window: sealed_reports(300)})
-            await m.pools[0].close_windows()
-            for window in windows:
-                await until_empty(m, window)
-
-    asyncio.run(body())
+    windows = [_today(), Window("theme", _today().epoch - 1)]
+    async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
+        for window in windows:
+            await m.pools[0].add({window: sealed_reports(300)})
+        await m.pools[0].close_windows()
+        for window in windows:
+            await until_empty(m, window)
     assert sealed == [NOISE.most] * 2
 
 
-def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
+async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The script is torn after every write in turn; another process goes on, with its own seals."""
@@ -233,17 +214,14 @@ def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
         )
         return torn
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        for writes in count():
-            await server.client.flushdb()
-            if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
-                break
-        assert writes >= 2
+    server = await connect_redis(redis_url)
+    for writes in count():
         await server.client.flushdb()
-        await server.close()
-
-    asyncio.run(body())
+        if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
+            break
+    assert writes >= 2
+    await server.client.flushdb()
+    await server.close()
 
 
 async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) -> list[bool]:

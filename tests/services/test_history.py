@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
+from hubbub.aggregator.store.contract import Outcome, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring.crowds.dummy_counts import expected_dummies, number_variance
 from hubbub.bundles import Bundle
@@ -29,6 +29,7 @@ from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.moment import now
+from tests.support.stores import commit_of
 
 PEOPLE = 2000
 OF_LISTS = ("occupation", "education_by_work_crowd")
@@ -79,7 +80,7 @@ def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
             assert abs(estimate - expected) <= SIGMAS * sqrt(variance) + 0.2 * expected + off
 
 
-def test_the_past_is_kept_as_totals_are_and_the_law_balances(
+async def test_the_past_is_kept_as_totals_are_and_the_law_balances(
     redis_url: str, days: list[Day]
 ) -> None:
     stream = secrets.token_hex(4)
@@ -87,53 +88,39 @@ def test_the_past_is_kept_as_totals_are_and_the_law_balances(
         replace(day, window=Window(f"{stream}-{day.window.stream}", day.window.epoch))
         for day in days
     ]
-    write_history(named, redis_url, redis_url)
-
-    async def check() -> None:
-        server = await connect_redis(redis_url)
-        store, pool = RedisStore(server), Pool(server)
-        all_totals = await store.read([entry.window for entry in named])
-        for entry, totals in zip(named, all_totals, strict=True):
-            assert totals.cells.tolist() == entry.totals.cells.tolist()
-            for part in ("counted", "batch_reports", "at", "dummies"):
-                assert getattr(totals, part) == getattr(entry.totals, part)
-        own, before = await store.report_counts(), await pool.report_counts()
-        for entry in named:
-            terms = sum_terms([own[entry.window], before[entry.window]])
-            assert balances(terms)
-            assert terms["acknowledged"] == entry.totals.counted
-            assert terms["dummies"] == entry.totals.dummies
-        window = named[0].window
-        with pytest.raises(BadParameter, match="already has totals"):
-            await store.restore(window, named[0].totals)
-        late = Commit(
-            batch_id=secrets.token_bytes(16),
-            tags=[secrets.token_bytes(16)],
-            cells=all_totals[0].cells,
-            duplicates=0,
-            rejected={},
-            seen_until=1,
-        )
-        assert await store.add(window, late) == (Outcome.FORGOTTEN, frozenset())
-        assert (await store.read([window]))[0].counted == all_totals[0].counted
-        await server.close()
-
-    asyncio.run(check())
+    await asyncio.to_thread(write_history, named, redis_url, redis_url)
+    server = await connect_redis(redis_url)
+    store, pool = RedisStore(server), Pool(server)
+    all_totals = await store.read([entry.window for entry in named])
+    for entry, totals in zip(named, all_totals, strict=True):
+        assert totals.cells.tolist() == entry.totals.cells.tolist()
+        for part in ("counted", "batch_reports", "at", "dummies"):
+            assert getattr(totals, part) == getattr(entry.totals, part)
+    own, before = await store.report_counts(), await pool.report_counts()
+    for entry in named:
+        terms = sum_terms([own[entry.window], before[entry.window]])
+        assert balances(terms)
+        assert terms["acknowledged"] == entry.totals.counted
+        assert terms["dummies"] == entry.totals.dummies
+    window = named[0].window
+    with pytest.raises(BadParameter, match="already has totals"):
+        await store.restore(window, named[0].totals)
+    late = commit_of([secrets.token_bytes(16)], all_totals[0].cells, seen_until=1)
+    assert await store.add(window, late) == (Outcome.FORGOTTEN, frozenset())
+    assert (await store.read([window]))[0].counted == all_totals[0].counted
+    await server.close()
 
 
-def test_restored_totals_of_many_cells_are_whole(redis_url: str) -> None:
-    async def check() -> None:
-        server = await connect_redis(redis_url)
-        store, window = RedisStore(server), Window(secrets.token_hex(4), 3)
-        cells = np.zeros(1500, dtype=np.int64)
-        cells[[3, 1499]] = 5, 7
-        await store.restore(window, WindowTotals(cells=cells, counted=12, batch_reports=12, at=99))
-        [totals] = await store.read([window])
-        assert totals.cells.tolist() == cells.tolist()
-        assert (totals.counted, totals.batch_reports, totals.at) == (12, 12, 99)
-        await server.close()
-
-    asyncio.run(check())
+async def test_restored_totals_of_many_cells_are_whole(redis_url: str) -> None:
+    server = await connect_redis(redis_url)
+    store, window = RedisStore(server), Window(secrets.token_hex(4), 3)
+    cells = np.zeros(1500, dtype=np.int64)
+    cells[[3, 1499]] = 5, 7
+    await store.restore(window, WindowTotals(cells=cells, counted=12, batch_reports=12, at=99))
+    [totals] = await store.read([window])
+    assert totals.cells.tolist() == cells.tolist()
+    assert (totals.counted, totals.batch_reports, totals.at) == (12, 12, 99)
+    await server.close()
 
 
 def test_a_smaller_demo_has_a_smaller_crowd(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.store.contract import Commit
 from hubbub.catalog import closing_time, seal, seal_info
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
@@ -26,6 +25,7 @@ from hubbub.runtime.clocks import Clocks
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
+from tests.support.stores import commit_of
 
 HOUR, DAY, YEAR = 3600.0, 86_400, 365 * 86_400
 START = int(time.time()) // DAY * DAY - 14 * DAY
@@ -79,14 +79,7 @@ class House:
         cells = np.zeros(1, dtype=np.int64)
         await self.store.add(
             window,
-            Commit(
-                batch_id=tags[0],
-                tags=tags,
-                cells=cells,
-                duplicates=0,
-                rejected={},
-                seen_until=until,
-            ),
+            commit_of(tags, cells, batch_id=tags[0], seen_until=until),
         )
 
     async def collect(self, days: range) -> None:

@@ -155,137 +155,120 @@ async def open_door(
             await door.server.stop(1)
 
 
-def test_reports_are_taken_over_tls_once_they_are_durable(
+async def test_reports_are_taken_over_tls_once_they_are_durable(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     write_certificates(tmp_path, {})
-
-    async def body() -> None:
-        tls = TlsFolder(tmp_path, "shuffler")
-        async with open_door(catalog_files, redis_url, tls=tls) as door:
-            request = door.front.request(3)
-            late = request.reports.add()
-            late.CopyFrom(request.reports[0])
-            late.key_id += 1
-            answer = await door.send(request)
-            [window, *others] = (await door.front.pool.report_counts()).items()
-            assert not others
-            assert window[1]["pooled"] == 3
-            [refusal] = answer.refused
-            assert (refusal.index, refusal.reason) == (3, Reason.REASON_WRONG_KEY)
-            counted = dict(door.front.admission.counts)
-            assert counted == {"taken": 3, "wrong_key": 1}
-            door.server.renew()
-            assert not (await door.send(request)).refused[1:]
-
-    asyncio.run(body())
+    tls = TlsFolder(tmp_path, "shuffler")
+    async with open_door(catalog_files, redis_url, tls=tls) as door:
+        request = door.front.request(3)
+        late = request.reports.add()
+        late.CopyFrom(request.reports[0])
+        late.key_id += 1
+        answer = await door.send(request)
+        [window, *others] = (await door.front.pool.report_counts()).items()
+        assert not others
+        assert window[1]["pooled"] == 3
+        [refusal] = answer.refused
+        assert (refusal.index, refusal.reason) == (3, Reason.REASON_WRONG_KEY)
+        counted = dict(door.front.admission.counts)
+        assert counted == {"taken": 3, "wrong_key": 1}
+        door.server.renew()
+        assert not (await door.send(request)).refused[1:]
 
 
-def test_no_report_is_acknowledged_before_it_is_in_the_pool(
+async def test_no_report_is_acknowledged_before_it_is_in_the_pool(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
-            intake, may_write = door.front.intake, asyncio.Event()
-            add = intake._pool.add
+    async with open_door(catalog_files, redis_url) as door:
+        intake, may_write = door.front.intake, asyncio.Event()
+        add = intake._pool.add
 
-            async def delayed_add(*arguments: Any) -> frozenset[Paid]:
-                await may_write.wait()
-                return await add(*arguments)
+        async def delayed_add(*arguments: Any) -> frozenset[Paid]:
+            await may_write.wait()
+            return await add(*arguments)
 
-            intake._pool.add = delayed_add  # type: ignore[method-assign, assignment]
-            sent = asyncio.create_task(door.send(door.front.request(2)))
+        intake._pool.add = delayed_add  # type: ignore[method-assign, assignment]
+        sent = asyncio.create_task(door.send(door.front.request(2)))
 
-            async def waits() -> bool:
-                return intake.waiting == 2
+        async def waits() -> bool:
+            return intake.waiting == 2
 
-            await eventually_async(waits)
-            assert not sent.done()
-            may_write.set()
-            assert not (await sent).refused
-            [terms] = (await door.front.pool.report_counts()).values()
-            assert terms["pooled"] == 2
-
-    asyncio.run(body())
+        await eventually_async(waits)
+        assert not sent.done()
+        may_write.set()
+        assert not (await sent).refused
+        [terms] = (await door.front.pool.report_counts()).values()
+        assert terms["pooled"] == 2
 
 
-def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
+async def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     write_certificates(tmp_path, {})
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
-            trust = door.trust
-            assert trust
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
-            writer.write(b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n")
-            assert await reader.readuntil(b"ok\n")
-            spoken = writer.get_extra_info("ssl_object")
-            assert spoken.version() == "TLSv1.3"
-            assert not spoken.session.has_ticket
-            writer.close()
-            trust.maximum_version = ssl.TLSVersion.TLSv1_2
-            with pytest.raises((ssl.SSLError, ConnectionError)):
-                await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+        trust = door.trust
+        assert trust
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
+        writer.write(b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert await reader.readuntil(b"ok\n")
+        spoken = writer.get_extra_info("ssl_object")
+        assert spoken.version() == "TLSv1.3"
+        assert not spoken.session.has_ticket
+        writer.close()
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
 
 
-def test_what_can_never_be_taken_is_marked_and_nothing_else_is(
+async def test_what_can_never_be_taken_is_marked_and_nothing_else_is(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
-            request_bytes = door.front.request(1).SerializeToString()
-            many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
-            for never in (b"\xff", request_bytes + b"\x9a\x06\x02id", many.SerializeToString()):
-                answer = await door.ask(body=never)
-                assert answer.status == 400
-                assert answer.headers["hubbub-refused"] == "for-good"
-                assert answer.problem["title"] == "Bad Request"
-            for status, pending in {
-                404: door.ask(path="/"),
-                405: door.ask("GET"),
-                415: door.ask(body=request_bytes, headers={"Content-Type": "text/plain"}),
-            }.items():
-                answer = await pending
-                assert answer.status == status
-                assert "hubbub-refused" not in answer.headers
-                assert answer.problem
-            assert door.front.admission.counts["taken"] == 0
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url) as door:
+        request_bytes = door.front.request(1).SerializeToString()
+        many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
+        for never in (b"\xff", request_bytes + b"\x9a\x06\x02id", many.SerializeToString()):
+            answer = await door.ask(body=never)
+            assert answer.status == 400
+            assert answer.headers["hubbub-refused"] == "for-good"
+            assert answer.problem["title"] == "Bad Request"
+        for status, pending in {
+            404: door.ask(path="/"),
+            405: door.ask("GET"),
+            415: door.ask(body=request_bytes, headers={"Content-Type": "text/plain"}),
+        }.items():
+            answer = await pending
+            assert answer.status == status
+            assert "hubbub-refused" not in answer.headers
+            assert answer.problem
+        assert door.front.admission.counts["taken"] == 0
 
 
-def test_who_has_to_wait_hears_when_as_over_grpc(
+async def test_who_has_to_wait_hears_when_as_over_grpc(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, limiter=Limiter(1, 1)) as door:
-            admission, request = door.front.admission, door.front.request(40)
-            admission.notice = b"signed\n"
-            await door.send(request)
-            answer = await door.ask(body=request.SerializeToString())
-            hint = answer.problem["retry_after_ms"] / 1000
-            assert answer.status == 429
-            assert 0 < hint <= int(answer.headers["retry-after"]) + 0.001
-            assert hint < 2 * 40
-            assert b64decode(answer.problem["notice"]) == b"signed\n"
-            assert admission.refusals["peer_limit"] == 1
-            door.front.admission._limiter.allow(0, 1)
+    async with open_door(catalog_files, redis_url, limiter=Limiter(1, 1)) as door:
+        admission, request = door.front.admission, door.front.request(40)
+        admission.notice = b"signed\n"
+        await door.send(request)
+        answer = await door.ask(body=request.SerializeToString())
+        hint = answer.problem["retry_after_ms"] / 1000
+        assert answer.status == 429
+        assert 0 < hint <= int(answer.headers["retry-after"]) + 0.001
+        assert hint < 2 * 40
+        assert b64decode(answer.problem["notice"]) == b"signed\n"
+        assert admission.refusals["peer_limit"] == 1
+        door.front.admission._limiter.allow(0, 1)
 
-            async def away(*_: Any) -> None:
-                raise StoreUnavailable("it is away")
+        async def away(*_: Any) -> None:
+            raise StoreUnavailable("it is away")
 
-            door.front.intake.add = away  # type: ignore[assignment,method-assign]
-            answer = await door.ask(body=request.SerializeToString())
-            assert answer.status == 503
-            assert "retry-after" not in answer.headers
-            assert "retry_after_ms" not in answer.problem
-            assert b64decode(answer.problem["notice"]) == b"signed\n"
-
-    asyncio.run(body())
+        door.front.intake.add = away  # type: ignore[assignment,method-assign]
+        answer = await door.ask(body=request.SerializeToString())
+        assert answer.status == 503
+        assert "retry-after" not in answer.headers
+        assert "retry_after_ms" not in answer.problem
+        assert b64decode(answer.problem["notice"]) == b"signed\n"
 
 
 def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
@@ -330,27 +313,22 @@ def _head(length: int | None) -> bytes:
     return b"\r\n".join((b"POST /v1/reports HTTP/1.1", b"host: a", kind, size, b"", b""))
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_here(
+async def test_a_body_that_is_too_large_is_refused_before_it_is_here(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
-            over = LARGEST_SUBMIT_BYTES + 1
-            assert (await door.response_bytes(_head(over))).startswith(b"HTTP/1.1 413 ")
-            chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
-            reply = await door.response_bytes(
-                _head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n"
-            )
-            assert reply.startswith(b"HTTP/1.1 413 ")
-            lines = b"x: " + b"y" * 8000 + b"\r\n"
-            reply = await door.response_bytes(b"GET /health HTTP/1.1\r\n" + lines * 3)
-            assert reply.startswith(b"HTTP/1.1 431 ")
-            assert (await door.response_bytes(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(
-                b"HTTP/1.1 400 "
-            )
-            await door.send(door.front.request(1))
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url) as door:
+        over = LARGEST_SUBMIT_BYTES + 1
+        assert (await door.response_bytes(_head(over))).startswith(b"HTTP/1.1 413 ")
+        chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
+        reply = await door.response_bytes(_head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n")
+        assert reply.startswith(b"HTTP/1.1 413 ")
+        lines = b"x: " + b"y" * 8000 + b"\r\n"
+        reply = await door.response_bytes(b"GET /health HTTP/1.1\r\n" + lines * 3)
+        assert reply.startswith(b"HTTP/1.1 431 ")
+        assert (await door.response_bytes(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(
+            b"HTTP/1.1 400 "
+        )
+        await door.send(door.front.request(1))
 
 
 GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -367,102 +345,84 @@ GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
         pytest.param(b"1\r\ny\r\n" * 50_000, id="chunks of a byte without an end"),
     ],
 )
-def test_nothing_but_a_body_may_follow_a_head(
+async def test_nothing_but_a_body_may_follow_a_head(
     catalog_files: CatalogFiles, redis_url: str, rest: bytes
 ) -> None:
     """A trailer would join the headers, and name the caller, before the application reads them."""
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
-            message = door.front.request(1).SerializeToString()
-            chunk = b"%x\r\n%s\r\n" % (len(message), message)
-            answer = await door.response_bytes(_head(None) + chunk + rest)
-            assert answer[:12] in {b"", b"HTTP/1.1 400", b"HTTP/1.1 431"}
-            assert door.front.admission.counts["taken"] == 0
-            await door.send(door.front.request(1))
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url) as door:
+        message = door.front.request(1).SerializeToString()
+        chunk = b"%x\r\n%s\r\n" % (len(message), message)
+        answer = await door.response_bytes(_head(None) + chunk + rest)
+        assert answer[:12] in {b"", b"HTTP/1.1 400", b"HTTP/1.1 431"}
+        assert door.front.admission.counts["taken"] == 0
+        await door.send(door.front.request(1))
 
 
-def test_thousands_of_chunks_are_counted_as_one_part_of_a_body(
+async def test_thousands_of_chunks_are_counted_as_one_part_of_a_body(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The count looks at every other connection's body, so chunks of a byte kept the door busy."""
     sizes: list[int] = []
     monkeypatch.setattr(OpenConnections, "receive", lambda _lines, _line, size: sizes.append(size))
     head = b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
-            answer = await door.response_bytes(
-                head + b"Connection: close\r\n\r\n" + b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"
-            )
-            assert answer.startswith(b"HTTP/1.1 4")
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url) as door:
+        answer = await door.response_bytes(
+            head + b"Connection: close\r\n\r\n" + b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"
+        )
+        assert answer.startswith(b"HTTP/1.1 4")
     assert (sum(sizes), len(sizes) < 10) == (1000, True)
 
 
-def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
+async def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
-            message = door.front.request(1).SerializeToString()
-            request = _head(len(message)) + message
-            for requests in (request + GET * 5000, request * 100, request + b"POST"):
-                answer = await door.response_bytes(requests)
-                assert answer.count(b"HTTP/1.1 ") == 1
-                assert answer.startswith(b"HTTP/1.1 200 ")
-                assert b"connection: close" in answer
-            assert door.front.admission.counts["taken"] == 3
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url) as door:
+        message = door.front.request(1).SerializeToString()
+        request = _head(len(message)) + message
+        for requests in (request + GET * 5000, request * 100, request + b"POST"):
+            answer = await door.response_bytes(requests)
+            assert answer.count(b"HTTP/1.1 ") == 1
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert b"connection: close" in answer
+        assert door.front.admission.counts["taken"] == 3
 
 
-def test_a_kept_connection_that_sends_empty_lines_is_ended(
+async def test_a_kept_connection_that_sends_empty_lines_is_ended(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
 
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, times=TimeLimits(idle=0.3)) as door:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-            writer.write(GET)
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"\r\n")  # a server skips empty lines before a request
-            await door.has("too_slow", 1)
-            writer.transport.abort()
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url, times=TimeLimits(idle=0.3)) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        writer.write(GET)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"\r\n")  # a server skips empty lines before a request
+        await door.has("too_slow", 1)
+        writer.transport.abort()
 
 
-def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_served(
+async def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_served(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.connections._MAX_BODIES_BYTES", 1 << 20)
+    async with open_door(catalog_files, redis_url) as door:
+        open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(20)]
+        for _, writer in open_:
+            writer.write(_head(1 << 20) + b"x" * (1 << 18))
+        await door.has("gave_way", 16)
+        assert door.lines._received.total() <= 1 << 20
+        for number in range(3):
+            await door.send(door.front.request(2))
+            assert door.front.admission.counts["taken"] == 2 * (number + 1)
+        for _, writer in open_:
+            writer.transport.abort()
 
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
-            open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(20)]
-            for _, writer in open_:
-                writer.write(_head(1 << 20) + b"x" * (1 << 18))
-            await door.has("gave_way", 16)
-            assert door.lines._received.total() <= 1 << 20
-            for number in range(3):
-                await door.send(door.front.request(2))
-                assert door.front.admission.counts["taken"] == 2 * (number + 1)
-            for _, writer in open_:
-                writer.transport.abort()
+        async def released() -> bool:
+            return not door.lines._received
 
-            async def released() -> bool:
-                return not door.lines._received
-
-            await eventually_async(released)
-
-    asyncio.run(body())
+        await eventually_async(released)
 
 
-def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_honest_ones_are_served(
+async def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_honest_ones_are_served(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty submission gets the state of models, which TLS alone would take whole."""
@@ -480,65 +440,55 @@ def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_honest_one
         writer.write(_head(0))
         return writer
 
-    async def body() -> None:
-        async with open_door(
-            catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler"), of_address=0
-        ) as door:
-            # The system itself takes the first megabytes of each.
-            door.front.admission.models = models = bytes(8 << 20)
-            writers = [await unread(door) for _ in range(4)]
-            await door.has("gave_way", 4)
-            assert door.lines._unread.total() <= 1 << 20
-            door.front.admission.models = models = b"small"
-            assert (await door.send(door.front.request(0))).models == models
-            for writer in writers:
-                writer.transport.abort()
+    async with open_door(
+        catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler"), of_address=0
+    ) as door:
+        # The system itself takes the first megabytes of each.
+        door.front.admission.models = models = bytes(8 << 20)
+        writers = [await unread(door) for _ in range(4)]
+        await door.has("gave_way", 4)
+        assert door.lines._unread.total() <= 1 << 20
+        door.front.admission.models = models = b"small"
+        assert (await door.send(door.front.request(0))).models == models
+        for writer in writers:
+            writer.transport.abort()
 
-            async def released() -> bool:
-                return not door.lines._unread
+        async def released() -> bool:
+            return not door.lines._unread
 
-            await eventually_async(released)
-
-    asyncio.run(body())
+        await eventually_async(released)
 
 
-def test_what_does_not_arrive_in_time_is_ended(catalog_files: CatalogFiles, redis_url: str) -> None:
+async def test_what_does_not_arrive_in_time_is_ended(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     """A head that never ends, a body that drips, a connection that says nothing."""
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, times=TimeLimits(request=0.2)) as door:
-            drip = [_head(1000), b"x", b"x"]
-            parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
-            assert (
-                await asyncio.gather(*(door.response_bytes(*part) for part in parts)) == [b""] * 3
-            )
-            assert door.front.admission.refusals["too_slow"] == 3
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url, times=TimeLimits(request=0.2)) as door:
+        drip = [_head(1000), b"x", b"x"]
+        parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
+        assert await asyncio.gather(*(door.response_bytes(*part) for part in parts)) == [b""] * 3
+        assert door.front.admission.refusals["too_slow"] == 3
 
 
 @pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
-def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
+async def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
     catalog_files: CatalogFiles,
     redis_url: str,
     limits: dict[str, Any],
 ) -> None:
 
-    async def body() -> None:
-        async with open_door(
-            catalog_files, redis_url, **limits, times=TimeLimits(request=600.0)
-        ) as door:
-            open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
-            for place, (_, writer) in enumerate(open_):
-                writer.write((b"", b"POST /v1", _head(900), _head(None) + b"1\r\nx")[place % 4])
-            await door.has("gave_way", 250)
-            for number in range(5):
-                await door.send(door.front.request(2))
-                assert door.front.admission.counts["taken"] == 2 * (number + 1)
-            for _, writer in open_:
-                writer.transport.abort()
-
-    asyncio.run(body())
+    async with open_door(
+        catalog_files, redis_url, **limits, times=TimeLimits(request=600.0)
+    ) as door:
+        open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
+        for place, (_, writer) in enumerate(open_):
+            writer.write((b"", b"POST /v1", _head(900), _head(None) + b"1\r\nx")[place % 4])
+        await door.has("gave_way", 250)
+        for number in range(5):
+            await door.send(door.front.request(2))
+            assert door.front.admission.counts["taken"] == 2 * (number + 1)
+        for _, writer in open_:
+            writer.transport.abort()
 
 
 @pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
@@ -571,77 +521,66 @@ def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_
         runner.run(body())
 
 
-def test_who_says_nothing_before_the_handshake_is_ended(
+async def test_who_says_nothing_before_the_handshake_is_ended(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.server._SILENT_SECONDS", 0.2)
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-            assert await reader.read() == b""
-            await door.has("too_slow", 1)
-            writer.close()
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        assert await reader.read() == b""
+        await door.has("too_slow", 1)
+        writer.close()
 
 
-def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
+async def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(b"signed")
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, bundle=path) as door:
-            first = await door.ask("GET", "/v1/bundle", headers={})
-            other = await door.ask("GET", "/v1/bundle", headers={"User-Agent": "x", "Cookie": "y"})
-            assert first == other
-            assert (first.status, first.body) == (200, b"signed")
-            assert first.headers["cache-control"] == "public, max-age=300"
-            headers = {"If-None-Match": first.headers["etag"]}
-            again = await door.ask("GET", "/v1/bundle", headers=headers)
-            assert (again.status, again.body) == (304, b"")
-            assert "content-length" not in again.headers
-            assert again.headers["access-control-allow-origin"] == "*"
-            head = await door.ask("HEAD", "/v1/bundle", headers={})
-            assert (head.status, head.headers["content-length"]) == (200, "6")
-            path.write_bytes(b"a newer one")
-            newer = await door.ask("GET", "/v1/bundle", headers=headers)
-            assert (newer.status, newer.body) == (200, b"a newer one")
-            path.unlink()
-            assert (await door.ask("GET", "/v1/bundle", headers={})).body == b"a newer one"
-            os.mkfifo(path)  # nobody writes to it: to open it would take for ever
-            assert (await door.ask("GET", "/v1/bundle", headers={})).body == b"a newer one"
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url, bundle=path) as door:
+        first = await door.ask("GET", "/v1/bundle", headers={})
+        other = await door.ask("GET", "/v1/bundle", headers={"User-Agent": "x", "Cookie": "y"})
+        assert first == other
+        assert (first.status, first.body) == (200, b"signed")
+        assert first.headers["cache-control"] == "public, max-age=300"
+        headers = {"If-None-Match": first.headers["etag"]}
+        again = await door.ask("GET", "/v1/bundle", headers=headers)
+        assert (again.status, again.body) == (304, b"")
+        assert "content-length" not in again.headers
+        assert again.headers["access-control-allow-origin"] == "*"
+        head = await door.ask("HEAD", "/v1/bundle", headers={})
+        assert (head.status, head.headers["content-length"]) == (200, "6")
+        path.write_bytes(b"a newer one")
+        newer = await door.ask("GET", "/v1/bundle", headers=headers)
+        assert (newer.status, newer.body) == (200, b"a newer one")
+        path.unlink()
+        assert (await door.ask("GET", "/v1/bundle", headers={})).body == b"a newer one"
+        os.mkfifo(path)  # nobody writes to it: to open it would take for ever
+        assert (await door.ask("GET", "/v1/bundle", headers={})).body == b"a newer one"
     with pytest.raises(BadParameter, match="--http-bundle"):
         BundleFile(path)
 
 
-def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
+async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
     catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body() -> None:
-        limiter = Limiter(1, 1)
-        async with open_door(
-            catalog_files, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]
-        ) as door:
-            request = door.front.request(40).SerializeToString()
-            for _ in range(2):
-                assert "X-Forwarded-For" in (await door.ask(body=request)).problem["detail"]
-            assert door.front.admission.refusals["no_forwarded_for"] == 2
-            for address, status in (("192.0.2.1", 200), ("192.0.2.1", 429), ("192.0.2.2", 200)):
-                by = {**TYPE, "X-Forwarded-For": f"10.9.9.9, {address}"}
-                assert (await door.ask(body=request, headers=by)).status == status
-
-    asyncio.run(body())
+    limiter = Limiter(1, 1)
+    async with open_door(
+        catalog_files, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]
+    ) as door:
+        request = door.front.request(40).SerializeToString()
+        for _ in range(2):
+            assert "X-Forwarded-For" in (await door.ask(body=request)).problem["detail"]
+        assert door.front.admission.refusals["no_forwarded_for"] == 2
+        for address, status in (("192.0.2.1", 200), ("192.0.2.1", 429), ("192.0.2.2", 200)):
+            by = {**TYPE, "X-Forwarded-For": f"10.9.9.9, {address}"}
+            assert (await door.ask(body=request, headers=by)).status == status
     assert caplog.text.count("does not say for whom it asks") == 1
     assert "192.0.2" not in caplog.text
 
 
-def test_a_door_that_cannot_open_says_why(
+async def test_a_door_that_cannot_open_says_why(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     def door(address: str, tls: TlsFolder | None = None) -> HttpDoor:
@@ -652,33 +591,26 @@ def test_a_door_that_cannot_open_says_why(
         door("0.0.0.0:1")
     with pytest.raises(KeysUnusable, match=r"cannot be read"):
         door("127.0.0.1:1", TlsFolder(tmp_path, "shuffler"))
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url) as other_door:
-            with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{other_door.port}"):
-                await door(f"127.0.0.1:{other_door.port}").start()
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url) as other_door:
+        with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{other_door.port}"):
+            await door(f"127.0.0.1:{other_door.port}").start()
 
 
-def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(
+async def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
-            doors = [Door(front, tls=None, bundle=None) for _ in range(2)]
-            for door in doors:
-                door.server._shared = True
-                door.server._address = f"127.0.0.1:{doors[0].port}"
-                await door.server.start()
-            for _ in range(8):
-                await doors[0].send(front.request(1))
-            await doors[0].server.stop(1)
-            await doors[0].send(front.request(1))  # the other one still listens there
-            assert front.admission.counts["taken"] == 9
-            await doors[1].server.stop(1)
-
-    asyncio.run(body())
+    async with serving_front(catalog_files, redis_url) as front:
+        doors = [Door(front, tls=None, bundle=None) for _ in range(2)]
+        for door in doors:
+            door.server._shared = True
+            door.server._address = f"127.0.0.1:{doors[0].port}"
+            await door.server.start()
+        for _ in range(8):
+            await doors[0].send(front.request(1))
+        await doors[0].server.stop(1)
+        await doors[0].send(front.request(1))  # the other one still listens there
+        assert front.admission.counts["taken"] == 9
+        await doors[1].server.stop(1)
 
 
 def test_little_of_a_connection_waits_unread() -> None:

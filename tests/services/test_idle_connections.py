@@ -1,6 +1,5 @@
 """Connections that do nothing, by the thousand: honest reports over gRPC are taken beside them."""
 
-import asyncio
 import resource
 import socket
 import subprocess
@@ -44,60 +43,52 @@ def _silent(address: str, number: int) -> Iterator[None]:
             holder.stdin.close()
 
 
-def test_ten_thousand_silent_connections_keep_no_report_out(
+async def test_ten_thousand_silent_connections_keep_no_report_out(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._HANDSHAKE_SECONDS", 600.0)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
+    async with serving_front(catalog_files, redis_url, connections=_GRPC_CONNECTIONS) as front:
+        with _silent(front.address, 10_000):
 
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, connections=_GRPC_CONNECTIONS) as front:
-            with _silent(front.address, 10_000):
+            async def accepted() -> bool:
+                # Linux tells its list in pages, between which others come and go.
+                return abs(front.server.connections() - 10_000) < 200
 
-                async def accepted() -> bool:
-                    # Linux tells its list in pages, between which others come and go.
-                    return abs(front.server.connections() - 10_000) < 200
+            await eventually_async(accepted)
+            for _ in range(20):
+                await front.send(front.request(2))
+        assert front.admission.counts["taken"] == 40
 
-                await eventually_async(accepted)
-                for _ in range(20):
-                    await front.send(front.request(2))
-            assert front.admission.counts["taken"] == 40
+        async def ended() -> bool:
+            return front.server.connections() < 200
 
-            async def ended() -> bool:
-                return front.server.connections() < 200
-
-            await eventually_async(ended)
-
-    asyncio.run(body())
+        await eventually_async(ended)
 
 
 @pytest.mark.parametrize("kind", ["silent", "idle"])
-def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
+async def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Which devices answer by coming again, as on any server that is away."""
     for name in ("_HANDSHAKE_SECONDS", "_IDLE_OF_LIMITED_SECONDS"):
         monkeypatch.setattr(f"hubbub.runtime.rpc.server.{name}", 5.0)
+    async with serving_front(catalog_files, redis_url, connections=40) as front:
+        host, _, port = front.address.partition(":")
+        idle = [await _dial(front.address) for _ in range(40 if kind == "idle" else 0)]
+        silent = [socket.create_connection((host, int(port))) for _ in range(40 - len(idle))]
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await front.send(front.request(1))
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        request = front.request(1)
 
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, connections=40) as front:
-            host, _, port = front.address.partition(":")
-            idle = [await _dial(front.address) for _ in range(40 if kind == "idle" else 0)]
-            silent = [socket.create_connection((host, int(port))) for _ in range(40 - len(idle))]
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await front.send(front.request(1))
-            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-            request = front.request(1)
+        async def sent() -> bool:
+            return (await front.send(request)).ByteSize() >= 0
 
-            async def sent() -> bool:
-                return (await front.send(request)).ByteSize() >= 0
-
-            assert await eventually_async(sent, although=(grpc.aio.AioRpcError,))
-            assert front.admission.counts["taken"] == 1
-            for connection in silent:
-                connection.close()
-            for _, writer in idle:
-                writer.close()
-
-    asyncio.run(body())
+        assert await eventually_async(sent, although=(grpc.aio.AioRpcError,))
+        assert front.admission.counts["taken"] == 1
+        for connection in silent:
+            connection.close()
+        for _, writer in idle:
+            writer.close()

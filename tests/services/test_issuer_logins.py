@@ -194,7 +194,7 @@ def test_while_the_provider_is_away_reports_wait_and_then_go(
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["slow", "failing"])
-def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
+async def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
     *, fails: bool
 ) -> None:
     issuer, key = "https://id.example.org", RSAKey.generate_key(2048, {"kid": "own"})
@@ -228,17 +228,14 @@ def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
             ServiceUnavailable if fails else AccessRefused
         }
 
-    async def body() -> None:
-        keys = Keys(issuer, None, clock)
-        await flood(keys)
-        assert len(urls) == (1 if fails else 2), "the description, and the keys"
-        await flood(keys)
-        assert len(urls) == (1 if fails else 2)
-        clock.ahead += 11
-        await flood(keys)
-        assert len(urls) == (2 if fails else 3)
-
-    asyncio.run(body())
+    keys = Keys(issuer, None, clock)
+    await flood(keys)
+    assert len(urls) == (1 if fails else 2), "the description, and the keys"
+    await flood(keys)
+    assert len(urls) == (1 if fails else 2)
+    clock.ahead += 11
+    await flood(keys)
+    assert len(urls) == (2 if fails else 3)
 
 
 @pytest.mark.parametrize(

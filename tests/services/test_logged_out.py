@@ -59,7 +59,9 @@ def _opened(folder: Path, ended: EndedSessions) -> Access:
     return access_of(None, read_access(folder / "access.toml"), ended)
 
 
-def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_path: Path) -> None:
+async def test_a_logout_at_one_aggregator_ends_every_copy_at_all(
+    redis_url: str, tmp_path: Path
+) -> None:
     key = Fernet.generate_key()
     (tmp_path / "session.keys").write_bytes(key)
     (tmp_path / "access.toml").write_text(
@@ -82,31 +84,27 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
         )
         for name in ("one", "other")
     ]
+    servers = [await connect_redis(redis_url) for _ in range(2)]
+    first, second = (_opened(tmp_path, EndedSessions(server, time.time)) for server in servers)
 
-    async def body() -> None:
-        servers = [await connect_redis(redis_url) for _ in range(2)]
-        first, second = (_opened(tmp_path, EndedSessions(server, time.time)) for server in servers)
+    async def is_known(access: Access, cookie: str) -> bool:
+        return await access.caller("", f"{SESSION}={cookie}") is not None
 
-        async def is_known(access: Access, cookie: str) -> bool:
-            return await access.caller("", f"{SESSION}={cookie}") is not None
-
-        for access in (first, second):
-            assert [await is_known(access, cookie) for cookie in cookies] == [True, True]
-        assert first.login
-        with suppress(ServiceUnavailable):  # the provider is away; it is ended all the same
-            await first.login.end(cookies[0])
-        for access in (first, second):
-            assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
-        # Another file of access changes nothing, nor does an aggregator that starts now.
-        result = read_access(tmp_path / "access.toml")
-        second.use(result, login_of(result, second.login, ended=second.ended))
-        third = _opened(tmp_path, EndedSessions(servers[0], time.time))
-        for access in (second, third):
-            assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
-        for server in servers:
-            await server.close()
-
-    asyncio.run(body())
+    for access in (first, second):
+        assert [await is_known(access, cookie) for cookie in cookies] == [True, True]
+    assert first.login
+    with suppress(ServiceUnavailable):  # the provider is away; it is ended all the same
+        await first.login.end(cookies[0])
+    for access in (first, second):
+        assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
+    # Another file of access changes nothing, nor does an aggregator that starts now.
+    result = read_access(tmp_path / "access.toml")
+    second.use(result, login_of(result, second.login, ended=second.ended))
+    third = _opened(tmp_path, EndedSessions(servers[0], time.time))
+    for access in (second, third):
+        assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
+    for server in servers:
+        await server.close()
 
 
 def test_where_nobody_can_say_nobody_is_let_in(tmp_path: Path) -> None:

@@ -37,73 +37,66 @@ def _reports(number: int) -> list[bytes]:
     return [secrets.token_bytes(49) for _ in range(number)]
 
 
-def test_processes_that_share_a_pool_share_its_batches(
+async def test_processes_that_share_a_pool_share_its_batches(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However slow this machine is, none of them is taken for dead.
     monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
+    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    async with (
+        a_sink() as (sink, address),
+        mixers(redis_url, table, address, 3) as mixing,
+    ):
+        turning = asyncio.Lock()
 
-    async def body() -> None:
-        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-        async with (
-            a_sink() as (sink, address),
-            mixers(redis_url, table, address, 3) as mixing,
-        ):
-            turning = asyncio.Lock()
+        async def all_have_seen_it() -> None:
+            """Before a batch is over, all of them look at it twice."""
+            async with turning:
+                await mixing.turn()
+                await mixing.turn()
 
-            async def all_have_seen_it() -> None:
-                """Before a batch is over, all of them look at it twice."""
-                async with turning:
-                    await mixing.turn()
-                    await mixing.turn()
+        sink.before = all_have_seen_it
+        pool, reports, window = mixing.pools[0], _reports(1000), Window("theme", today)
+        await pool.add({window: reports})
+        await pool.close_windows()
 
-            sink.before = all_have_seen_it
-            pool, reports, window = mixing.pools[0], _reports(1000), Window("theme", today)
-            await pool.add({window: reports})
-            await pool.close_windows()
+        async def all_delivered() -> bool:
+            terms = (await pool.report_counts())[window]
+            return terms["pooled"] + terms["in_flight"] == 0
 
-            async def all_delivered() -> bool:
-                terms = (await pool.report_counts())[window]
-                return terms["pooled"] + terms["in_flight"] == 0
-
-            await mixing.until(all_delivered)
-            for _ in range(5):
-                await mixing.turn(30)
-            assert sink.sealed == Counter(reports), "each report once"
-            assert set(sink.delivered.values()) == {1}, "each batch once"
-
-    asyncio.run(body())
+        await mixing.until(all_delivered)
+        for _ in range(5):
+            await mixing.turn(30)
+        assert sink.sealed == Counter(reports), "each report once"
+        assert set(sink.delivered.values()) == {1}, "each batch once"
 
 
-def test_a_stream_that_nobody_takes_holds_up_no_other(
+async def test_a_stream_that_nobody_takes_holds_up_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-        async with (
-            a_sink() as (sink, address),
-            mixers(redis_url, table, address, 1) as mixing,
-        ):
-            [pool] = mixing.pools
-            sink.unknown = {"theme"}
-            stuck = Window("theme", today)
-            await pool.add({stuck: _reports(1000)})
-            await mixing.until(sink.has_refused)
-            await pool.add({Window("editor", today // 7): _reports(500)})
-            await pool.close_windows()
-            await mixing.until(partial(sink.has_taken, 500))
-            for _ in range(20):  # more than it would take to have them all in flight
-                await mixing.turn()
-            law = await pool.report_counts()
-            assert law[stuck]["pooled"] + law[stuck]["in_flight"] == 1000
-            assert law[stuck]["in_flight"] <= 3 * 50, "what waits stays in the pool, unmixed"
-            sink.unknown = set()
-            await mixing.until(partial(sink.has_taken, 1500))
-
-    asyncio.run(body())
+    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    async with (
+        a_sink() as (sink, address),
+        mixers(redis_url, table, address, 1) as mixing,
+    ):
+        [pool] = mixing.pools
+        sink.unknown = {"theme"}
+        stuck = Window("theme", today)
+        await pool.add({stuck: _reports(1000)})
+        await mixing.until(sink.has_refused)
+        await pool.add({Window("editor", today // 7): _reports(500)})
+        await pool.close_windows()
+        await mixing.until(partial(sink.has_taken, 500))
+        for _ in range(20):  # more than it would take to have them all in flight
+            await mixing.turn()
+        law = await pool.report_counts()
+        assert law[stuck]["pooled"] + law[stuck]["in_flight"] == 1000
+        assert law[stuck]["in_flight"] <= 3 * 50, "what waits stays in the pool, unmixed"
+        sink.unknown = set()
+        await mixing.until(partial(sink.has_taken, 1500))
 
 
-def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
+async def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class LatestTime:
@@ -116,101 +109,90 @@ def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
             return high
 
     monkeypatch.setattr("hubbub.shuffler.mixer._random", LatestTime())
-
-    async def body() -> None:
-        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-        async with (
-            a_sink() as (sink, address),
-            mixers(redis_url, table, address, 1) as mixing,
-        ):
-            [pool], clock = mixing.pools, mixing.clock
-            sink.unknown = {"theme"}
-            await mixing.turn()
-            await pool.add({Window("theme", today): _reports(50)})
-            await pool.close_windows()
-            await mixing.turn()
-            [sending] = mixing.deliveries()
-            for waited in (0.2, 0.4, 0.8):
-                await clock.settle(sending)
-                refused = sink.refused
-                clock.advance(waited - 0.01)
-                await clock.settle(sending, *mixing.loops)
-                assert sink.refused == refused, "all wait: nothing is on its way"
-                clock.advance(0.02)
-                await clock.settle(sending, *mixing.loops)
-                assert sink.refused == refused + 1
-
-    asyncio.run(body())
+    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    async with (
+        a_sink() as (sink, address),
+        mixers(redis_url, table, address, 1) as mixing,
+    ):
+        [pool], clock = mixing.pools, mixing.clock
+        sink.unknown = {"theme"}
+        await mixing.turn()
+        await pool.add({Window("theme", today): _reports(50)})
+        await pool.close_windows()
+        await mixing.turn()
+        [sending] = mixing.deliveries()
+        for waited in (0.2, 0.4, 0.8):
+            await clock.settle(sending)
+            refused = sink.refused
+            clock.advance(waited - 0.01)
+            await clock.settle(sending, *mixing.loops)
+            assert sink.refused == refused, "all wait: nothing is on its way"
+            clock.advance(0.02)
+            await clock.settle(sending, *mixing.loops)
+            assert sink.refused == refused + 1
 
 
-def test_a_window_that_cannot_be_mixed_holds_up_no_other(
+async def test_a_window_that_cannot_be_mixed_holds_up_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """Such as one whose keys are on a node that is away, or are not what they should be."""
-
-    async def body() -> None:
-        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
-            [pool] = mixing.pools
-            client: Any = pool.server.client
-            bad = Window("crashed", today * 24)
-            await client.set(bad.key("shuffler:pool"), "no set")
-            await client.sadd("shuffler:windows", bad.name, "nonsense", b"\xff:1")
-            reports = _reports(500)
-            await pool.server.execute(
-                [
-                    ("SADD", Window("theme", today).key("shuffler:pool"), *reports),
-                    ("SADD", "shuffler:windows", f"theme:{today}"),
-                    ("SADD", "shuffler:closed", f"theme:{today}"),
-                ]
-            )
-            await mixing.until(partial(sink.has_taken, 500))
-            assert sink.sealed == Counter(reports)
-
-    asyncio.run(body())
+    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
+        [pool] = mixing.pools
+        client: Any = pool.server.client
+        bad = Window("crashed", today * 24)
+        await client.set(bad.key("shuffler:pool"), "no set")
+        await client.sadd("shuffler:windows", bad.name, "nonsense", b"\xff:1")
+        reports = _reports(500)
+        await pool.server.execute(
+            [
+                ("SADD", Window("theme", today).key("shuffler:pool"), *reports),
+                ("SADD", "shuffler:windows", f"theme:{today}"),
+                ("SADD", "shuffler:closed", f"theme:{today}"),
+            ]
+        )
+        await mixing.until(partial(sink.has_taken, 500))
+        assert sink.sealed == Counter(reports)
 
 
-def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
+async def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-        began, ahead, passed = time.time(), [0.0], [0.0]
-        clocks = Clocks(lambda: began + ahead[0] + passed[0], monotonic=lambda: 1000.0 + passed[0])
-        async with (
-            a_sink() as (sink, address),
-            mixers(redis_url, table, address, 1, clocks) as mixing,
-        ):
-            [pool] = mixing.pools
-            gone = Window("retired", today)
-            await pool.add({gone: _reports(300)})
+    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    began, ahead, passed = time.time(), [0.0], [0.0]
+    clocks = Clocks(lambda: began + ahead[0] + passed[0], monotonic=lambda: 1000.0 + passed[0])
+    async with (
+        a_sink() as (sink, address),
+        mixers(redis_url, table, address, 1, clocks) as mixing,
+    ):
+        [pool] = mixing.pools
+        gone = Window("retired", today)
+        await pool.add({gone: _reports(300)})
 
-            async def found_out() -> bool:
-                return bool(await pool.server.client.hexists("shuffler:unknown", gone.name))
+        async def found_out() -> bool:
+            return bool(await pool.server.client.hexists("shuffler:unknown", gone.name))
 
-            await mixing.until(found_out)
-            await mixing.turn()
-            assert (await pool.report_counts())[gone]["pooled"] == 300, "a table may know it again"
-            ahead[0] = 31.0 * DAY
-            await mixing.turn()
-            await mixing.turn()
-            assert (await pool.report_counts())[gone]["pooled"] == 300, (
-                "one clock jumped: nothing is deleted"
-            )
-            ahead[0], passed[0] = 0.0, 31.0 * DAY
-            assert not clocks.settled, "nobody has looked for long"
-            for _ in range(8):
-                passed[0] += 600
-                clocks.earliest()
+        await mixing.until(found_out)
+        await mixing.turn()
+        assert (await pool.report_counts())[gone]["pooled"] == 300, "a table may know it again"
+        ahead[0] = 31.0 * DAY
+        await mixing.turn()
+        await mixing.turn()
+        assert (await pool.report_counts())[gone]["pooled"] == 300, (
+            "one clock jumped: nothing is deleted"
+        )
+        ahead[0], passed[0] = 0.0, 31.0 * DAY
+        assert not clocks.settled, "nobody has looked for long"
+        for _ in range(8):
+            passed[0] += 600
+            clocks.earliest()
 
-            async def all_withheld() -> bool:
-                withheld = (await pool.report_counts())[gone]["withheld"]
-                return withheld == 300 and not await pool.windows()
+        async def all_withheld() -> bool:
+            withheld = (await pool.report_counts())[gone]["withheld"]
+            return withheld == 300 and not await pool.windows()
 
-            await mixing.until(all_withheld)
-            assert not sink.delivered
-
-    asyncio.run(body())
+        await mixing.until(all_withheld)
+        assert not sink.delivered
 
 
 class _Flaky(RedisStore):
@@ -225,79 +207,72 @@ class _Flaky(RedisStore):
         return await super().add(window, commit)
 
 
-def test_a_batch_that_failed_between_two_shards_is_counted_once(
+async def test_a_batch_that_failed_between_two_shards_is_counted_once(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        await server.client.flushdb()
-        store = _Flaky(server, 3)
-        store.failures = 2
-        opener = Opener(catalog_files.opening, 1)
-        intake = Intake(catalog_files.bundle, opener, store, Stages())
-        today = int(time.time()) // DAY
-        window = Window("theme", today)
-        key = catalog_files.bundle.keys[0]
-        sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(60)]
-        sealed += [sealed[0], b"", b"short", bytes(49)]
-        batch_id = secrets.token_bytes(16)
-        with pytest.raises(BadParameter, match="has not begun"):
-            await intake.apply(Window("theme", 2**32 - 1), batch_id, key.id, sealed)
-        for _ in range(2):
-            with pytest.raises(StoreUnavailable):
-                await intake.apply(window, batch_id, key.id, sealed)
-        assert 0 < (await totals(store, window)).reports < 60
-        assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.APPLIED
-        assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.ALREADY_APPLIED
-        assert (await totals(store, window)).reports == 60
-        assert (await store.report_counts())[window] == {
-            "counted": 60,
-            "duplicate": 1,
-            "rejected:wrong_length": 2,
-            "rejected:not_opened": 1,
-        }
-        opener.close()
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    store = _Flaky(server, 3)
+    store.failures = 2
+    opener = Opener(catalog_files.opening, 1)
+    intake = Intake(catalog_files.bundle, opener, store, Stages())
+    today = int(time.time()) // DAY
+    window = Window("theme", today)
+    key = catalog_files.bundle.keys[0]
+    sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(60)]
+    sealed += [sealed[0], b"", b"short", bytes(49)]
+    batch_id = secrets.token_bytes(16)
+    with pytest.raises(BadParameter, match="has not begun"):
+        await intake.apply(Window("theme", 2**32 - 1), batch_id, key.id, sealed)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await intake.apply(window, batch_id, key.id, sealed)
+    assert 0 < (await totals(store, window)).reports < 60
+    assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.APPLIED
+    assert await intake.apply(window, batch_id, key.id, sealed) is Outcome.ALREADY_APPLIED
+    assert (await totals(store, window)).reports == 60
+    assert (await store.report_counts())[window] == {
+        "counted": 60,
+        "duplicate": 1,
+        "rejected:wrong_length": 2,
+        "rejected:not_opened": 1,
+    }
+    opener.close()
+    await server.close()
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_aggregators_that_share_a_store_count_a_batch_once(
+async def test_aggregators_that_share_a_store_count_a_batch_once(
     catalog_files: CatalogFiles, redis_url: str, shards: int
 ) -> None:
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        await server.client.flushdb()
-        opener = Opener(catalog_files.opening, 1)
-        intakes = [
-            Intake(catalog_files.bundle, opener, RedisStore(server, shards), Stages())
-            for _ in range(3)
-        ]
-        today = int(time.time()) // DAY
-        window, key = Window("theme", today), catalog_files.bundle.keys[0]
-        sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(90)]
-        batches = [sealed[:40], sealed[30:70], sealed[60:]]  # they overlap
-        ids = [secrets.token_bytes(16) for _ in batches]
-        await asyncio.gather(
-            *(
-                intake.apply(window, batch_id, key.id, batch)
-                for intake in intakes
-                for batch_id, batch in zip(ids, batches, strict=True)
-            )
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    opener = Opener(catalog_files.opening, 1)
+    intakes = [
+        Intake(catalog_files.bundle, opener, RedisStore(server, shards), Stages()) for _ in range(3)
+    ]
+    today = int(time.time()) // DAY
+    window, key = Window("theme", today), catalog_files.bundle.keys[0]
+    sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(90)]
+    batches = [sealed[:40], sealed[30:70], sealed[60:]]  # they overlap
+    ids = [secrets.token_bytes(16) for _ in batches]
+    await asyncio.gather(
+        *(
+            intake.apply(window, batch_id, key.id, batch)
+            for intake in intakes
+            for batch_id, batch in zip(ids, batches, strict=True)
         )
-        assert (await totals(RedisStore(server), window)).reports == 90
-        assert (await RedisStore(server).report_counts())[window] == {
-            "counted": 90,
-            "duplicate": 20,
-        }
-        opener.close()
-        await server.close()
+    )
+    assert (await totals(RedisStore(server), window)).reports == 90
+    assert (await RedisStore(server).report_counts())[window] == {
+        "counted": 90,
+        "duplicate": 20,
+    }
+    opener.close()
+    await server.close()
 
-    asyncio.run(body())
 
-
-def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
+async def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """At a signal every loop is cancelled; one that swallowed it would hang the service."""
@@ -311,18 +286,15 @@ def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
             self.waits.set()
             return await super().wait(event, seconds)
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        table, clock = read_stream_table(catalog_files.streams), Watched()
-        mixer = Mixer(Pool(server), table, [], Policy(), stages=Stages(), clock=clock)
-        for turns in range(6):
-            clock.waits.clear()
-            loop = asyncio.create_task(mixer.run())
-            await clock.waits.wait()
-            mixer._landed.set()
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            await end_tasks([loop])
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    table, clock = read_stream_table(catalog_files.streams), Watched()
+    mixer = Mixer(Pool(server), table, [], Policy(), stages=Stages(), clock=clock)
+    for turns in range(6):
+        clock.waits.clear()
+        loop = asyncio.create_task(mixer.run())
+        await clock.waits.wait()
+        mixer._landed.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await end_tasks([loop])
+    await server.close()

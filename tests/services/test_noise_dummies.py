@@ -69,7 +69,7 @@ def _named(catalog_files: CatalogFiles, window: Window, sealed: Iterable[bytes])
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("noise", [None, NOISE])
-def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_told_is_their_mean(
+async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_told_is_their_mean(
     table: StreamTable,
     catalog_files: CatalogFiles,
     redis_url: str,
@@ -80,58 +80,51 @@ def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_told_is_
     more = noise.most if noise else 0
     stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
     own = replace(table, streams={"theme": stream})
-
-    async def body() -> None:
-        window, reports = _today(), sealed_reports(300)
-        async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
-            pool = m.pools[0]
-            await pool.add({window: reports})
-            await m.turn()
-            named = await pool.hidden.named(window, LAW, VALUES)
-            evenly = await pool.hidden.drawn(window, noise) if noise else 0
-            await pool.close_windows()
-            await until_empty(m, window)
-            total = sum(named) + evenly
-            law = await law_of(pool, window)
-            assert (law["acknowledged"], law["dummies"]) == (300 + total, 0)
-            assert set(sink.sealed.values()) == {1}
-            assert set(reports) < set(sink.sealed)
-            names = _named(catalog_files, window, sink.sealed)
-            assert names.total() == total
-            assert all(names[value] >= number for value, number in enumerate(named))
-            assert noise or [names[value] for value in range(VALUES)] == named
-            expected = VALUES * LAW.reach + (noise.reach if noise else 0)
-            assert sum(share for _, share in sink.sizes.values()) == expected
-            service = OperatorService(ShownCounts(pool, lambda: own.streams))
-            status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
-            [terms] = [dict(shown.terms) for shown in status.windows]
-            assert terms["dummies"] == expected
-            assert terms["acknowledged"] == 300 + total - expected
-            assert balances({**UNCOUNTED, **terms, "counted": sink.sealed.total()})
-
-    asyncio.run(body())
+    window, reports = _today(), sealed_reports(300)
+    async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
+        pool = m.pools[0]
+        await pool.add({window: reports})
+        await m.turn()
+        named = await pool.hidden.named(window, LAW, VALUES)
+        evenly = await pool.hidden.drawn(window, noise) if noise else 0
+        await pool.close_windows()
+        await until_empty(m, window)
+        total = sum(named) + evenly
+        law = await law_of(pool, window)
+        assert (law["acknowledged"], law["dummies"]) == (300 + total, 0)
+        assert set(sink.sealed.values()) == {1}
+        assert set(reports) < set(sink.sealed)
+        names = _named(catalog_files, window, sink.sealed)
+        assert names.total() == total
+        assert all(names[value] >= number for value, number in enumerate(named))
+        assert noise or [names[value] for value in range(VALUES)] == named
+        expected = VALUES * LAW.reach + (noise.reach if noise else 0)
+        assert sum(share for _, share in sink.sizes.values()) == expected
+        service = OperatorService(ShownCounts(pool, lambda: own.streams))
+        status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
+        [terms] = [dict(shown.terms) for shown in status.windows]
+        assert terms["dummies"] == expected
+        assert terms["acknowledged"] == 300 + total - expected
+        assert balances({**UNCOUNTED, **terms, "counted": sink.sealed.total()})
 
 
 @pytest.mark.parametrize("reports", [CROWD + 2 * LAW.reach, CROWD, CROWD - 1])
-def test_the_minimum_is_of_reports_and_of_what_is_estimated(
+async def test_the_minimum_is_of_reports_and_of_what_is_estimated(
     table: StreamTable, redis_url: str, reports: int
 ) -> None:
-    async def body() -> None:
-        window = _today()
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-            pool = m.pools[0]
-            await pool.add({window: sealed_reports(reports)})
-            total = reports + sum(await pool.hidden.named(window, LAW, VALUES))
-            await pool.close_windows()
-            await until_empty(m, window)
-            leaves = min(reports, total - VALUES * LAW.reach) >= CROWD
-            assert sink.sealed.total() == (total if leaves else 0)
-            assert (await law_of(pool, window))["withheld"] == (0 if leaves else total)
-
-    asyncio.run(body())
+    window = _today()
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        pool = m.pools[0]
+        await pool.add({window: sealed_reports(reports)})
+        total = reports + sum(await pool.hidden.named(window, LAW, VALUES))
+        await pool.close_windows()
+        await until_empty(m, window)
+        leaves = min(reports, total - VALUES * LAW.reach) >= CROWD
+        assert sink.sealed.total() == (total if leaves else 0)
+        assert (await law_of(pool, window))["withheld"] == (0 if leaves else total)
 
 
-def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_are(
+async def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_are(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed: list[tuple[int, int]] = []
@@ -141,18 +134,14 @@ def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_are(
         return sealed_dummies(*arguments)
 
     monkeypatch.setattr(departures_module, "sealed_dummies", counting)
-
-    async def body() -> None:
-        async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
-            await m.pools[0].add({_today(): sealed_reports(CROWD)})
-            await m.pools[0].close_windows()
-            await until_empty(m, _today())
-
-    asyncio.run(body())
+    async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
+        await m.pools[0].add({_today(): sealed_reports(CROWD)})
+        await m.pools[0].close_windows()
+        await until_empty(m, _today())
     assert sealed == [(LAW.most, value) for value in range(VALUES)]
 
 
-def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
+async def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The script is torn after every write in turn; another process goes on, with its own seals."""
@@ -180,17 +169,14 @@ def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
         assert balances({**law, **UNCOUNTED})
         return torn
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        for writes in count():
-            await server.client.flushdb()
-            if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
-                break
-        assert writes >= 2
+    server = await connect_redis(redis_url)
+    for writes in count():
         await server.client.flushdb()
-        await server.close()
-
-    asyncio.run(body())
+        if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
+            break
+    assert writes >= 2
+    await server.client.flushdb()
+    await server.close()
 
 
 class _Killed(BaseException):
@@ -228,7 +214,7 @@ async def _cut_up(server: RedisServer, table: StreamTable, window: Window) -> No
         await asyncio.gather(*tasks._running)
 
 
-def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_first(
+async def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_first(
     table: StreamTable, catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """While it draws, seals, adds, sets apart or cuts; another process goes on each time."""
@@ -251,30 +237,27 @@ def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_first(
         assert balances({**law, **UNCOUNTED})
         return named
 
-    async def body() -> None:
-        server, has_died, seen = await connect_redis(redis_url), True, list[list[int]]()
-        while has_died:
-            await server.client.flushdb()
-            await Pool(server).add({window: reports})
-            try:
-                await _cut_up(_dying(server, len(seen)), table, window)
-                has_died = False
-            except _Killed:
-                pass
-            drawn = await server.ask("HGET", window.key("shuffler:law"), "named")
-            await _cut_up(server, table, window)
-            seen.append(await numbers_after(server, drawn))
-        assert len(seen) >= 10, "so many places to die at, at least"
-        assert len(set(map(tuple, seen))) > len(seen) / 2, "every epoch has numbers of its own"
+    server, has_died, seen = await connect_redis(redis_url), True, list[list[int]]()
+    while has_died:
         await server.client.flushdb()
-        await server.close()
-
-    asyncio.run(body())
+        await Pool(server).add({window: reports})
+        try:
+            await _cut_up(_dying(server, len(seen)), table, window)
+            has_died = False
+        except _Killed:
+            pass
+        drawn = await server.ask("HGET", window.key("shuffler:law"), "named")
+        await _cut_up(server, table, window)
+        seen.append(await numbers_after(server, drawn))
+    assert len(seen) >= 10, "so many places to die at, at least"
+    assert len(set(map(tuple, seen))) > len(seen) / 2, "every epoch has numbers of its own"
+    await server.client.flushdb()
+    await server.close()
 
 
 @pytest.mark.parametrize("noise", [None, NOISE])
 @pytest.mark.parametrize("reports", [300, CROWD - 1])
-def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_that_was_drawn(
+async def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_that_was_drawn(
     table: StreamTable,
     redis_url: str,
     caplog: pytest.LogCaptureFixture,
@@ -286,28 +269,24 @@ def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_that_was
     stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
     own = replace(table, streams={"theme": stream})
     caplog.set_level("INFO")
-
-    async def body() -> None:
-        window = _today()
-        server = await connect_redis(redis_url)
-        async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
-            pool = m.pools[0]
-            await pool.add({window: sealed_reports(reports)})
-            await pool.close_windows()
-            await until_empty(m, window)
-            sent = sink.sealed.total()
-            await pool.add({window: sealed_reports(77)})
-            await until_empty(m, window)
-            assert sink.sealed.total() == sent
-            await m.turn()
-            law = await server.client.hgetall(window.key("shuffler:law"))
-            assert (law[b"noise"], law[b"named"], law[b"dummies:noise"]) == (b"", b"", b"0")
-            gone = sent + int(law[b"withheld"])
-            assert int(law[b"acknowledged"]) == gone
-            assert not await server.client.exists(window.key("shuffler:noise"))
-        await server.close()
-
-    asyncio.run(body())
+    window = _today()
+    server = await connect_redis(redis_url)
+    async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
+        pool = m.pools[0]
+        await pool.add({window: sealed_reports(reports)})
+        await pool.close_windows()
+        await until_empty(m, window)
+        sent = sink.sealed.total()
+        await pool.add({window: sealed_reports(77)})
+        await until_empty(m, window)
+        assert sink.sealed.total() == sent
+        await m.turn()
+        law = await server.client.hgetall(window.key("shuffler:law"))
+        assert (law[b"noise"], law[b"named"], law[b"dummies:noise"]) == (b"", b"", b"0")
+        gone = sent + int(law[b"withheld"])
+        assert int(law[b"acknowledged"]) == gone
+        assert not await server.client.exists(window.key("shuffler:noise"))
+    await server.close()
     texts = [record.getMessage() for record in caplog.records if "withheld" in record.getMessage()]
     assert set(texts) == {f"theme epoch {_today().epoch}: reports withheld"}
 

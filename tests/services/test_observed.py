@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from hubbub.runtime.version import VERSION
 from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import asked_by
 from tests.support.law_terms import total_counts
+from tests.support.programs import run_program
 from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -194,12 +194,12 @@ def test_tracing_without_its_part_says_what_to_install(monkeypatch: pytest.Monke
 
 def test_a_service_refuses_a_log_format_that_it_does_not_have(catalog_files: CatalogFiles) -> None:
     command = [sys.executable, "-m", "hubbub.shuffler", "--streams", str(catalog_files.streams)]
-    done = subprocess.run(
-        [*command, "--insecure", "--log-format", "xml"],
+    done = run_program(
+        *command,
+        "--insecure",
+        "--log-format",
+        "xml",
         env={**os.environ, "HUBBUB_REDIS_URL": "redis://127.0.0.1:1/0"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 2
     assert "there is no 'xml'; choose from text, json" in done.stderr

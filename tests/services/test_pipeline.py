@@ -21,6 +21,7 @@ from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import epoch_at, epoch_start, seal, seal_info
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.client.testing import FakeClock, coins
 from hubbub.conservation import Window, balances, sum_terms
@@ -175,7 +176,6 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Fake reports that support no value at all."""
-    from hubbub.cli.main import main
 
     before = _terms(run)
     _report(run, "flagged", ["dark"] * 60)

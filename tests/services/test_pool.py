@@ -323,15 +323,12 @@ def test_many_submissions_share_a_trip_and_each_is_answered(check: Callable[[Bod
     check(body)
 
 
-def test_a_submission_is_not_acknowledged_without_redis() -> None:
-    async def body() -> None:
-        url = "redis://127.0.0.1:1/0"
-        client = redis.asyncio.Redis.from_url(url)
-        intake = Intake(Pool(RedisServer(client, url)), Stages())
-        running = asyncio.create_task(intake.run())
-        with pytest.raises(StoreUnavailable):
-            await intake.add({Window("s", 1): _reports(1)})
-        running.cancel()
-        await client.aclose()
-
-    asyncio.run(body())
+async def test_a_submission_is_not_acknowledged_without_redis() -> None:
+    url = "redis://127.0.0.1:1/0"
+    client = redis.asyncio.Redis.from_url(url)
+    intake = Intake(Pool(RedisServer(client, url)), Stages())
+    running = asyncio.create_task(intake.run())
+    with pytest.raises(StoreUnavailable):
+        await intake.add({Window("s", 1): _reports(1)})
+    running.cancel()
+    await client.aclose()

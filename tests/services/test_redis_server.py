@@ -34,7 +34,7 @@ from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.servers import has_tls, redis_server
-from tests.support.stores import batch_reports, totals
+from tests.support.stores import batch_reports, commit_of, totals
 from tests.support.waiting import eventually, eventually_async
 from tests.system.chaos.faulty_connection import Line
 
@@ -50,14 +50,7 @@ def _reports(number: int) -> list[bytes]:
 
 def _commit(tags: list[bytes], batch_id: bytes | None = None) -> Commit:
     cells = np.array([len(tags), 0], dtype=np.int64)
-    return Commit(
-        batch_id=batch_id or secrets.token_bytes(16),
-        tags=tags,
-        cells=cells,
-        duplicates=0,
-        rejected={},
-        seen_until=4 * 10**9,
-    )
+    return commit_of(tags, cells, batch_id=batch_id or secrets.token_bytes(16))
 
 
 def test_redis_compiles_every_script(redis_url: str) -> None:
@@ -71,37 +64,33 @@ def test_redis_compiles_every_script(redis_url: str) -> None:
             client.script_load("return (")
 
 
-def test_what_is_asked_while_redis_is_closed_leaves_no_connection_open(redis_url: str) -> None:
+async def test_what_is_asked_while_redis_is_closed_leaves_no_connection_open(
+    redis_url: str,
+) -> None:
     """redis-py connects anew for it: on a busy machine the socket was left to the collector."""
+    server = await connect_redis(redis_url)
+    with redis.Redis.from_url(redis_url) as watching:
+        watching.delete("answer")
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        with redis.Redis.from_url(redis_url) as watching:
-            watching.delete("answer")
+        def waiting() -> set[str]:
+            return {client["id"] for client in watching.client_list() if client["cmd"] == "blpop"}
 
-            def waiting() -> set[str]:
-                return {
-                    client["id"] for client in watching.client_list() if client["cmd"] == "blpop"
-                }
+        async def moved() -> bool:
+            return bool(waiting() - first)
 
-            async def moved() -> bool:
-                return bool(waiting() - first)
+        async def ended() -> bool:
+            return not again & {client["id"] for client in watching.client_list()}
 
-            async def ended() -> bool:
-                return not again & {client["id"] for client in watching.client_list()}
-
-            first: set[str] = set()
-            task = asyncio.create_task(server.ask("BLPOP", "answer", 0))
-            await eventually_async(moved)
-            first = waiting()
-            await server.close()
-            await eventually_async(moved)
-            again = waiting()
-            watching.rpush("answer", "told")
-            assert list(await task) == [b"answer", b"told"]
-            await eventually_async(ended)
-
-    asyncio.run(body())
+        first: set[str] = set()
+        task = asyncio.create_task(server.ask("BLPOP", "answer", 0))
+        await eventually_async(moved)
+        first = waiting()
+        await server.close()
+        await eventually_async(moved)
+        again = waiting()
+        watching.rpush("answer", "told")
+        assert list(await task) == [b"answer", b"told"]
+        await eventually_async(ended)
 
 
 def _run(body: Coroutine[Any, Any, None]) -> None:

@@ -72,251 +72,220 @@ def _reports(request: SubmitRequest) -> list[SealedReport]:
     ]
 
 
-def test_reports_go_through_a_relay_that_knows_none_of_them(
+async def test_reports_go_through_a_relay_that_knows_none_of_them(
     catalog_files: CatalogFiles, redis_url: str, tls: Path
 ) -> None:
     """And past the limit of one address, which the relay alone holds its people to."""
+    limiter, gateway = Limiter(0.001, 1), _gateway(tls, "127.0.0.1")
+    view = TlsFolder(tls, "shuffler")
+    async with open_door(
+        catalog_files, redis_url, tls=view, limiter=limiter, gateway=gateway
+    ) as door:
+        relay = Relay(tls, f"https://127.0.0.1:{door.port}", free_port())
+        request = door.front.request(3)
+        late = request.reports.add()
+        late.CopyFrom(request.reports[0])
+        late.key_id += 1
+        reports = _reports(request)
 
-    async def body() -> None:
-        limiter, gateway = Limiter(0.001, 1), _gateway(tls, "127.0.0.1")
-        view = TlsFolder(tls, "shuffler")
-        async with open_door(
-            catalog_files, redis_url, tls=view, limiter=limiter, gateway=gateway
-        ) as door:
-            relay = Relay(tls, f"https://127.0.0.1:{door.port}", free_port())
-            request = door.front.request(3)
-            late = request.reports.add()
-            late.CopyFrom(request.reports[0])
-            late.key_id += 1
-            reports = _reports(request)
+        def send_reports() -> None:
+            with relay.running():
+                transport = relay.transport(read_gateway(tls))
+                for _ in range(3):
+                    results = transport.submit(reports, HANG_SECONDS).results
+                    assert results == [None, None, None, "refused_wrong_key"]
+                # A shuffler's own word ends a report; whatever a relay says does not.
+                transport.close()
+                assert relay.ask(b"no request") == (400, "application/problem+json")
+                assert relay.ask(b"", "text/plain") == (415, "application/problem+json")
+                assert relay.ask(bytes(3 << 20)) == (413, "application/problem+json")
+                # A key that is not the gateway's any more.
+                while _number(tls / "other") in {None, _number(tls)}:
+                    make_gateway_key(tls / "other")
+                other = relay.transport(read_gateway(tls / "other"))
+                with pytest.raises(TryAgain, match="relay_http_422"):
+                    other.submit(reports, HANG_SECONDS)
+                other.close()
+                # The SDK, by the key that its bundle signs.
+                options: Any = {"state_dir": tls / "device", "relay": relay.url}
+                with Client.from_bundle(_bundle(catalog_files, tls), **options) as client:
+                    assert client.report("theme", "dark") is Outcome.QUEUED
+                    assert client.flush(HANG_SECONDS)
 
-            def send_reports() -> None:
-                with relay.running():
-                    transport = relay.transport(read_gateway(tls))
-                    for _ in range(3):
-                        results = transport.submit(reports, HANG_SECONDS).results
-                        assert results == [None, None, None, "refused_wrong_key"]
-                    # A shuffler's own word ends a report; whatever a relay says does not.
-                    transport.close()
-                    assert relay.ask(b"no request") == (400, "application/problem+json")
-                    assert relay.ask(b"", "text/plain") == (415, "application/problem+json")
-                    assert relay.ask(bytes(3 << 20)) == (413, "application/problem+json")
-                    # A key that is not the gateway's any more.
-                    while _number(tls / "other") in {None, _number(tls)}:
-                        make_gateway_key(tls / "other")
-                    other = relay.transport(read_gateway(tls / "other"))
-                    with pytest.raises(TryAgain, match="relay_http_422"):
-                        other.submit(reports, HANG_SECONDS)
-                    other.close()
-                    # The SDK, by the key that its bundle signs.
-                    options: Any = {"state_dir": tls / "device", "relay": relay.url}
-                    with Client.from_bundle(_bundle(catalog_files, tls), **options) as client:
-                        assert client.report("theme", "dark") is Outcome.QUEUED
-                        assert client.flush(HANG_SECONDS)
-
-            await asyncio.to_thread(send_reports)
-            assert door.front.admission.counts == {"taken": 10, "wrong_key": 3}
-            assert len(limiter) == 0
-            # It says that it starts and stops, and nothing of who came with what.
-            assert [line for line in relay.said.splitlines() if "theme" in line] == []
-            assert len(relay.said.splitlines()) == 3, relay.said
-            # Without a relay the same door holds this address to its limit.
-            assert (await door.ask(body=request.SerializeToString())).status == 200
-            assert (await door.ask(body=request.SerializeToString())).status == 429
-            keys = await door.ask("GET", GATEWAY_PATH, headers={})
-            assert (keys.status, keys.headers["content-type"]) == (200, KEYS_TYPE)
-            assert keys.body[2:] == read_gateway(tls)
-
-    asyncio.run(body())
+        await asyncio.to_thread(send_reports)
+        assert door.front.admission.counts == {"taken": 10, "wrong_key": 3}
+        assert len(limiter) == 0
+        # It says that it starts and stops, and nothing of who came with what.
+        assert [line for line in relay.said.splitlines() if "theme" in line] == []
+        assert len(relay.said.splitlines()) == 3, relay.said
+        # Without a relay the same door holds this address to its limit.
+        assert (await door.ask(body=request.SerializeToString())).status == 200
+        assert (await door.ask(body=request.SerializeToString())).status == 429
+        keys = await door.ask("GET", GATEWAY_PATH, headers={})
+        assert (keys.status, keys.headers["content-type"]) == (200, KEYS_TYPE)
+        assert keys.body[2:] == read_gateway(tls)
 
 
-def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
+async def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
     catalog_files: CatalogFiles, redis_url: str, tls: Path
 ) -> None:
-    async def body() -> None:
-        gateway = _gateway(tls)
-        limiter = Limiter(0.001, 1)
-        async with open_door(catalog_files, redis_url, limiter=limiter, gateway=gateway) as door:
-            relay = Relay(tls, f"http://127.0.0.1:{door.port}", free_port())
-            reports = _reports(door.front.request(2))
+    gateway = _gateway(tls)
+    limiter = Limiter(0.001, 1)
+    async with open_door(catalog_files, redis_url, limiter=limiter, gateway=gateway) as door:
+        relay = Relay(tls, f"http://127.0.0.1:{door.port}", free_port())
+        reports = _reports(door.front.request(2))
 
-            def send_reports() -> None:
-                with relay.running("--peer-rate", "0.001", "--peer-burst", "2"):
-                    transport = relay.transport(read_gateway(tls))
-                    assert transport.submit(reports, HANG_SECONDS).results == [None, None]
-                    for _ in range(2):  # the gateway's word, which the relay passes on
-                        with pytest.raises(TryAgain, match="relay_resource_exhausted") as again:
-                            transport.submit(reports, HANG_SECONDS)
-                        assert again.value.after_seconds
-                    with pytest.raises(TryAgain, match="relay_resource_exhausted"):  # its own
+        def send_reports() -> None:
+            with relay.running("--peer-rate", "0.001", "--peer-burst", "2"):
+                transport = relay.transport(read_gateway(tls))
+                assert transport.submit(reports, HANG_SECONDS).results == [None, None]
+                for _ in range(2):  # the gateway's word, which the relay passes on
+                    with pytest.raises(TryAgain, match="relay_resource_exhausted") as again:
                         transport.submit(reports, HANG_SECONDS)
-                    transport.close()
+                    assert again.value.after_seconds
+                with pytest.raises(TryAgain, match="relay_resource_exhausted"):  # its own
+                    transport.submit(reports, HANG_SECONDS)
+                transport.close()
 
-            await asyncio.to_thread(send_reports)
-
-    asyncio.run(body())
+        await asyncio.to_thread(send_reports)
 
 
 @pytest.mark.parametrize("length", [b"many", b"-1", b"99999999999", b""])
-def test_what_a_sealed_request_says_of_its_length_is_not_believed(
+async def test_what_a_sealed_request_says_of_its_length_is_not_believed(
     catalog_files: CatalogFiles, redis_url: str, tls: Path, length: bytes
 ) -> None:
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
-            headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
-            content = door.front.request(2).SerializeToString()
-            request = Request(
+    async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
+        headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
+        content = door.front.request(2).SerializeToString()
+        request = Request(
+            method=b"POST",
+            scheme=b"https",
+            authority=b"here",
+            path=REPORTS_PATH.encode(),
+            headers=headers,
+            content=content,
+        )
+        message, opened = encapsulate(read_gateway(tls), write_request(request))
+        sealed = {"Content-Type": REQUEST_TYPE}
+        answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+        assert answer.status == 200
+        assert read_response(opened(answer.body)).status == 200
+        assert door.front.admission.counts == {"taken": 2}
+
+
+async def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
+    catalog_files: CatalogFiles, redis_url: str, tls: Path
+) -> None:
+    async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
+        request, lengths, statuses = door.front.request(40), set(), []
+        refused = door.front.request(40)
+        for report in refused.reports:
+            report.key_id += 1
+        for content in (request, refused, None):
+            raw = content.SerializeToString() if content else b"\xff no message"
+            headers = ((b"content-type", REPORTS_TYPE.encode()),)
+            question = Request(
                 method=b"POST",
                 scheme=b"https",
                 authority=b"here",
                 path=REPORTS_PATH.encode(),
                 headers=headers,
-                content=content,
+                content=raw,
             )
-            message, opened = encapsulate(read_gateway(tls), write_request(request))
+            message, opened = encapsulate(read_gateway(tls), write_request(question))
             sealed = {"Content-Type": REQUEST_TYPE}
             answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
-            assert answer.status == 200
-            assert read_response(opened(answer.body)).status == 200
-            assert door.front.admission.counts == {"taken": 2}
-
-    asyncio.run(body())
-
-
-def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path
-) -> None:
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
-            request, lengths, statuses = door.front.request(40), set(), []
-            refused = door.front.request(40)
-            for report in refused.reports:
-                report.key_id += 1
-            for content in (request, refused, None):
-                raw = content.SerializeToString() if content else b"\xff no message"
-                headers = ((b"content-type", REPORTS_TYPE.encode()),)
-                question = Request(
-                    method=b"POST",
-                    scheme=b"https",
-                    authority=b"here",
-                    path=REPORTS_PATH.encode(),
-                    headers=headers,
-                    content=raw,
-                )
-                message, opened = encapsulate(read_gateway(tls), write_request(question))
-                sealed = {"Content-Type": REQUEST_TYPE}
-                answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
-                lengths.add(len(answer.body))
-                statuses.append(read_response(opened(answer.body)).status)
-            assert statuses == [200, 200, 400]
-            assert len(lengths) == 1
-            assert door.front.admission.counts == {"taken": 40, "wrong_key": 40}
-
-    asyncio.run(body())
+            lengths.add(len(answer.body))
+            statuses.append(read_response(opened(answer.body)).status)
+        assert statuses == [200, 200, 400]
+        assert len(lengths) == 1
+        assert door.front.admission.counts == {"taken": 40, "wrong_key": 40}
 
 
 def _pop(waits: list[float]) -> Callable[[str], float]:
     return lambda _caller: waits.pop()
 
 
-def test_an_answers_length_depends_on_the_requests_length_alone(
+async def test_an_answers_length_depends_on_the_requests_length_alone(
     catalog_files: CatalogFiles, redis_url: str, tls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reports taken, all refused or none there, models, no message, another path, no more room."""
-
-    async def body() -> None:
-        async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
-            door.front.admission.notice = b"n" * 3000
-            door.front.admission.models = b"m" * 5000
-            valid, refused = door.front.request(7), door.front.request(7)
-            for report in refused.reports:
-                report.key_id += 1
-            contents = [
-                (REPORTS_PATH, valid.SerializeToString()),
-                (REPORTS_PATH, refused.SerializeToString()),
-                (REPORTS_PATH, b""),
-                (REPORTS_PATH, b"no message"),
-                ("/elsewhere", b""),
-            ]
-            lengths, statuses = set(), []
-            for late in (False, True):
-                for path, content in contents:
-                    # Within the sealed request alone: its sender has room as it comes.
-                    waits = [9.0, 0.0] if late else [0.0, 0.0]
-                    monkeypatch.setattr(door.front.admission, "wait_seconds", _pop(waits))
-                    headers = ((b"content-type", REPORTS_TYPE.encode()),)
-                    request = Request(
-                        method=b"POST",
-                        scheme=b"https",
-                        authority=b"h",
-                        path=path.encode(),
-                        headers=headers,
-                        content=content,
-                    )
-                    payload_text = write_request(request, padded_to=4096)
-                    message, opened = encapsulate(read_gateway(tls), payload_text)
-                    sealed = {"Content-Type": REQUEST_TYPE}
-                    answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
-                    lengths.add(len(answer.body))
-                    statuses.append(read_response(opened(answer.body)).status)
-            assert statuses == [200, 200, 200, 400, 404, 429, 429, 429, 429, 404]
-            assert len(lengths) == 1
-
-    asyncio.run(body())
+    async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
+        door.front.admission.notice = b"n" * 3000
+        door.front.admission.models = b"m" * 5000
+        valid, refused = door.front.request(7), door.front.request(7)
+        for report in refused.reports:
+            report.key_id += 1
+        contents = [
+            (REPORTS_PATH, valid.SerializeToString()),
+            (REPORTS_PATH, refused.SerializeToString()),
+            (REPORTS_PATH, b""),
+            (REPORTS_PATH, b"no message"),
+            ("/elsewhere", b""),
+        ]
+        lengths, statuses = set(), []
+        for late in (False, True):
+            for path, content in contents:
+                # Within the sealed request alone: its sender has room as it comes.
+                waits = [9.0, 0.0] if late else [0.0, 0.0]
+                monkeypatch.setattr(door.front.admission, "wait_seconds", _pop(waits))
+                headers = ((b"content-type", REPORTS_TYPE.encode()),)
+                request = Request(
+                    method=b"POST",
+                    scheme=b"https",
+                    authority=b"h",
+                    path=path.encode(),
+                    headers=headers,
+                    content=content,
+                )
+                payload_text = write_request(request, padded_to=4096)
+                message, opened = encapsulate(read_gateway(tls), payload_text)
+                sealed = {"Content-Type": REQUEST_TYPE}
+                answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+                lengths.add(len(answer.body))
+                statuses.append(read_response(opened(answer.body)).status)
+        assert statuses == [200, 200, 200, 400, 404, 429, 429, 429, 429, 404]
+        assert len(lengths) == 1
 
 
 @pytest.mark.parametrize(
     "wrong", [("/elsewhere", REPORTS_TYPE, 404), (REPORTS_PATH, "text/plain", 415)]
 )
-def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
+async def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
     catalog_files: CatalogFiles, redis_url: str, tls: Path, wrong: tuple[str, str, int]
 ) -> None:
-    async def body() -> None:
-        limiter = Limiter(0.001, 1)
-        async with open_door(
-            catalog_files, redis_url, limiter=limiter, gateway=_gateway(tls)
-        ) as door:
-            path, kind, status = wrong
-            headers = ((b"content-type", kind.encode()),)
-            request = Request(
-                method=b"POST",
-                scheme=b"https",
-                authority=b"here",
-                path=path.encode(),
-                headers=headers,
-                content=bytes(9000),
+    limiter = Limiter(0.001, 1)
+    async with open_door(catalog_files, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
+        path, kind, status = wrong
+        headers = ((b"content-type", kind.encode()),)
+        request = Request(
+            method=b"POST",
+            scheme=b"https",
+            authority=b"here",
+            path=path.encode(),
+            headers=headers,
+            content=bytes(9000),
+        )
+        message, opened = encapsulate(read_gateway(tls), write_request(request))
+        for expected in (status, 429):
+            answer = await door.ask("POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE})
+            answer_status = (
+                read_response(opened(answer.body)).status if expected == status else answer.status
             )
-            message, opened = encapsulate(read_gateway(tls), write_request(request))
-            for expected in (status, 429):
-                answer = await door.ask(
-                    "POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE}
-                )
-                answer_status = (
-                    read_response(opened(answer.body)).status
-                    if expected == status
-                    else answer.status
-                )
-                assert answer_status == expected
-
-    asyncio.run(body())
+            assert answer_status == expected
 
 
-def test_a_request_for_an_unknown_key_is_charged_by_its_size(
+async def test_a_request_for_an_unknown_key_is_charged_by_its_size(
     catalog_files: CatalogFiles, redis_url: str, tls: Path
 ) -> None:
-    async def body() -> None:
-        gateway = _gateway(tls)
-        async with open_door(
-            catalog_files, redis_url, limiter=Limiter(0.001, 1), gateway=gateway
-        ) as door:
-            message = bytes([read_gateway(tls)[0] ^ 1]) + bytes(9000)
-            for expected in (422, 429):
-                answer = await door.ask(
-                    "POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE}
-                )
-                assert answer.status == expected
-
-    asyncio.run(body())
+    gateway = _gateway(tls)
+    async with open_door(
+        catalog_files, redis_url, limiter=Limiter(0.001, 1), gateway=gateway
+    ) as door:
+        message = bytes([read_gateway(tls)[0] ^ 1]) + bytes(9000)
+        for expected in (422, 429):
+            answer = await door.ask("POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE})
+            assert answer.status == expected
 
 
 async def _passed_on(

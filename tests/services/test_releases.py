@@ -42,9 +42,11 @@ from hubbub.runtime.version import VERSION
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.moment import far_from_midnight
 from tests.support.servers import redis_server
+from tests.support.stores import commit_of
 from tests.support.waiting import eventually
 
 EPSILONS = (0.1, 1, 10)
@@ -249,8 +251,8 @@ def test_what_a_lost_entry_may_have_spent_counts_where_it_can_be_told(
     assert Entries([], [unreadable]).spent(purpose, year) == pytest.approx(spent)
 
 
-def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> None:
-    async def body(port: int) -> None:
+async def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> None:
+    with redis_server(tmp_path / "redis") as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         records = [ReleaseLog(server) for _ in range(5)]
         spending = [
@@ -264,9 +266,6 @@ def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> No
         assert len(refused) == 10, "five questions, each asked twice"
         assert len({entry.id for entry in await records[0].entries()}) == 10
         await server.close()
-
-    with redis_server(tmp_path / "redis") as port:
-        asyncio.run(body(port))
 
 
 _NO_TEXTS = [
@@ -301,116 +300,94 @@ def _fill(metric: Any, values: list[Any]) -> Commit:
     payloads = (mechanism.randomize(metric.code(value), source) for value in values)
     summed = np.array(tally(mechanism.layout, payloads).cells, dtype=np.int64)
     tags = [os.urandom(16) for _ in values]
-    return Commit(
-        batch_id=os.urandom(16),
-        tags=tags,
-        cells=summed,
-        duplicates=0,
-        rejected={},
-        seen_until=4 * 10**9,
-        batch_reports=len(values),
-    )
+    return commit_of(tags, summed, batch_reports=len(values))
 
 
-def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Signed) -> None:
+async def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Signed) -> None:
     now = time.time()
     epoch = int(now) // DAY - 40
     whole = Caller(name="all", way="token", grants=(Grant("publisher"),))
     part = Caller(name="part", way="token", grants=(Grant("publisher", ("education_1",)),))
-
-    async def body() -> None:
-        store = MemoryStore()
-        collected = TotalsByEpoch(signed.bundle, store, lambda: now)
-        releases = Releases(collected, MemoryReleaseLog(), lambda: now)
-        for name in ("education_0", "education_1"):
-            commit = _fill(signed.bundle.metric(name), ["Masters"] * 200)
-            await store.add(Window(name, epoch), commit)
-        by_all, by_part = (releases.seen_by(caller, collected) for caller in (whole, part))
-        hidden = ReleaseQuery(
-            metric="education_0", query="histogram", value="", epochs=(), purpose="report", by="me"
-        )
-        own = replace(hidden, metric="education_1")
-        before = await by_part.record()
-        assert (await by_all.release(hidden)).budget_left.epsilon_left == pytest.approx(44.9)
-        assert await by_part.record() == before, "the release of a hidden metric changed an answer"
-        budget = (await by_part.release(own)).budget_left
-        assert (budget.epsilon_left, budget.delta_left) == (None, None)
-        entries, purposes = await by_part.record()
-        assert [entry.metric for entry in entries] == ["education_1"]
-        assert {(purpose.epsilon_left, purpose.delta_left) for purpose in purposes} == {
-            (None, None)
-        }
-        [report, _] = (await by_all.record())[1]
-        assert report.epsilon_left == pytest.approx(43.9)
-        costly = replace(own, purpose="tiny one", query="mode")
-        with pytest.raises(BudgetExhausted, match="has too little budget left for this release"):
-            await by_part.release(costly)
-        with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.1 and delta"):
-            await by_all.release(costly)
-
-    asyncio.run(body())
+    store = MemoryStore()
+    collected = TotalsByEpoch(signed.bundle, store, lambda: now)
+    releases = Releases(collected, MemoryReleaseLog(), lambda: now)
+    for name in ("education_0", "education_1"):
+        commit = _fill(signed.bundle.metric(name), ["Masters"] * 200)
+        await store.add(Window(name, epoch), commit)
+    by_all, by_part = (releases.seen_by(caller, collected) for caller in (whole, part))
+    hidden = ReleaseQuery(
+        metric="education_0", query="histogram", value="", epochs=(), purpose="report", by="me"
+    )
+    own = replace(hidden, metric="education_1")
+    before = await by_part.record()
+    assert (await by_all.release(hidden)).budget_left.epsilon_left == pytest.approx(44.9)
+    assert await by_part.record() == before, "the release of a hidden metric changed an answer"
+    budget = (await by_part.release(own)).budget_left
+    assert (budget.epsilon_left, budget.delta_left) == (None, None)
+    entries, purposes = await by_part.record()
+    assert [entry.metric for entry in entries] == ["education_1"]
+    assert {(purpose.epsilon_left, purpose.delta_left) for purpose in purposes} == {(None, None)}
+    [report, _] = (await by_all.record())[1]
+    assert report.epsilon_left == pytest.approx(43.9)
+    costly = replace(own, purpose="tiny one", query="mode")
+    with pytest.raises(BudgetExhausted, match="has too little budget left for this release"):
+        await by_part.release(costly)
+    with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.1 and delta"):
+        await by_all.release(costly)
 
 
-def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None:
+async def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None:
     now = time.time()
     today = int(now) // DAY
-
-    async def body() -> None:
-        store = MemoryStore()
-        collected = TotalsByEpoch(signed.bundle, store, lambda: now)
-        releases = Releases(collected, MemoryReleaseLog(), lambda: now)
-        metric = signed.bundle.metric("education_1")
-        ask = ReleaseQuery(
-            metric="education_1", query="histogram", value="", epochs=(), purpose="report", by="me"
-        )
-        for epoch, people in ((today - 40, 200), (today - 30, 50), (today, 300)):
-            commit = _fill(metric, ["Masters"] * people)
-            await store.add(Window("education_1", epoch), commit)
-        with pytest.raises(BatchTooSmall, match="50 reports in the requested epochs"):
-            await releases.release(ask)
-        with pytest.raises(BadParameter, match=f"{epoch_date(today, DAY)} has no final totals"):
-            await releases.release(replace(ask, epochs=(today,)))
-        with pytest.raises(BadParameter, match="has no final totals"):
-            await releases.release(replace(ask, dates=epoch_date(today - 35, DAY)))
-        release = await releases.release(replace(ask, epochs=(today - 30, today - 40)))
-        assert release.entry.epochs == (today - 40, today - 30)
-        assert not release.again
-        dates = epoch_dates((today - 40, today - 30), DAY)
-        assert releases.dated(release.entry)["dates"] == dates
-        by_date = await releases.release(replace(ask, dates=dates))
-        assert (by_date.entry, by_date.again) == (release.entry, True)
-        # Of two days one person may have two reports.
-        other_release = await releases.release(replace(ask, epochs=(today - 40,)))
-        assert (release.entry.answer[0].noise or 0) > 1.9 * (
-            other_release.entry.answer[0].noise or 0
-        )
-        again = await releases.release(
-            replace(ask, epochs=(today - 40, today - 30), by="you", purpose="tiny one")
-        )
-        assert (again.entry, again.again) == (release.entry, True)
-        assert (again.budget_left.epsilon_left, again.budget_left.delta_left) == pytest.approx(
-            (0.1, 2e-9)
-        )
-        with pytest.raises(BudgetExhausted, match=r'purpose "tiny one" has epsilon 0\.1'):
-            await releases.release(
-                replace(ask, query="mode", epochs=(today - 40,), purpose="tiny one")
-            )
-        for wrong, error, message in (
-            ({"metric": "colour"}, UnknownMetric, "not in the bundle"),
-            ({"metric": "kept"}, BadParameter, "the catalog gives it no release"),
-            ({"purpose": "fun"}, BadParameter, "there are report, tiny one"),
-            ({"query": "sum"}, BadParameter, "there are count, histogram, mean, mode"),
-            ({"by": " "}, BadParameter, "name who makes the release"),
-            (
-                {"metric": "age_0", "query": "mean", "purpose": "tiny one"},
-                BadParameter,
-                "above the yearly delta",
-            ),
-        ):
-            with pytest.raises(error, match=message):
-                await releases.release(replace(ask, **wrong))  # type: ignore[arg-type]
-
-    asyncio.run(body())
+    store = MemoryStore()
+    collected = TotalsByEpoch(signed.bundle, store, lambda: now)
+    releases = Releases(collected, MemoryReleaseLog(), lambda: now)
+    metric = signed.bundle.metric("education_1")
+    ask = ReleaseQuery(
+        metric="education_1", query="histogram", value="", epochs=(), purpose="report", by="me"
+    )
+    for epoch, people in ((today - 40, 200), (today - 30, 50), (today, 300)):
+        commit = _fill(metric, ["Masters"] * people)
+        await store.add(Window("education_1", epoch), commit)
+    with pytest.raises(BatchTooSmall, match="50 reports in the requested epochs"):
+        await releases.release(ask)
+    with pytest.raises(BadParameter, match=f"{epoch_date(today, DAY)} has no final totals"):
+        await releases.release(replace(ask, epochs=(today,)))
+    with pytest.raises(BadParameter, match="has no final totals"):
+        await releases.release(replace(ask, dates=epoch_date(today - 35, DAY)))
+    release = await releases.release(replace(ask, epochs=(today - 30, today - 40)))
+    assert release.entry.epochs == (today - 40, today - 30)
+    assert not release.again
+    dates = epoch_dates((today - 40, today - 30), DAY)
+    assert releases.dated(release.entry)["dates"] == dates
+    by_date = await releases.release(replace(ask, dates=dates))
+    assert (by_date.entry, by_date.again) == (release.entry, True)
+    # Of two days one person may have two reports.
+    other_release = await releases.release(replace(ask, epochs=(today - 40,)))
+    assert (release.entry.answer[0].noise or 0) > 1.9 * (other_release.entry.answer[0].noise or 0)
+    again = await releases.release(
+        replace(ask, epochs=(today - 40, today - 30), by="you", purpose="tiny one")
+    )
+    assert (again.entry, again.again) == (release.entry, True)
+    assert (again.budget_left.epsilon_left, again.budget_left.delta_left) == pytest.approx(
+        (0.1, 2e-9)
+    )
+    with pytest.raises(BudgetExhausted, match=r'purpose "tiny one" has epsilon 0\.1'):
+        await releases.release(replace(ask, query="mode", epochs=(today - 40,), purpose="tiny one"))
+    for wrong, error, message in (
+        ({"metric": "colour"}, UnknownMetric, "not in the bundle"),
+        ({"metric": "kept"}, BadParameter, "the catalog gives it no release"),
+        ({"purpose": "fun"}, BadParameter, "there are report, tiny one"),
+        ({"query": "sum"}, BadParameter, "there are count, histogram, mean, mode"),
+        ({"by": " "}, BadParameter, "name who makes the release"),
+        (
+            {"metric": "age_0", "query": "mean", "purpose": "tiny one"},
+            BadParameter,
+            "above the yearly delta",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            await releases.release(replace(ask, **wrong))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -475,8 +452,7 @@ def running(
 
 def _release(running: str, *arguments: str, capsys: Any) -> dict[str, Any]:
     command = ["release", *arguments, "--purpose", "report", "--url", running]
-    assert main([*command, "--format", "json"]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    document: dict[str, Any] = document_of(capsys, *command, "--format", "json")
     return document
 
 
@@ -527,19 +503,16 @@ def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
     assert again["again"] is True
     assert again["values"] == first["values"]
     assert again["by"] == first["by"]
-    assert main(["release", "--url", running, "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, "release", "--url", running, "--format", "json")
     assert first["id"] in {record["id"] for record in document["records"]}
     spent = sum(record["epsilon"] for record in document["records"])
     [report, tiny] = document["purposes"]
     assert report["epsilon"] - report["epsilon_left"] == pytest.approx(spent)
     assert tiny["epsilon_left"] == tiny["epsilon"] == pytest.approx(0.1)
     assert document["together"]["best"] <= spent
-    assert main(["release", "--url", running]) == 0
-    assert "What each purpose may spend this year" in capsys.readouterr().out
+    assert "What each purpose may spend this year" in output_of(capsys, "release", "--url", running)
     where = ["--url", running]
-    assert main(["release", "education_1", *where]) == 2
-    assert "purpose is missing: name one of" in capsys.readouterr().err
+    assert "purpose is missing: name one of" in refusal_of(capsys, "release", "education_1", *where)
     assert main(["release", "education_1", "mode", "--purpose", "tiny one", *where]) in {0, 2}
     capsys.readouterr()
     assert main(["release", "education_2", "mode", "--purpose", "report", *where]) == 0
@@ -597,8 +570,7 @@ def test_no_face_enters_what_nobody_can_read(
     if "\0" not in letters:
         flags = [part for pair in options.items() for part in pair]
         where = ["--url", running, "--purpose", "report"]
-        assert main(["release", "education_1", "histogram", *flags, *where]) == 2
-        errors = capsys.readouterr().err
+        errors = refusal_of(capsys, "release", "education_1", "histogram", *flags, *where)
         assert errors.startswith("hubbub: ")
         assert errors.count("\n") == 1
     response = web.get(url)

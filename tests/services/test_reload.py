@@ -124,7 +124,7 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
     assert counts == {"taken": 2, "refused": 3}
 
 
-def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Path) -> None:
+async def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Path) -> None:
     """Also where the naming was refused, as the named file was not there yet."""
     first, named = tmp_path / "first", tmp_path / "named"
     first.write_text("")
@@ -143,26 +143,21 @@ def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Pat
 
         return take
 
-    async def live() -> None:
-        clock = Looks()
-        reloader = Reloader(
-            lambda: [first, named][: 1 + bool(first.read_text())], read, counts, clock
-        )
-        task = asyncio.create_task(reloader.run())
-        await _looks(clock, 3)
-        first.write_text("named")
+    clock = Looks()
+    reloader = Reloader(lambda: [first, named][: 1 + bool(first.read_text())], read, counts, clock)
+    task = asyncio.create_task(reloader.run())
+    await _looks(clock, 3)
+    first.write_text("named")
+    await _looks(clock, 5)
+    assert (texts, counts["refused"]) == ([], 1)
+    for text in ("one", "other two"):
+        named.write_text(text)
         await _looks(clock, 5)
-        assert (texts, counts["refused"]) == ([], 1)
-        for text in ("one", "other two"):
-            named.write_text(text)
-            await _looks(clock, 5)
-        assert texts == ["one", "other two"]
-        first.write_text("")
-        await _looks(clock, 5)
-        assert texts == ["one", "other two", "none"]
-        task.cancel()
-
-    asyncio.run(live())
+    assert texts == ["one", "other two"]
+    first.write_text("")
+    await _looks(clock, 5)
+    assert texts == ["one", "other two", "none"]
+    task.cancel()
 
 
 def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Path) -> None:

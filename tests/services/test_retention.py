@@ -13,7 +13,7 @@ import pytest
 
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.retention import Retention, days_of, delete_totals, length_of, promised
-from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
+from hubbub.aggregator.store.contract import Outcome, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
@@ -27,7 +27,9 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.server import MemoryServer
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
+from tests.support.commands import output_of
 from tests.support.fakes import MemoryStore
+from tests.support.stores import commit_of
 
 DAYS = 86_400
 
@@ -47,60 +49,49 @@ async def _count(store: TotalsStore, metric: Metric, days_ago: int, number: int)
     await store.shards(window)
     await store.add(
         window,
-        Commit(
-            batch_id=secrets.token_bytes(16),
-            tags=tags,
-            cells=cells,
-            duplicates=0,
-            rejected={},
-            seen_until=4 * 10**9,
-        ),
+        commit_of(tags, cells),
     )
     return window
 
 
-def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
+async def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
     catalog_files: CatalogFiles,
 ) -> None:
     theme = replace(catalog_files.bundle.metrics["theme"], keep="5w")
     metrics = {**catalog_files.bundle.metrics, "theme": theme}
     bundle: Bundle = replace(catalog_files.bundle, metrics=metrics)
-
-    async def body() -> None:
-        store, changed = MemoryStore(), set[str]()
-        old = await _count(store, theme, 40, 30)
-        young = await _count(store, theme, 30, 20)
-        other = await _count(store, metrics["crashed"], 40, 10)
-        retention = Retention(
-            bundle,
-            store,
-            MemoryServer(),
-            Sure(),
-            changed=changed,
-        )
-        for _ in range(2):
-            await retention.look()
-            counted = await store.counted(["theme", "crashed"])
-            counts = {window: (count.reports, count.dummies) for window, count in counted.items()}
-            assert counts == {young: (20, 0), other: (10, 0)}
-        assert (await store.report_counts())[old]["counted:deleted"] == 30
-        assert changed == {"theme"}
-        unsure = Retention(
-            replace(bundle),
-            store,
-            MemoryServer(),
-            Clocks(),
-            changed=changed,
-        )
-        await _count(store, theme, 41, 5)
-        await unsure.look()
-        assert len(await store.counted(["theme"])) == 2
-
-    asyncio.run(body())
+    store, changed = MemoryStore(), set[str]()
+    old = await _count(store, theme, 40, 30)
+    young = await _count(store, theme, 30, 20)
+    other = await _count(store, metrics["crashed"], 40, 10)
+    retention = Retention(
+        bundle,
+        store,
+        MemoryServer(),
+        Sure(),
+        changed=changed,
+    )
+    for _ in range(2):
+        await retention.look()
+        counted = await store.counted(["theme", "crashed"])
+        counts = {window: (count.reports, count.dummies) for window, count in counted.items()}
+        assert counts == {young: (20, 0), other: (10, 0)}
+    assert (await store.report_counts())[old]["counted:deleted"] == 30
+    assert changed == {"theme"}
+    unsure = Retention(
+        replace(bundle),
+        store,
+        MemoryServer(),
+        Clocks(),
+        changed=changed,
+    )
+    await _count(store, theme, 41, 5)
+    await unsure.look()
+    assert len(await store.counted(["theme"])) == 2
 
 
 @pytest.mark.parametrize("line", ["", 'keep = "400d"'])
-def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_changed(
+async def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_changed(
     catalog_files: CatalogFiles, redis_url: str, line: str
 ) -> None:
     """`keep` of 5 weeks is served once; then the metric is retired, or kept for longer."""
@@ -109,39 +100,35 @@ def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_cha
     served = replace(catalog_files.bundle, metrics={"theme": theme, "crashed": crashed})
     later = {"theme": replace(theme, keep="400d")} if line else {}
     after = replace(served, metrics={"crashed": crashed, **later})
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        await server.client.flushdb()
-        store, changed = RedisStore(server), set[str]()
-        # Nobody has to be sure of the time to promise.
-        await Retention(served, store, server, Clocks(), changed=changed).look()
-        old = await _count(store, theme, 40, 30)
-        tier = await _count(store, replace(theme, name="theme/1"), 40, 30)
-        young = await _count(store, theme, 30, 20)
-        other = await _count(store, crashed, 40, 10)
-        await Retention(after, store, server, Clocks(), changed=changed).look()
-        assert len(await store.counted(["theme", "theme/1", "crashed"])) == 4
-        for _ in range(2):
-            await Retention(after, store, server, Sure(), changed=changed).look()
-            counted = await store.counted(["theme", "theme/1", "crashed"])
-            counts = {window: (count.reports, count.dummies) for window, count in counted.items()}
-            assert counts == {young: (20, 0), other: (10, 0)}
-        law = await store.report_counts()
-        assert [law[window]["counted:deleted"] for window in (old, tier)] == [30, 30]
-        assert changed == set(later)
-        promise = (await promised(server))["theme"]
-        over = epoch_start(young.epoch + 1, "day") + 35 * DAYS
-        assert promise.is_over(young.epoch, over)
-        assert not promise.is_over(young.epoch, over - 1)
-        # Of what comes after the longer line, the longer line says it.
-        assert promise.is_over(young.epoch + 32, over + 32 * DAYS) is not bool(later)
-        await server.client.hset("aggregator:retention", "theme", "{")
-        await Retention(served, store, server, Sure(), changed=changed).look()
-        assert (await promised(server))["theme"].days == {"day": {35: None}}
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    store, changed = RedisStore(server), set[str]()
+    # Nobody has to be sure of the time to promise.
+    await Retention(served, store, server, Clocks(), changed=changed).look()
+    old = await _count(store, theme, 40, 30)
+    tier = await _count(store, replace(theme, name="theme/1"), 40, 30)
+    young = await _count(store, theme, 30, 20)
+    other = await _count(store, crashed, 40, 10)
+    await Retention(after, store, server, Clocks(), changed=changed).look()
+    assert len(await store.counted(["theme", "theme/1", "crashed"])) == 4
+    for _ in range(2):
+        await Retention(after, store, server, Sure(), changed=changed).look()
+        counted = await store.counted(["theme", "theme/1", "crashed"])
+        counts = {window: (count.reports, count.dummies) for window, count in counted.items()}
+        assert counts == {young: (20, 0), other: (10, 0)}
+    law = await store.report_counts()
+    assert [law[window]["counted:deleted"] for window in (old, tier)] == [30, 30]
+    assert changed == set(later)
+    promise = (await promised(server))["theme"]
+    over = epoch_start(young.epoch + 1, "day") + 35 * DAYS
+    assert promise.is_over(young.epoch, over)
+    assert not promise.is_over(young.epoch, over - 1)
+    # Of what comes after the longer line, the longer line says it.
+    assert promise.is_over(young.epoch + 32, over + 32 * DAYS) is not bool(later)
+    await server.client.hset("aggregator:retention", "theme", "{")
+    await Retention(served, store, server, Sure(), changed=changed).look()
+    assert (await promised(server))["theme"].days == {"day": {35: None}}
+    await server.close()
 
 
 @pytest.mark.parametrize("lengths", [("day", "hour"), ("day", "week"), ("week", "day")])
@@ -191,17 +178,13 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
     asyncio.run(body())
     monkeypatch.setattr(totals_redis, "read_bundle", lambda _: with_theme(new))
     day = (datetime.now(UTC) - timedelta(days=30)).date().isoformat()
-    assert (
-        main(["forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"])
-        == 0
+    assert "there are no totals of epochs that ended before that day" in output_of(
+        capsys, "forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"
     )
-    assert "there are no totals of epochs that ended before that day" in capsys.readouterr().out
     day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-    assert (
-        main(["forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"])
-        == 0
+    assert "the law counts 7 as counted:deleted" in output_of(
+        capsys, "forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"
     )
-    assert "the law counts 7 as counted:deleted" in capsys.readouterr().out
 
 
 def test_a_number_that_two_lengths_could_have_is_taken_for_the_later_one() -> None:
@@ -289,11 +272,9 @@ def test_an_operator_forgets_what_was_before_a_day(
         return counts
 
     windows = asyncio.run(fill())
-    assert main([*command, before]) == 0
-    assert "60 reports" in capsys.readouterr().out
+    assert "60 reports" in output_of(capsys, *command, before)
     assert set(asyncio.run(window_counts())) == set(windows)
-    assert main([*command, before, "--yes"]) == 0
-    assert "the law counts 60 as counted:deleted" in capsys.readouterr().out
+    assert "the law counts 60 as counted:deleted" in output_of(capsys, *command, before, "--yes")
     assert set(asyncio.run(window_counts())) == set(windows[2:])
     # An epoch that still takes reports is not deleted, whatever day is named, or it is here.
     with monkeypatch.context() as ahead:
@@ -301,44 +282,34 @@ def test_an_operator_forgets_what_was_before_a_day(
         ahead.setattr(time, "time", lambda: moment() + 400 * DAYS)
         assert main([*command, "2999-01-01", "--yes"]) == 0
     assert set(asyncio.run(window_counts())) == {windows[3]}
-    assert main([*command, "2999-01-01"]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *command, "2999-01-01")
     assert "the epoch still accepts reports until 2" in output.splitlines()[-1]
-    assert main([*command, before]) == 0
-    assert "there are no totals" in capsys.readouterr().out
+    assert "there are no totals" in output_of(capsys, *command, before)
     monkeypatch.delenv("HUBBUB_REDIS_URL")
     assert main([*command, before]) == 2
     assert "the URL of the aggregator's Redis in HUBBUB_REDIS_URL" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_the_rest_of_a_crowd_that_comes_after_its_epoch_was_forgotten_is_not_counted(
+async def test_the_rest_of_a_crowd_that_comes_after_its_epoch_was_forgotten_is_not_counted(
     catalog_files: CatalogFiles, redis_url: str, shards: int
 ) -> None:
     """An answer about that rest would be about fewer reports than the metric promises."""
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        await server.client.flushdb()
-        store, theme = RedisStore(server, shards=shards), catalog_files.bundle.metrics["theme"]
-        window = await _count(store, theme, 40, 30)
-        assert await delete_totals([window], store, AnswerStore(server)) == 30
-        for shard in range(shards):
-            late = Commit(
-                batch_id=secrets.token_bytes(16),
-                tags=[secrets.token_bytes(16) for _ in range(20)],
-                cells=np.zeros(theme.randomizer.layout.size, dtype=np.int64),
-                duplicates=0,
-                rejected={},
-                seen_until=4 * 10**9,
-                shard=shard,
-            )
-            assert (await store.add(window, late))[0] is Outcome.FORGOTTEN
-        law = (await store.report_counts())[window]
-        assert (law["counted"], law["counted:deleted"]) == (0, 30)
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    store, theme = RedisStore(server, shards=shards), catalog_files.bundle.metrics["theme"]
+    window = await _count(store, theme, 40, 30)
+    assert await delete_totals([window], store, AnswerStore(server)) == 30
+    for shard in range(shards):
+        late = commit_of(
+            [secrets.token_bytes(16) for _ in range(20)],
+            np.zeros(theme.randomizer.layout.size, dtype=np.int64),
+            shard=shard,
+        )
+        assert (await store.add(window, late))[0] is Outcome.FORGOTTEN
+    law = (await store.report_counts())[window]
+    assert (law["counted"], law["counted:deleted"]) == (0, 30)
+    await server.close()
 
 
 def test_keep_is_said_once_for_all_or_for_a_metric(tmp_path: Path) -> None:

@@ -220,80 +220,68 @@ def _bundle(catalog_files: CatalogFiles, folder: Path, address: str, tls: Path) 
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_device_reports_to_nobody_but_a_shuffler(
+async def test_a_device_reports_to_nobody_but_a_shuffler(
     catalog_files: CatalogFiles, tls: Path, tmp_path: Path, role: str
 ) -> None:
-    async def body() -> None:
-        async with _impostor(tls, role) as (impostor, address):
-            bundle = _bundle(catalog_files, tmp_path, address, tls)
-            transport = transport_to(address, roots=bundle.roots)
-            client = Client(bundle, MemoryState(), transport, hold_seconds=None)
-            assert client.report("theme", "dark") is Outcome.QUEUED
-            sent = await asyncio.to_thread(client.flush, 20 if role == "shuffler" else 2)
-            outcome = (sent, client.waiting, client.dropped, impostor.heard)
-            assert outcome == ((True, 0, {}, 1) if role == "shuffler" else (False, 1, {}, 0))
-            transport.close()
-
-    asyncio.run(body())
+    async with _impostor(tls, role) as (impostor, address):
+        bundle = _bundle(catalog_files, tmp_path, address, tls)
+        transport = transport_to(address, roots=bundle.roots)
+        client = Client(bundle, MemoryState(), transport, hold_seconds=None)
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        sent = await asyncio.to_thread(client.flush, 20 if role == "shuffler" else 2)
+        outcome = (sent, client.waiting, client.dropped, impostor.heard)
+        assert outcome == ((True, 0, {}, 1) if role == "shuffler" else (False, 1, {}, 0))
+        transport.close()
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_batches_go_to_nobody_but_an_aggregator(
+async def test_batches_go_to_nobody_but_an_aggregator(
     catalog_files: CatalogFiles, redis_url: str, tls: Path, role: str
 ) -> None:
-    async def body() -> None:
-        async with _impostor(tls, role) as (impostor, address):
-            server = await connect_redis(redis_url)
-            await server.client.flushdb()
-            pool, window = Pool(server), Window("theme", int(time.time()) // 86_400)
-            await pool.add({window: [secrets.token_bytes(49) for _ in range(60)]})
-            onward = channel(address, "aggregator", tls=TlsFolder(tls, "shuffler"))
-            table = read_stream_table(catalog_files.streams)
-            mixer = Mixer(pool, table, [onward], Policy(), stages=Stages())
-            await pool.heartbeat()
-            loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.heartbeat)]
+    async with _impostor(tls, role) as (impostor, address):
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        pool, window = Pool(server), Window("theme", int(time.time()) // 86_400)
+        await pool.add({window: [secrets.token_bytes(49) for _ in range(60)]})
+        onward = channel(address, "aggregator", tls=TlsFolder(tls, "shuffler"))
+        table = read_stream_table(catalog_files.streams)
+        mixer = Mixer(pool, table, [onward], Policy(), stages=Stages())
+        await pool.heartbeat()
+        loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.heartbeat)]
 
-            async def sent() -> bool:
-                return bool(mixer.counts)
+        async def sent() -> bool:
+            return bool(mixer.counts)
 
-            await eventually_async(sent)
-            await end_tasks(loops)
-            law = (await pool.report_counts())[window]
-            if role == "aggregator":
-                assert impostor.heard >= 20
-            else:
-                assert (law["pooled"] + law["in_flight"], impostor.heard) == (60, 0)
-            await onward.close()
-            await server.client.flushdb()
-            await server.close()
-
-    asyncio.run(body())
+        await eventually_async(sent)
+        await end_tasks(loops)
+        law = (await pool.report_counts())[window]
+        if role == "aggregator":
+            assert impostor.heard >= 20
+        else:
+            assert (law["pooled"] + law["in_flight"], impostor.heard) == (60, 0)
+        await onward.close()
+        await server.client.flushdb()
+        await server.close()
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_law_s_terms_are_the_shufflers_alone(tls: Path, role: str) -> None:
-    async def body() -> None:
-        async with _impostor(tls, role) as (impostor, address):
-            beyond = Shuffler(address, TlsFolder(tls, "aggregator"))
-            assert await beyond.terms() == ({} if role == "shuffler" else None)
-            assert impostor.heard == (role == "shuffler")
-            await beyond.close()
-
-    asyncio.run(body())
+async def test_the_law_s_terms_are_the_shufflers_alone(tls: Path, role: str) -> None:
+    async with _impostor(tls, role) as (impostor, address):
+        beyond = Shuffler(address, TlsFolder(tls, "aggregator"))
+        assert await beyond.terms() == ({} if role == "shuffler" else None)
+        assert impostor.heard == (role == "shuffler")
+        await beyond.close()
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_probe_believes_the_role_it_asks_alone(tls: Path, role: str) -> None:
-    async def body() -> None:
-        async with _impostor(tls, role) as (_, address):
-            for probe_role in ("shuffler", "aggregator"):
-                probe = [sys.executable, "-m", "hubbub.runtime.probe", address]
-                probed = await asyncio.create_subprocess_exec(
-                    *probe, "--tls", str(tls), probe_role, stderr=subprocess.DEVNULL
-                )
-                assert await probed.wait() == (probe_role != role), probe_role
-
-    asyncio.run(body())
+async def test_the_probe_believes_the_role_it_asks_alone(tls: Path, role: str) -> None:
+    async with _impostor(tls, role) as (_, address):
+        for probe_role in ("shuffler", "aggregator"):
+            probe = [sys.executable, "-m", "hubbub.runtime.probe", address]
+            probed = await asyncio.create_subprocess_exec(
+                *probe, "--tls", str(tls), probe_role, stderr=subprocess.DEVNULL
+            )
+            assert await probed.wait() == (probe_role != role), probe_role
 
 
 @contextmanager

@@ -13,13 +13,13 @@ from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings, parse
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
 from hubbub.notebook.service import Service
 from hubbub.programs.http_calls import HttpCalls
 from tests.conftest import CatalogFiles
+from tests.support.commands import refusal_of
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.waiting import eventually_async
 
@@ -41,7 +41,7 @@ class Away(MemoryStore):
         ("", "does not answer as hubbub does: "),
     ],
 )
-def test_a_service_without_its_redis_is_not_taken_for_none(
+async def test_a_service_without_its_redis_is_not_taken_for_none(
     catalog_files: CatalogFiles, home: str, nobody: str
 ) -> None:
     address = f"127.0.0.1:{free_port()}"
@@ -52,23 +52,20 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
             where.connection.metrics()
         return str(caught.value)
 
-    async def body() -> None:
-        assert nobody in await asyncio.to_thread(error_text)
-        query = QueryEngine(catalog_files.bundle, Away())
-        server = HttpServer(
-            HttpSettings(listen=address, rate=0.0),
-            query,
-            Releases(query.collected, MemoryReleaseLog()),
-        )
-        await server.start()
+    assert nobody in await asyncio.to_thread(error_text)
+    query = QueryEngine(catalog_files.bundle, Away())
+    server = HttpServer(
+        HttpSettings(listen=address, rate=0.0),
+        query,
+        Releases(query.collected, MemoryReleaseLog()),
+    )
+    await server.start()
 
-        async def away() -> bool:
-            return await asyncio.to_thread(error_text) == AWAY
+    async def away() -> bool:
+        return await asyncio.to_thread(error_text) == AWAY
 
-        await eventually_async(away)
-        await server.stop(0)
-
-    asyncio.run(body())
+    await eventually_async(away)
+    await server.stop(0)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +78,7 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
 def test_an_address_of_grpc_is_answered_by_one_line_that_says_what_to_write(
     words: list[str], old: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*words, *old]) == 2
-    errors = capsys.readouterr().err
+    errors = refusal_of(capsys, *words, *old)
     assert errors.count("\n") == 1
     assert "no longer exists: analysts query over HTTP; give --url https://HOST:PORT" in errors
 

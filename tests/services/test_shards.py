@@ -1,6 +1,5 @@
 """Shards: an epoch's pool on several slots, and still one crowd, whatever dies while it gathers."""
 
-import asyncio
 import time
 from collections import Counter
 from dataclasses import replace
@@ -62,63 +61,54 @@ def test_what_must_be_mixed_together_is_kept_together(
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_all_shards_are_one_crowd(
+async def test_all_shards_are_one_crowd(
     table: StreamTable, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """600 reports in 4 shards: too few in each, enough in all. None leaves before it is over."""
     monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
+    window, reports = _today(), sealed_reports(600)
+    async with (
+        a_sink() as (sink, address),
+        mixers(redis_url, table, address, processes, shards=SHARDS) as m,
+    ):
+        # Some came before the operator asked for shards, and some are sent twice.
+        await m.pools[0].add({window: reports[:50]})
+        for pool in m.pools:
+            await pool.add({window: reports[50:]}, {window})
+        for _ in range(20):
+            await m.turn()
+        assert not sink.delivered
+        law = await law_of(m.pools[0], window)
+        assert (law["acknowledged"], law["pooled"]) == (600, 600)
+        await m.pools[0].close_windows()
+        await until_empty(m, window)
+        assert sink.sealed == Counter(reports), "each report once"
+        assert set(sink.delivered.values()) == {1}, "each cut once"
+        law = await law_of(m.pools[0], window)
+        assert (law["acknowledged"], law["withheld"]) == (600, 0)
 
-    async def body() -> None:
-        window, reports = _today(), sealed_reports(600)
-        async with (
-            a_sink() as (sink, address),
-            mixers(redis_url, table, address, processes, shards=SHARDS) as m,
-        ):
-            # Some came before the operator asked for shards, and some are sent twice.
-            await m.pools[0].add({window: reports[:50]})
-            for pool in m.pools:
-                await pool.add({window: reports[50:]}, {window})
-            for _ in range(20):
-                await m.turn()
-            assert not sink.delivered
-            law = await law_of(m.pools[0], window)
-            assert (law["acknowledged"], law["pooled"]) == (600, 600)
-            await m.pools[0].close_windows()
-            await until_empty(m, window)
-            assert sink.sealed == Counter(reports), "each report once"
-            assert set(sink.delivered.values()) == {1}, "each cut once"
-            law = await law_of(m.pools[0], window)
-            assert (law["acknowledged"], law["withheld"]) == (600, 0)
+        async def archived() -> bool:
+            return not await m.pools[0].windows()
 
-            async def archived() -> bool:
-                return not await m.pools[0].windows()
-
-            await m.until(archived)
-            assert (await law_of(m.pools[0], window))["acknowledged"] == 600, (
-                "as long as it is kept"
-            )
-
-    asyncio.run(body())
+        await m.until(archived)
+        assert (await law_of(m.pools[0], window))["acknowledged"] == 600, "as long as it is kept"
 
 
-def test_too_few_in_all_shards_are_withheld(table: StreamTable, redis_url: str) -> None:
-    async def body() -> None:
-        window = _today()
-        async with (
-            a_sink() as (sink, address),
-            mixers(redis_url, table, address, 1, shards=SHARDS) as m,
-        ):
-            [pool] = m.pools
-            await pool.add({window: sealed_reports(299)}, {window})
-            await pool.close_windows()
-            await until_empty(m, window)
-            assert not sink.delivered
-            assert (await law_of(pool, window))["withheld"] == 299
-
-    asyncio.run(body())
+async def test_too_few_in_all_shards_are_withheld(table: StreamTable, redis_url: str) -> None:
+    window = _today()
+    async with (
+        a_sink() as (sink, address),
+        mixers(redis_url, table, address, 1, shards=SHARDS) as m,
+    ):
+        [pool] = m.pools
+        await pool.add({window: sealed_reports(299)}, {window})
+        await pool.close_windows()
+        await until_empty(m, window)
+        assert not sink.delivered
+        assert (await law_of(pool, window))["withheld"] == 299
 
 
-def test_nothing_is_sent_while_a_node_keeps_its_part(
+async def test_nothing_is_sent_while_a_node_keeps_its_part(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others' parts have been set apart, and wait; then all of them leave."""
@@ -130,33 +120,28 @@ def test_nothing_is_sent_while_a_node_keeps_its_part(
         return await set_apart(crowds, place, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(crowds_module.Crowds, "_set_apart", third_is_away)
+    window, reports = _today(), sealed_reports(600)
+    async with (
+        a_sink() as (sink, address),
+        mixers(redis_url, table, address, 2, shards=SHARDS) as m,
+    ):
+        pool = m.pools[0]
+        await pool.add({window: reports}, {window})
+        await pool.close_windows()
 
-    async def body() -> None:
-        nonlocal away
-        window, reports = _today(), sealed_reports(600)
-        async with (
-            a_sink() as (sink, address),
-            mixers(redis_url, table, address, 2, shards=SHARDS) as m,
-        ):
-            pool = m.pools[0]
-            await pool.add({window: reports}, {window})
-            await pool.close_windows()
+        async def gathering() -> bool:
+            return bool(await pool.crowds.gathering(window))
 
-            async def gathering() -> bool:
-                return bool(await pool.crowds.gathering(window))
-
-            await m.until(gathering)
-            for _ in range(30):
-                await m.turn(1.0)
-            assert not sink.delivered
-            law = await law_of(pool, window)
-            assert law["pooled"] + law["in_flight"] == 600
-            assert law["withheld"] == 0, "what waits for the others is no rest"
-            away = False
-            await until_empty(m, window)
-            assert sink.sealed == Counter(reports)
-
-    asyncio.run(body())
+        await m.until(gathering)
+        for _ in range(30):
+            await m.turn(1.0)
+        assert not sink.delivered
+        law = await law_of(pool, window)
+        assert law["pooled"] + law["in_flight"] == 600
+        assert law["withheld"] == 0, "what waits for the others is no rest"
+        away = False
+        await until_empty(m, window)
+        assert sink.sealed == Counter(reports)
 
 
 async def _gather_and_cut(pool: Pool) -> None:
@@ -187,7 +172,7 @@ async def _in_flight(pool: Pool) -> Counter[bytes]:
 
 
 @pytest.mark.parametrize("step", ["_LEAVE", "_CUT"])
-def test_torn_after_any_write_no_shard_is_left_behind(
+async def test_torn_after_any_write_no_shard_is_left_behind(
     redis_url: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every write of every second call, in turn; another process goes on each time."""
@@ -211,40 +196,34 @@ def test_torn_after_any_write_no_shard_is_left_behind(
                 break
         return often
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        pools, reports = [Pool(server, SHARDS) for _ in range(2)], sealed_reports(320)
-        for writes in count():
-            await server.client.flushdb()
-            await pools[0].add({WINDOW: reports}, {WINDOW})
-            often = await torn_at(pools, writes)
-            assert await _in_flight(pools[0]) == Counter(reports), f"torn after {writes} writes"
-            law = await law_of(pools[0], WINDOW)
-            assert (law["pooled"], law["in_flight"]) == (0, 320)
-            if not often:
-                break
-        assert writes >= 4, "so many places to die at, at least"
+    server = await connect_redis(redis_url)
+    pools, reports = [Pool(server, SHARDS) for _ in range(2)], sealed_reports(320)
+    for writes in count():
         await server.client.flushdb()
-        await server.close()
+        await pools[0].add({WINDOW: reports}, {WINDOW})
+        often = await torn_at(pools, writes)
+        assert await _in_flight(pools[0]) == Counter(reports), f"torn after {writes} writes"
+        law = await law_of(pools[0], WINDOW)
+        assert (law["pooled"], law["in_flight"]) == (0, 320)
+        if not often:
+            break
+    assert writes >= 4, "so many places to die at, at least"
+    await server.client.flushdb()
+    await server.close()
 
-    asyncio.run(body())
 
-
-def test_a_real_cluster_keeps_the_shards_of_one_epoch_on_all_its_nodes(
+async def test_a_real_cluster_keeps_the_shards_of_one_epoch_on_all_its_nodes(
     table: StreamTable, cluster_url: str
 ) -> None:
-    async def body() -> None:
-        window, reports = _today(), sealed_reports(600)
-        async with (
-            a_sink() as (sink, address),
-            mixers(cluster_url, table, address, 2, shards=16) as m,
-        ):
-            await m.pools[0].add({window: reports}, {window})
-            slots = {key_slot(place.key("shuffler:pool").encode()) for place in places(window, 16)}
-            assert {slot // 5462 for slot in slots} == {0, 1, 2}, "every node has some"
-            await m.pools[0].close_windows()
-            await until_empty(m, window)
-            assert sink.sealed == Counter(reports)
-            assert set(sink.delivered.values()) == {1}
-
-    asyncio.run(body())
+    window, reports = _today(), sealed_reports(600)
+    async with (
+        a_sink() as (sink, address),
+        mixers(cluster_url, table, address, 2, shards=16) as m,
+    ):
+        await m.pools[0].add({window: reports}, {window})
+        slots = {key_slot(place.key("shuffler:pool").encode()) for place in places(window, 16)}
+        assert {slot // 5462 for slot in slots} == {0, 1, 2}, "every node has some"
+        await m.pools[0].close_windows()
+        await until_empty(m, window)
+        assert sink.sealed == Counter(reports)
+        assert set(sink.delivered.values()) == {1}

@@ -126,73 +126,62 @@ class _Late:
         raise _RefusedError
 
 
-def test_a_call_whose_time_is_over_gives_way_without_an_error() -> None:
-    async def body() -> None:
-        refusals = Counter[str]()
-        calls = Calls(arrive_seconds=0.0, of_peer=1, largest_message_bytes=1, refusals=refusals)
-        late: Any = _Late(calls)
-        with pytest.raises(_RefusedError):
-            await calls.message(late, "peer")
-        assert refusals == {"gave_way": 1}
-
-    asyncio.run(body())
+async def test_a_call_whose_time_is_over_gives_way_without_an_error() -> None:
+    refusals = Counter[str]()
+    calls = Calls(arrive_seconds=0.0, of_peer=1, largest_message_bytes=1, refusals=refusals)
+    late: Any = _Late(calls)
+    with pytest.raises(_RefusedError):
+        await calls.message(late, "peer")
+    assert refusals == {"gave_way": 1}
 
 
-def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
+async def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 0.5)
-
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
-            [channel] = await _channels(front.address, 1)
-            for method in (SUBMIT, "/grpc.health.v1.Health/Check"):
-                call = _call(channel, method)
-                assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-                hints = dict(await call.trailing_metadata() or ())
-                assert int(hints["grpc-retry-pushback-ms"]) >= 1000
-            assert front.admission.refusals == {"too_slow": 2}
-            await channel.close()
-
-    asyncio.run(body())
+    async with serving_front(catalog_files, redis_url) as front:
+        [channel] = await _channels(front.address, 1)
+        for method in (SUBMIT, "/grpc.health.v1.Health/Check"):
+            call = _call(channel, method)
+            assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            hints = dict(await call.trailing_metadata() or ())
+            assert int(hints["grpc-retry-pushback-ms"]) >= 1000
+        assert front.admission.refusals == {"too_slow": 2}
+        await channel.close()
 
 
-def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
+async def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 2.0)
+    async with serving_front(catalog_files, redis_url) as front:
+        message = front.request(1).SerializeToString()
 
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
-            message = front.request(1).SerializeToString()
+        async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            framed = struct.pack(">BI", 0, len(message)) + message
+            while not writer.is_closing():
+                for at in range(len(framed)):
+                    writer.write(_frame(0, 0, 1, framed[at : at + 1]))
+                    await writer.drain()
+                    await asyncio.sleep(0.1)
+            del reader
 
-            async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                framed = struct.pack(">BI", 0, len(message)) + message
-                while not writer.is_closing():
-                    for at in range(len(framed)):
-                        writer.write(_frame(0, 0, 1, framed[at : at + 1]))
-                        await writer.drain()
-                        await asyncio.sleep(0.1)
-                del reader
+        reader, writer = await _dial(front.address)
+        writer.write(_headers(1, SUBMIT))
+        dripping = asyncio.create_task(drip(reader, writer))
+        await _until(lambda: front.admission.refusals["too_slow"] == 1)
+        dripping.cancel()
+        writer.close()
 
-            reader, writer = await _dial(front.address)
-            writer.write(_headers(1, SUBMIT))
-            dripping = asyncio.create_task(drip(reader, writer))
-            await _until(lambda: front.admission.refusals["too_slow"] == 1)
-            dripping.cancel()
-            writer.close()
+        async def two() -> AsyncIterator[bytes]:
+            yield message
+            yield message
+            await asyncio.Event().wait()
 
-            async def two() -> AsyncIterator[bytes]:
-                yield message
-                yield message
-                await asyncio.Event().wait()
-
-            [channel] = await _channels(front.address, 1)
-            await _call(channel, SUBMIT, two())
-            assert front.admission.counts["taken"] == 1, "the second one is never read"
-            await channel.close()
-
-    asyncio.run(body())
+        [channel] = await _channels(front.address, 1)
+        await _call(channel, SUBMIT, two())
+        assert front.admission.counts["taken"] == 1, "the second one is never read"
+        await channel.close()
 
 
 def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_served(
@@ -273,19 +262,18 @@ class _Hoarder:
             self.writer.write(_frame(6, 1, 0, payload))
 
 
-def test_health_is_told_once_and_not_watched(catalog_files: CatalogFiles, redis_url: str) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
-            [channel] = await _channels(front.address, 1)
-            stub = health_pb2_grpc.HealthStub(channel)
-            watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
-            codes = {await watch.code() for watch in watches}
-            assert codes == {grpc.StatusCode.UNIMPLEMENTED}, "by which a caller takes us as healthy"
-            assert front.admission.refusals == {"watch": 90}
-            await front.send(front.request(1))
-            await channel.close()
-
-    asyncio.run(body())
+async def test_health_is_told_once_and_not_watched(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
+    async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
+        [channel] = await _channels(front.address, 1)
+        stub = health_pb2_grpc.HealthStub(channel)
+        watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
+        codes = {await watch.code() for watch in watches}
+        assert codes == {grpc.StatusCode.UNIMPLEMENTED}, "by which a caller takes us as healthy"
+        assert front.admission.refusals == {"watch": 90}
+        await front.send(front.request(1))
+        await channel.close()
 
 
 class Sink:
@@ -294,28 +282,24 @@ class Sink:
         return BatchOutcome()
 
 
-def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
+async def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
     write_certificates(tmp_path / "tls", {})
-
-    async def body() -> None:
-        address, refusals = f"127.0.0.1:{free_port()}", Counter[str]()
-        server = Server(
-            address,
-            {"Ingest": Sink()},
-            tls=TlsFolder(tmp_path / "tls", "aggregator"),
-            callers=("shuffler",),
-            refusals=refusals,
-        )
-        await server.start()
-        credentials = TlsFolder(tmp_path / "tls", "analyst").channel_credentials("aggregator")
-        async with grpc.aio.secure_channel(address, credentials) as channel:
-            method = "/hubbub.wire.v1.Ingest/Apply"
-            results = await asyncio.gather(*(_hang(channel, method) for _ in range(90)))
-            assert set(results) == {grpc.StatusCode.PERMISSION_DENIED}
-        assert refusals == {"role": 90}
-        await server.stop(1)
-
-    asyncio.run(body())
+    address, refusals = f"127.0.0.1:{free_port()}", Counter[str]()
+    server = Server(
+        address,
+        {"Ingest": Sink()},
+        tls=TlsFolder(tmp_path / "tls", "aggregator"),
+        callers=("shuffler",),
+        refusals=refusals,
+    )
+    await server.start()
+    credentials = TlsFolder(tmp_path / "tls", "analyst").channel_credentials("aggregator")
+    async with grpc.aio.secure_channel(address, credentials) as channel:
+        method = "/hubbub.wire.v1.Ingest/Apply"
+        results = await asyncio.gather(*(_hang(channel, method) for _ in range(90)))
+        assert set(results) == {grpc.StatusCode.PERMISSION_DENIED}
+    assert refusals == {"role": 90}
+    await server.stop(1)
 
 
 class Slow:
@@ -333,36 +317,32 @@ class Slow:
 
 
 @pytest.mark.parametrize(("of_peer", "reason"), [(0, "calls_at_once"), (20, "peer_calls")])
-def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
+async def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
     monkeypatch: pytest.MonkeyPatch, of_peer: int, reason: str
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_WORKED_ON", 50 if of_peer else 20)
-
-    async def body() -> None:
-        address, refusals, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()
-        server = Server(
-            address,
-            {"Shuffler": slow},
-            tls=None,
-            callers=None,
-            calls_of_peer=of_peer,
-            refusals=refusals,
-        )
-        await server.start()
-        async with grpc.aio.insecure_channel(address) as channel:
-            submit = stub("Shuffler", channel).Submit
-            waiting = [asyncio.ensure_future(_code(submit(SubmitRequest()))) for _ in range(20)]
-            await _until(lambda: slow.begun == 20)
-            call = submit(SubmitRequest())
-            assert await _code(call) is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert "grpc-retry-pushback-ms" in dict(await call.trailing_metadata() or ())
-            slow.may.set()
-            assert set(await asyncio.gather(*waiting)) == {grpc.StatusCode.OK}
-            assert await _code(submit(SubmitRequest())) is grpc.StatusCode.OK, "there is room again"
-        assert refusals == {reason: 1}
-        await server.stop(1)
-
-    asyncio.run(body())
+    address, refusals, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()
+    server = Server(
+        address,
+        {"Shuffler": slow},
+        tls=None,
+        callers=None,
+        calls_of_peer=of_peer,
+        refusals=refusals,
+    )
+    await server.start()
+    async with grpc.aio.insecure_channel(address) as channel:
+        submit = stub("Shuffler", channel).Submit
+        waiting = [asyncio.ensure_future(_code(submit(SubmitRequest()))) for _ in range(20)]
+        await _until(lambda: slow.begun == 20)
+        call = submit(SubmitRequest())
+        assert await _code(call) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "grpc-retry-pushback-ms" in dict(await call.trailing_metadata() or ())
+        slow.may.set()
+        assert set(await asyncio.gather(*waiting)) == {grpc.StatusCode.OK}
+        assert await _code(submit(SubmitRequest())) is grpc.StatusCode.OK, "there is room again"
+    assert refusals == {reason: 1}
+    await server.stop(1)
 
 
 async def _code(call: Any) -> grpc.StatusCode:
@@ -370,81 +350,70 @@ async def _code(call: Any) -> grpc.StatusCode:
     return code
 
 
-def test_who_reads_no_answer_fills_its_own_places_alone(
+async def test_who_reads_no_answer_fills_its_own_places_alone(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, calls_of_peer=20) as front:
-            _, writer = await _dial(front.address)
-            message = SubmitRequest().SerializeToString()
-            framed = struct.pack(">BI", 0, len(message)) + message
-            for stream in range(1, 181, 2):
-                writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, framed))
-            await _until(lambda: front.admission.refusals["peer_calls"] >= 1)
-            assert front.server._calls._worked_on == 0, "those of others are free"
-            writer.close()
-            await _until(lambda: not front.server._calls._open_of)
-            await front.send(front.request(1))
-
-    asyncio.run(body())
+    async with serving_front(catalog_files, redis_url, calls_of_peer=20) as front:
+        _, writer = await _dial(front.address)
+        message = SubmitRequest().SerializeToString()
+        framed = struct.pack(">BI", 0, len(message)) + message
+        for stream in range(1, 181, 2):
+            writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, framed))
+        await _until(lambda: front.admission.refusals["peer_calls"] >= 1)
+        assert front.server._calls._worked_on == 0, "those of others are free"
+        writer.close()
+        await _until(lambda: not front.server._calls._open_of)
+        await front.send(front.request(1))
 
 
-def test_models_are_left_out_while_too_many_of_them_are_unread(
+async def test_models_are_left_out_while_too_many_of_them_are_unread(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.grpc_door._MAX_UNREAD_BYTES_OF_CALLER", 3 << 17)
-
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
-            front.admission.models = bytes(1 << 17)
-            _, writer = await _dial(front.address)
-            for stream in range(1, 21, 2):
-                writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, bytes(5)))
-            await _until(lambda: front.admission.refusals["peer_calls"] >= 7)
-            assert front.service.unread_bytes == 3 << 17
-            assert (await front.send(front.request(0))).models == b"", "of this address"
-            writer.close()
-            await _until(lambda: not front.service.unread_bytes)
-            assert (await front.send(front.request(0))).models == front.admission.models
-
-    asyncio.run(body())
+    async with serving_front(catalog_files, redis_url) as front:
+        front.admission.models = bytes(1 << 17)
+        _, writer = await _dial(front.address)
+        for stream in range(1, 21, 2):
+            writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, bytes(5)))
+        await _until(lambda: front.admission.refusals["peer_calls"] >= 7)
+        assert front.service.unread_bytes == 3 << 17
+        assert (await front.send(front.request(0))).models == b"", "of this address"
+        writer.close()
+        await _until(lambda: not front.service.unread_bytes)
+        assert (await front.send(front.request(0))).models == front.admission.models
 
 
-def test_addresses_that_read_no_models_withhold_them_from_nobody(
+async def test_addresses_that_read_no_models_withhold_them_from_nobody(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight addresses fill the memory for unread models, and go on asking for more."""
     size = 1 << 17
     monkeypatch.setattr("hubbub.shuffler.grpc_door._MAX_UNREAD_BYTES", 8 * size)
+    async with serving_front(catalog_files, redis_url) as front:
+        front.admission.models = bytes(size)
 
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
-            front.admission.models = bytes(size)
+        async def ask_and_read_nothing() -> list[tuple[asyncio.StreamReader, Any]]:
+            lines = [await _dial(front.address, f"127.0.0.{host}") for host in range(2, 10)]
+            for _, writer in lines:
+                writer.write(_headers(1, SUBMIT) + _frame(0, 1, 1, bytes(5)))
+            return lines
 
-            async def ask_and_read_nothing() -> list[tuple[asyncio.StreamReader, Any]]:
-                lines = [await _dial(front.address, f"127.0.0.{host}") for host in range(2, 10)]
-                for _, writer in lines:
-                    writer.write(_headers(1, SUBMIT) + _frame(0, 1, 1, bytes(5)))
-                return lines
-
-            hostile = await ask_and_read_nothing()
-            await _until(lambda: front.service.unread_bytes == 8 * size)
-            assert (await front.send(front.request(0))).models == b"", "they may be slow"
-            monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 0.0)
-            assert (await front.send(front.request(0))).models == front.admission.models
-            for reader, _ in hostile:
-                with suppress(ConnectionError):
-                    await asyncio.wait_for(reader.read(), HANG_SECONDS)
-            monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 10.0)
-            refused = front.admission.refusals["peer_calls"]
-            hostile += await ask_and_read_nothing()
-            await _until(lambda: front.admission.refusals["peer_calls"] == refused + 8)
-            assert (await front.send(front.request(0))).models == front.admission.models
-            for _, writer in hostile:
-                writer.close()
-            await _until(lambda: front.service.unread_bytes == 0)
-
-    asyncio.run(body())
+        hostile = await ask_and_read_nothing()
+        await _until(lambda: front.service.unread_bytes == 8 * size)
+        assert (await front.send(front.request(0))).models == b"", "they may be slow"
+        monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 0.0)
+        assert (await front.send(front.request(0))).models == front.admission.models
+        for reader, _ in hostile:
+            with suppress(ConnectionError):
+                await asyncio.wait_for(reader.read(), HANG_SECONDS)
+        monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 10.0)
+        refused = front.admission.refusals["peer_calls"]
+        hostile += await ask_and_read_nothing()
+        await _until(lambda: front.admission.refusals["peer_calls"] == refused + 8)
+        assert (await front.send(front.request(0))).models == front.admission.models
+        for _, writer in hostile:
+            writer.close()
+        await _until(lambda: front.service.unread_bytes == 0)
 
 
 async def _dial(
@@ -481,28 +450,24 @@ def _text(text: str) -> bytes:
 
 
 @pytest.mark.thorough
-def test_calls_that_are_reset_at_once_cancel_no_others(
+async def test_calls_that_are_reset_at_once_cancel_no_others(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """Two threads that begin and reset calls as fast as they can."""
+    async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
+        ended = threading.Event()
 
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
-            ended = threading.Event()
+        def reset() -> None:
+            with grpc.insecure_channel(front.address) as channel:
+                submit: Any = stub("Shuffler", channel).Submit
+                while not ended.is_set():
+                    submit.future(SubmitRequest()).cancel()
 
-            def reset() -> None:
-                with grpc.insecure_channel(front.address) as channel:
-                    submit: Any = stub("Shuffler", channel).Submit
-                    while not ended.is_set():
-                        submit.future(SubmitRequest()).cancel()
-
-            resetting = [asyncio.create_task(asyncio.to_thread(reset)) for _ in range(2)]
-            try:
-                for _ in range(30):
-                    await front.send(front.request(1))
-            finally:
-                ended.set()
-                await asyncio.gather(*resetting)
-            assert front.admission.counts["taken"] == 30
-
-    asyncio.run(body())
+        resetting = [asyncio.create_task(asyncio.to_thread(reset)) for _ in range(2)]
+        try:
+            for _ in range(30):
+                await front.send(front.request(1))
+        finally:
+            ended.set()
+            await asyncio.gather(*resetting)
+        assert front.admission.counts["taken"] == 30

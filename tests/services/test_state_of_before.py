@@ -18,6 +18,7 @@ from hubbub.conservation import Window
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.servers import redis_server
+from tests.support.stores import commit_of
 
 OLD_FILE = Path(__file__).parents[1] / "data" / "redis" / "0.2-november.aof"
 WINDOW = Window("theme", 20779)
@@ -33,13 +34,8 @@ def _batch(number: int) -> Commit:
     tags = [_token("tag", 10 * number + place) for place in range(10)]
     cells = np.array([4 + number, 6 - number], dtype=np.int64)
     rejected = {"expired": number} if number else {}
-    return Commit(
-        batch_id=_token("batch", number),
-        tags=tags,
-        cells=cells,
-        duplicates=number,
-        rejected=rejected,
-        seen_until=LATER,
+    return commit_of(
+        tags, cells, batch_id=_token("batch", number), duplicates=number, rejected=rejected
     )
 
 
@@ -54,23 +50,9 @@ async def _goes_on(url: str) -> None:
     assert (terms["duplicate"], terms["rejected:expired"]) == (3, 3)
     for number in range(3):
         assert (await store.add(WINDOW, _batch(number)))[0] is Outcome.ALREADY_APPLIED
-    again = Commit(
-        batch_id=_token("batch", 7),
-        tags=[_token("tag", 29)],
-        cells=np.array([1, 0]),
-        duplicates=0,
-        rejected={},
-        seen_until=LATER,
-    )
+    again = commit_of([_token("tag", 29)], np.array([1, 0]), batch_id=_token("batch", 7))
     assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset([_token("tag", 29)]))
-    fresh = Commit(
-        batch_id=_token("batch", 8),
-        tags=[_token("tag", 99)],
-        cells=np.array([1, 0]),
-        duplicates=0,
-        rejected={},
-        seen_until=LATER,
-    )
+    fresh = commit_of([_token("tag", 99)], np.array([1, 0]), batch_id=_token("batch", 8))
     assert (await store.add(WINDOW, fresh))[0] is Outcome.APPLIED
     [snapshot] = await store.read([WINDOW])
     assert snapshot.totals.cells == [16, 15]

@@ -279,37 +279,30 @@ def test_concurrent_batches_with_shared_tags_count_each_tag_once(
     check(body)
 
 
-def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
+async def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
     """Were it to change, a report could be counted once in each of two shards."""
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        window = Window(f"stream-{secrets.token_hex(4)}", 7)
-        assert await RedisStore(server, 4).shards(window) == 4
-        store = RedisStore(server, 2)
-        assert await store.shards(window) == 4
-        for shard in range(4):
-            await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
-        assert await totals(store, window) == Totals(cells=[4, 6], reports=4)
-        assert (await store.report_counts())[window] == {"counted": 4, "duplicate": 8}
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    window = Window(f"stream-{secrets.token_hex(4)}", 7)
+    assert await RedisStore(server, 4).shards(window) == 4
+    store = RedisStore(server, 2)
+    assert await store.shards(window) == 4
+    for shard in range(4):
+        await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
+    assert await totals(store, window) == Totals(cells=[4, 6], reports=4)
+    assert (await store.report_counts())[window] == {"counted": 4, "duplicate": 8}
+    await server.close()
 
 
-def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        store, window = RedisStore(server), Window("exact", 1)
-        assert await store.shards(window) == 1
-        await store.add(window, _commit(_tags(1), [2**53 - 1]))
-        for wrong in ([1], [1, 1]):
-            with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
-                await store.add(window, _commit(_tags(1), wrong))
-        assert await totals(store, window) == Totals(cells=[2**53 - 1], reports=1)
-        await server.close()
-
-    asyncio.run(body())
+async def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
+    server = await connect_redis(redis_url)
+    store, window = RedisStore(server), Window("exact", 1)
+    assert await store.shards(window) == 1
+    await store.add(window, _commit(_tags(1), [2**53 - 1]))
+    for wrong in ([1], [1, 1]):
+        with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
+            await store.add(window, _commit(_tags(1), wrong))
+    assert await totals(store, window) == Totals(cells=[2**53 - 1], reports=1)
+    await server.close()
 
 
 def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
@@ -375,131 +368,118 @@ def test_many_batches_are_each_known_again(check: Callable[[Body], None]) -> Non
 
 
 @pytest.mark.parametrize("former", [1, 63, 64, 65, 9000])
-def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, former: int) -> None:
+async def test_totals_of_version_0_1_are_read_and_its_batches_known(
+    redis_url: str, former: int
+) -> None:
     """All ids in one field, tags that expire on a date: as it left a window that is still open."""
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        client: Any = server.client
-        store = RedisStore(server)
-        window = Window(f"former-{former}", 1)
-        ids = [secrets.token_bytes(16) for _ in range(former)]
-        tags = _tags(former)
-        totals_key, tags_key = (window.key(f"aggregator:{what}") for what in ("totals", "seen"))
-        await client.hset("aggregator:windows", window.name, "1")
-        batch_of_tag = {tag: batch_id[:8] for tag, batch_id in zip(tags, ids, strict=True)}
-        await client.hset(tags_key, mapping=batch_of_tag)
-        await client.expireat(tags_key, LATER)
-        law = json.dumps({"counted": former})
-        cells = np.array([former], dtype="<i8").tobytes()
-        batches = b"".join(batch_id[:8] for batch_id in ids)
-        fields = {"cells": cells, "batches": batches, "law": law, "crowd": 1, "at": 7}
-        await client.hset(totals_key, mapping=fields)
-        assert await totals(store, window) == Totals(cells=[former], reports=former)
-        for n in (0, former // 2, former - 1):
-            old_commit = _commit([tags[n]], [1], ids[n])
-            assert (await store.add(window, old_commit))[0] is Outcome.ALREADY_APPLIED
-        fresh = [_commit(_tags(1), [1]) for _ in range(3)]
-        for commit in fresh:
-            assert (await store.add(window, commit))[0] is Outcome.APPLIED
-        again = [_commit([tag], [1], batch_id) for tag, batch_id in zip(tags, ids, strict=True)]
-        for first in range(0, former, 50):  # at once, so that nobody waits for each answer
-            adding = [store.add(window, commit) for commit in again[first : first + 50]]
-            assert {outcome for outcome, _ in await asyncio.gather(*adding)} == {
-                Outcome.ALREADY_APPLIED
-            }
-        other = _commit([tags[0]], [1])
-        assert await store.add(window, other) == (Outcome.SEEN, frozenset(tags[:1]))
-        assert await totals(store, window) == Totals(cells=[former + 3], reports=former + 3)
-        assert await client.ttl(tags_key) == -1, "no date forgets what is still needed"
-        assert len(await client.hget(totals_key, "batches")) <= 8 * (64 + 3)
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    client: Any = server.client
+    store = RedisStore(server)
+    window = Window(f"former-{former}", 1)
+    ids = [secrets.token_bytes(16) for _ in range(former)]
+    tags = _tags(former)
+    totals_key, tags_key = (window.key(f"aggregator:{what}") for what in ("totals", "seen"))
+    await client.hset("aggregator:windows", window.name, "1")
+    batch_of_tag = {tag: batch_id[:8] for tag, batch_id in zip(tags, ids, strict=True)}
+    await client.hset(tags_key, mapping=batch_of_tag)
+    await client.expireat(tags_key, LATER)
+    law = json.dumps({"counted": former})
+    cells = np.array([former], dtype="<i8").tobytes()
+    batches = b"".join(batch_id[:8] for batch_id in ids)
+    fields = {"cells": cells, "batches": batches, "law": law, "crowd": 1, "at": 7}
+    await client.hset(totals_key, mapping=fields)
+    assert await totals(store, window) == Totals(cells=[former], reports=former)
+    for n in (0, former // 2, former - 1):
+        old_commit = _commit([tags[n]], [1], ids[n])
+        assert (await store.add(window, old_commit))[0] is Outcome.ALREADY_APPLIED
+    fresh = [_commit(_tags(1), [1]) for _ in range(3)]
+    for commit in fresh:
+        assert (await store.add(window, commit))[0] is Outcome.APPLIED
+    again = [_commit([tag], [1], batch_id) for tag, batch_id in zip(tags, ids, strict=True)]
+    for first in range(0, former, 50):  # at once, so that nobody waits for each answer
+        adding = [store.add(window, commit) for commit in again[first : first + 50]]
+        assert {outcome for outcome, _ in await asyncio.gather(*adding)} == {
+            Outcome.ALREADY_APPLIED
+        }
+    other = _commit([tags[0]], [1])
+    assert await store.add(window, other) == (Outcome.SEEN, frozenset(tags[:1]))
+    assert await totals(store, window) == Totals(cells=[former + 3], reports=former + 3)
+    assert await client.ttl(tags_key) == -1, "no date forgets what is still needed"
+    assert len(await client.hget(totals_key, "batches")) <= 8 * (64 + 3)
+    await server.close()
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 300])
-def test_tags_that_were_kept_in_sets_are_known_and_forgotten(redis_url: str, buckets: int) -> None:
+async def test_tags_that_were_kept_in_sets_are_known_and_forgotten(
+    redis_url: str, buckets: int
+) -> None:
     """Tags as sets of integers, the form before hashes of buckets, in a window that is open."""
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        client: Any = server.client
-        store, window = RedisStore(server), Window(f"sets-{buckets}", 1)
-        numbers = [0, 1, -1, 999_999, -(10**6), 2**32, -(2**32), 2**63 - 1, -(2**63), -(2**33) + 1]
-        edges = [_tags(1)[0][:8] + number.to_bytes(8, "little", signed=True) for number in numbers]
-        tags = edges + _tags(500)
-        await store.shards(window)
-        assert (await store.add(window, _commit(tags, [510])))[0] is Outcome.APPLIED
-        await keep_in_sets(client, window, tags, buckets)
-        fresh = _tags(200)
-        for first in range(0, 510, 170):
-            old_tags = tags[first : first + 170]
-            reply = await RedisStore(server).add(window, _commit([*fresh, *old_tags], [1]))
-            assert reply == (Outcome.SEEN, frozenset(old_tags))
-        assert (await store.add(window, _commit(fresh, [200])))[0] is Outcome.APPLIED
-        reply = await store.add(window, _commit([*fresh, *tags, *_tags(9)], [1]))
-        assert reply == (Outcome.SEEN, frozenset(fresh + tags))
-        await store.forget(window)
-        assert not [key async for key in client.scan_iter(window.key("aggregator:tags") + "*")]
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    client: Any = server.client
+    store, window = RedisStore(server), Window(f"sets-{buckets}", 1)
+    numbers = [0, 1, -1, 999_999, -(10**6), 2**32, -(2**32), 2**63 - 1, -(2**63), -(2**33) + 1]
+    edges = [_tags(1)[0][:8] + number.to_bytes(8, "little", signed=True) for number in numbers]
+    tags = edges + _tags(500)
+    await store.shards(window)
+    assert (await store.add(window, _commit(tags, [510])))[0] is Outcome.APPLIED
+    await keep_in_sets(client, window, tags, buckets)
+    fresh = _tags(200)
+    for first in range(0, 510, 170):
+        old_tags = tags[first : first + 170]
+        reply = await RedisStore(server).add(window, _commit([*fresh, *old_tags], [1]))
+        assert reply == (Outcome.SEEN, frozenset(old_tags))
+    assert (await store.add(window, _commit(fresh, [200])))[0] is Outcome.APPLIED
+    reply = await store.add(window, _commit([*fresh, *tags, *_tags(9)], [1]))
+    assert reply == (Outcome.SEEN, frozenset(fresh + tags))
+    await store.forget(window)
+    assert not [key async for key in client.scan_iter(window.key("aggregator:tags") + "*")]
+    await server.close()
 
 
-def test_tags_of_many_buckets_are_known_and_no_others(redis_url: str) -> None:
+async def test_tags_of_many_buckets_are_known_and_no_others(redis_url: str) -> None:
     """More buckets than one command takes, in two hashes, and in a generation after them."""
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        client: Any = server.client
-        store, window = RedisStore(server), Window("many", 1)
-        totals = WindowTotals(
-            cells=np.zeros(1, dtype=np.int64), counted=600_000, batch_reports=1, at=0
-        )
-        await store.restore(Window("many", 0), totals)
-        tags = _tags(9000)
-        assert (await store.add(window, _commit(tags[:6000], [6000])))[0] is Outcome.APPLIED
-        key = window.key("aggregator:tags")
-        assert await client.hget(key, "generations") == b"20000=6000"
-        await client.hset(key, "generations", "20000=1199000")  # as if it were nearly full
-        law = json.dumps({"counted": 1_199_000})
-        await client.hset(window.key("aggregator:totals"), "law", law)
-        assert (await store.add(window, _commit(tags[6000:], [3000])))[0] is Outcome.APPLIED
-        assert await client.hget(key, "generations") == b"20000=1199000 119900=3000"
-        for first in range(0, 9000, 3000):
-            old_tags = tags[first : first + 3000]
-            result = await store.add(window, _commit([*old_tags, *_tags(2000)], [5000]))
-            assert result == (Outcome.SEEN, frozenset(old_tags))
-        outcome, some = await store.add(window, _commit(tags, [9000]))
-        assert (outcome, len(some)) == (Outcome.SEEN, 4000), "as many as an answer takes"
-        await store.forget(window)
-        assert not [redis_key async for redis_key in client.scan_iter(key + "*")]
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    client: Any = server.client
+    store, window = RedisStore(server), Window("many", 1)
+    totals = WindowTotals(cells=np.zeros(1, dtype=np.int64), counted=600_000, batch_reports=1, at=0)
+    await store.restore(Window("many", 0), totals)
+    tags = _tags(9000)
+    assert (await store.add(window, _commit(tags[:6000], [6000])))[0] is Outcome.APPLIED
+    key = window.key("aggregator:tags")
+    assert await client.hget(key, "generations") == b"20000=6000"
+    await client.hset(key, "generations", "20000=1199000")  # as if it were nearly full
+    law = json.dumps({"counted": 1_199_000})
+    await client.hset(window.key("aggregator:totals"), "law", law)
+    assert (await store.add(window, _commit(tags[6000:], [3000])))[0] is Outcome.APPLIED
+    assert await client.hget(key, "generations") == b"20000=1199000 119900=3000"
+    for first in range(0, 9000, 3000):
+        old_tags = tags[first : first + 3000]
+        result = await store.add(window, _commit([*old_tags, *_tags(2000)], [5000]))
+        assert result == (Outcome.SEEN, frozenset(old_tags))
+    outcome, some = await store.add(window, _commit(tags, [9000]))
+    assert (outcome, len(some)) == (Outcome.SEEN, 4000), "as many as an answer takes"
+    await store.forget(window)
+    assert not [redis_key async for redis_key in client.scan_iter(key + "*")]
+    await server.close()
 
 
-def test_the_end_of_a_tag_and_the_beginning_of_the_next_are_no_tag(redis_url: str) -> None:
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        store, window = RedisStore(server), Window("seams", 1)
-        await store.shards(window)
-        first, second = _tags(2)
-        for tag in (first, second):  # one bucket, in this order
-            assert (await store.add(window, _commit([tag], [1])))[0] is Outcome.APPLIED
-        for place in range(1, 9):
-            between = (first[7:] + second[7:])[place : place + 9]
-            commit = _commit([_tags(1)[0][:7] + between], [1])
-            assert (await store.add(window, commit))[0] is Outcome.APPLIED
-        again = _commit([first, second], [2])
-        assert await store.add(window, again) == (Outcome.SEEN, frozenset([first, second]))
-        await server.close()
-
-    asyncio.run(body())
+async def test_the_end_of_a_tag_and_the_beginning_of_the_next_are_no_tag(redis_url: str) -> None:
+    server = await connect_redis(redis_url)
+    store, window = RedisStore(server), Window("seams", 1)
+    await store.shards(window)
+    first, second = _tags(2)
+    for tag in (first, second):  # one bucket, in this order
+        assert (await store.add(window, _commit([tag], [1])))[0] is Outcome.APPLIED
+    for place in range(1, 9):
+        between = (first[7:] + second[7:])[place : place + 9]
+        commit = _commit([_tags(1)[0][:7] + between], [1])
+        assert (await store.add(window, commit))[0] is Outcome.APPLIED
+    again = _commit([first, second], [2])
+    assert await store.add(window, again) == (Outcome.SEEN, frozenset([first, second]))
+    await server.close()
 
 
-def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path) -> None:
+async def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path) -> None:
     async def bytes_of_commit(client: Any, store: RedisStore, window: Window) -> int:
         """Bytes of the append-only file that a commit takes, on average of 70."""
         before = (await client.info("persistence"))["aof_current_size"]
@@ -507,7 +487,7 @@ def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path)
             await store.add(window, _commit(_tags(20), [20, 0]))
         return int((await client.info("persistence"))["aof_current_size"] - before) // 70
 
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis", appendonly="yes") as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         client: Any = server.client
         store, window = RedisStore(server), Window("hot", 1)
@@ -525,9 +505,6 @@ def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path)
         assert many < 1.2 * few, (few, many)
         assert many < 20 * 400, "a bucket a tag: more than their memory, which is what is dear"
         await server.close()
-
-    with redis_server(tmp_path / "redis", appendonly="yes") as port:
-        asyncio.run(body(port))
 
 
 @pytest.mark.parametrize(
@@ -595,50 +572,45 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
 @pytest.mark.parametrize(
     ("field", "garbage"), [("crowd", b"many"), ("cells:0", bytes(8)), ("at", b"-1")]
 )
-def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
+async def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, field: str, garbage: bytes
 ) -> None:
     """Cells of one number would be added to all."""
-
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        client: Any = server.client
-        await client.flushdb()
-        store, names = RedisStore(server), ("theme", "crashed")
-        for name in names:
-            metric = catalog_files.bundle.metric(name)
-            window = Window(name, 5)
-            await store.shards(window)
-            cells = [9] * metric.randomizer.layout.size
-            await store.add(window, _commit(_tags(50), cells, batch_reports=50))
-        await client.hset(Window("theme", 5).key("aggregator:totals"), field, garbage)
-        await client.hset("aggregator:told", "crashed:5", "nonsense")
-        query = QueryEngine(catalog_files.bundle, store)
-        lines = {line.name: line for line in await query.metrics()}
-        assert [lines[name].reports for name in names] == [50, 50]
-        with pytest.raises(TotalsUnreadable):
-            await query.estimate("theme", EstimateQuery())
-        text = (await exposition(query, {})).decode()
-        assert 'metric="crashed"' in text
-        assert 'hubbub_estimate{metric="theme"' not in text
-        folder, claims = tmp_path / "dropped", DeliveryLog(server)
-        assert await EpochPublisher(query, [Folder(folder)]).publish_closed() == 1
-        assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
-        assert await claims.claim("crashed:5"), "nobody is at it who would say so"
-        await server.close()
-
-    asyncio.run(body())
+    server = await connect_redis(redis_url)
+    client: Any = server.client
+    await client.flushdb()
+    store, names = RedisStore(server), ("theme", "crashed")
+    for name in names:
+        metric = catalog_files.bundle.metric(name)
+        window = Window(name, 5)
+        await store.shards(window)
+        cells = [9] * metric.randomizer.layout.size
+        await store.add(window, _commit(_tags(50), cells, batch_reports=50))
+    await client.hset(Window("theme", 5).key("aggregator:totals"), field, garbage)
+    await client.hset("aggregator:told", "crashed:5", "nonsense")
+    query = QueryEngine(catalog_files.bundle, store)
+    lines = {line.name: line for line in await query.metrics()}
+    assert [lines[name].reports for name in names] == [50, 50]
+    with pytest.raises(TotalsUnreadable):
+        await query.estimate("theme", EstimateQuery())
+    text = (await exposition(query, {})).decode()
+    assert 'metric="crashed"' in text
+    assert 'hubbub_estimate{metric="theme"' not in text
+    folder, claims = tmp_path / "dropped", DeliveryLog(server)
+    assert await EpochPublisher(query, [Folder(folder)]).publish_closed() == 1
+    assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
+    assert await claims.claim("crashed:5"), "nobody is at it who would say so"
+    await server.close()
 
 
-def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
+async def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
     """As the users of version 0.1 may."""
-    users = Path("deploy/hubbub/cli/redis/users.acl").read_text().splitlines()
+    users = Path("deploy/hubbub/cli/redis/users.acl").read_text().splitlines()  # noqa: ASYNC240 nothing else runs
     [line] = [line for line in users if line.startswith("user aggregator")]
     now = line.replace(">CHANGE-ME-AGGREGATOR", ">secret").split()[2:]
     newer = {"+hdel", "+hkeys", "+sadd", "+sismember", "+smismember", "+persist", "+unlink"}
     assert newer <= set(now)
-
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis") as port:
         first: Any = redis.asyncio.Redis(port=port)
         url = f"redis://aggregator:secret@127.0.0.1:{port}/0"
         for rules, allowed in (([r for r in now if r not in newer], False), (now, True)):
@@ -658,9 +630,6 @@ def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
                 assert await server.times()
             await server.close()
         await first.aclose()
-
-    with redis_server(tmp_path / "redis") as port:
-        asyncio.run(body(port))
 
 
 def test_an_unreachable_redis_is_named_without_its_password() -> None:
@@ -689,40 +658,36 @@ def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) 
     check(body)
 
 
-def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
+async def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """By the answers at hand, by the totals at hand, and by the answers that are kept in Redis."""
+    server = await connect_redis(redis_url)
+    client: Any = server.client
+    await client.flushdb()
+    store, window = RedisStore(server), Window("theme", 5)
+    size = catalog_files.bundle.metric("theme").randomizer.layout.size
+    key = window.key("aggregator:totals")
+    query = QueryEngine(catalog_files.bundle, store, server=server)
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        client: Any = server.client
-        await client.flushdb()
-        store, window = RedisStore(server), Window("theme", 5)
-        size = catalog_files.bundle.metric("theme").randomizer.layout.size
-        key = window.key("aggregator:totals")
-        query = QueryEngine(catalog_files.bundle, store, server=server)
+    async def add(first: int) -> None:
+        cells = [first] + [9] * (size - 1)
+        await store.add(window, _commit(_tags(50), cells, batch_reports=50))
 
-        async def add(first: int) -> None:
-            cells = [first] + [9] * (size - 1)
-            await store.add(window, _commit(_tags(50), cells, batch_reports=50))
+    async def ask() -> float:
+        question, at = EstimateQuery(), "2026-11-25T00:00:00Z"
+        await query.refresh(AnswerStore(server), "theme", question, "newest", at)
+        answer = await query.estimate("theme", EstimateQuery())
+        assert answer.reports == 100
+        return answer.values[0].estimate
 
-        async def ask() -> float:
-            question, at = EstimateQuery(), "2026-11-25T00:00:00Z"
-            await query.refresh(AnswerStore(server), "theme", question, "newest", at)
-            answer = await query.estimate("theme", EstimateQuery())
-            assert answer.reports == 100
-            return answer.values[0].estimate
-
-        await store.shards(window)
-        await add(10)
-        backup = await client.hgetall(key)
-        await add(10)
-        before = await ask()
-        await client.delete(key)
-        await client.hset(key, mapping=backup)
-        await add(40)
-        assert await ask() > before
-        await server.close()
-
-    asyncio.run(body())
+    await store.shards(window)
+    await add(10)
+    backup = await client.hgetall(key)
+    await add(10)
+    before = await ask()
+    await client.delete(key)
+    await client.hset(key, mapping=backup)
+    await add(40)
+    assert await ask() > before
+    await server.close()

@@ -139,41 +139,37 @@ def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis(
         asyncio.run(body(port, restarted))
 
 
-def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
+async def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
     write_certificates(tmp_path / "tls", {})
     make_gateway_key(tmp_path / "tls")
     token = _issued_for(house, epoch)
+    keys = read_gateway_keys(tmp_path / "tls" / GATEWAY_KEY)
+    more: Any = {"redeemer": Redeemer(house.key), "gateway": OhttpGateway(keys, ())}
+    tls = TlsFolder(tmp_path / "tls", "shuffler")
+    async with open_door(house.made, redis_url, tls=tls, **more) as door:
+        relay = Relay(tmp_path / "tls", f"https://127.0.0.1:{door.port}", free_port())
+        assert not (await door.front.send(_paid(house, [token], epoch))).refused
 
-    async def body() -> None:
-        keys = read_gateway_keys(tmp_path / "tls" / GATEWAY_KEY)
-        more: Any = {"redeemer": Redeemer(house.key), "gateway": OhttpGateway(keys, ())}
-        tls = TlsFolder(tmp_path / "tls", "shuffler")
-        async with open_door(house.made, redis_url, tls=tls, **more) as door:
-            relay = Relay(tmp_path / "tls", f"https://127.0.0.1:{door.port}", free_port())
-            assert not (await door.front.send(_paid(house, [token], epoch))).refused
+        def relayed() -> None:
+            other = house.report("homepage", epoch)
+            with relay.running():
+                way = relay.transport(read_gateway(tmp_path / "tls"))
+                sent = [
+                    Sent(
+                        stream=other.stream,
+                        epoch=other.epoch,
+                        key_id=other.key_id,
+                        sealed=other.sealed,
+                        token=token.token(other.sealed),
+                    )
+                ]
+                assert way.submit(sent, HANG_SECONDS).results == ["refused_token_spent"]
+                way.close()
 
-            def relayed() -> None:
-                other = house.report("homepage", epoch)
-                with relay.running():
-                    way = relay.transport(read_gateway(tmp_path / "tls"))
-                    sent = [
-                        Sent(
-                            stream=other.stream,
-                            epoch=other.epoch,
-                            key_id=other.key_id,
-                            sealed=other.sealed,
-                            token=token.token(other.sealed),
-                        )
-                    ]
-                    assert way.submit(sent, HANG_SECONDS).results == ["refused_token_spent"]
-                    way.close()
-
-            await asyncio.to_thread(relayed)
-
-    asyncio.run(body())
+        await asyncio.to_thread(relayed)
 
 
 @pytest.mark.parametrize(
@@ -181,28 +177,22 @@ def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
     [(0, None), (-1, None), (-3, Reason.REASON_EXPIRED), (3, Reason.REASON_NOT_YET)],
     ids=["its own", "in its grace", "when it is closed", "long before"],
 )
-def test_a_token_is_worth_something_while_its_epoch_is_open(
+async def test_a_token_is_worth_something_while_its_epoch_is_open(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, days: int, reason: int | None
 ) -> None:
     """And what is refused for its time has spent no token."""
     house, epoch = IssuerHouse(catalog_files, tmp_path), _today() + days
     token = _issued_for(house, epoch)
-
-    async def body() -> None:
-        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
-            answer = await front.send(_paid(house, [token], epoch))
-            assert [refusal.reason for refusal in answer.refused] == (
-                [] if reason is None else [reason]
-            )
-            spent = await front.pool.server.client.keys("shuffler:spent*")
-            assert len(spent) == (1 if reason is None else 0)
-            other = await front.send(_paid(house, [_issued_for(house, epoch - 1)], epoch))
-            wrong = _NO_TOKEN if reason is None else reason
-            assert [refusal.reason for refusal in other.refused] == [wrong], (
-                "one of the epoch before"
-            )
-
-    asyncio.run(body())
+    async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+        answer = await front.send(_paid(house, [token], epoch))
+        assert [refusal.reason for refusal in answer.refused] == (
+            [] if reason is None else [reason]
+        )
+        spent = await front.pool.server.client.keys("shuffler:spent*")
+        assert len(spent) == (1 if reason is None else 0)
+        other = await front.send(_paid(house, [_issued_for(house, epoch - 1)], epoch))
+        wrong = _NO_TOKEN if reason is None else reason
+        assert [refusal.reason for refusal in other.refused] == [wrong], "one of the epoch before"
 
 
 def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
@@ -247,7 +237,7 @@ def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
     asyncio.run(body())
 
 
-def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_it_had(
+async def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_it_had(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
@@ -258,9 +248,5 @@ def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_
         house.account("another")
         with pytest.raises(TryAgain, match="issuer_http_401"):
             house.mint(key, "homepage", epoch + 1, 3)
-
-    async def body() -> None:
-        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
-            assert not (await front.send(_paid(house, tokens, epoch))).refused
-
-    asyncio.run(body())
+    async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+        assert not (await front.send(_paid(house, tokens, epoch))).refused

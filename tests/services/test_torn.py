@@ -22,7 +22,7 @@ from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
 from tests.support.servers import installed_redis, redis_server
-from tests.support.stores import keep_in_sets, totals
+from tests.support.stores import commit_of, keep_in_sets, totals
 
 pytestmark = pytest.mark.thorough
 
@@ -100,13 +100,8 @@ def _begun(tmp_path: Path) -> Path:
 
 
 def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
-    return Commit(
-        batch_id=batch_id,
-        tags=tags,
-        cells=np.array([len(tags), 5], dtype=np.int64),
-        duplicates=2,
-        rejected={},
-        seen_until=4 * 10**9,
+    return commit_of(
+        tags, np.array([len(tags), 5], dtype=np.int64), batch_id=batch_id, duplicates=2
     )
 
 
@@ -194,14 +189,7 @@ def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: 
     def commit(batch_id: bytes, tag: bytes, cell: int) -> Commit:
         cells = np.zeros(1024, dtype=np.int64)
         cells[cell] = 1
-        return Commit(
-            batch_id=batch_id,
-            tags=[tag],
-            cells=cells,
-            duplicates=0,
-            rejected={},
-            seen_until=4 * 10**9,
-        )
+        return commit_of([tag], cells, batch_id=batch_id)
 
     async def count(server: RedisServer, *commits: Commit) -> None:
         store = RedisStore(server)

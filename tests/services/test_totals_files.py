@@ -1,6 +1,5 @@
 """Totals in files: written once and whole, and read as those in Redis are."""
 
-import asyncio
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.retention import Retention, delete_totals
-from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
+from hubbub.aggregator.store.contract import Outcome, WindowTotals
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
@@ -33,6 +32,7 @@ from hubbub.runtime.redis.server import MemoryServer
 from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server
+from tests.support.stores import commit_of
 
 EPOCHS = range(20_000, 20_004)
 NOW = 20_004.2 * 86_400  # the second takes no more, the third does
@@ -56,12 +56,10 @@ async def _count(
     chance = np.random.default_rng(seed)
     reports = 60
     cells = chance.integers(10, 30, bundle.asked_in(window.stream).randomizer.layout.size)
-    commit = Commit(
-        batch_id=secrets.token_bytes(16),
-        tags=[secrets.token_bytes(16) for _ in range(reports)],
-        cells=cells,
+    commit = commit_of(
+        [secrets.token_bytes(16) for _ in range(reports)],
+        cells,
         duplicates=1,
-        rejected={},
         seen_until=int(NOW),
         batch_reports=reports,
         at=int(NOW) - 9,
@@ -110,99 +108,82 @@ def _names(place: Place) -> list[str]:
     return [entry.name for entry in place.entries("totals/theme")]
 
 
-def test_closed_windows_are_written_once_and_dropped_and_answer_as_before(
+async def test_closed_windows_are_written_once_and_dropped_and_answer_as_before(
     filled: Filled, place: Place
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        before = await filled.answer(filled.store)
-        assert await filled.writer().look() == 2, "an epoch is closed once its grace is over"
-        assert await filled.writer().look() == 0
-        names = _names(place)
-        assert [name.split(".")[:4] for name in names] == [
-            ["2024-10-04", "20000", "60", "0"],
-            ["2024-10-05", "20001", "60", "0"],
-        ]
-        await filled.writer(redis_days=3).look()
-        [first, second] = await filled.store.read(filled.windows[:2])
-        assert (first.cells.size, first.counted, second.cells.size > 0) == (0, 60, True)
-        assert _names(place) == names
-        assert await filled.answer(filled.filed) == before
-        with pytest.raises(TotalsUnreadable, match="do not fit their metric"):
-            await filled.answer(filled.store)
-        assert newest_bundle(place).metrics == filled.bundle.metrics
-
-    asyncio.run(body())
+    await filled.fill()
+    before = await filled.answer(filled.store)
+    assert await filled.writer().look() == 2, "an epoch is closed once its grace is over"
+    assert await filled.writer().look() == 0
+    names = _names(place)
+    assert [name.split(".")[:4] for name in names] == [
+        ["2024-10-04", "20000", "60", "0"],
+        ["2024-10-05", "20001", "60", "0"],
+    ]
+    await filled.writer(redis_days=3).look()
+    [first, second] = await filled.store.read(filled.windows[:2])
+    assert (first.cells.size, first.counted, second.cells.size > 0) == (0, 60, True)
+    assert _names(place) == names
+    assert await filled.answer(filled.filed) == before
+    with pytest.raises(TotalsUnreadable, match="do not fit their metric"):
+        await filled.answer(filled.store)
+    assert newest_bundle(place).metrics == filled.bundle.metrics
 
 
-def test_a_window_whose_tags_are_remembered_stays_in_redis(filled: Filled) -> None:
-    async def body() -> None:
-        await _count(filled.store, filled.bundle, filled.windows[0], 1)
-        writer = filled.writer(redis_days=1)
-        await writer.look()
-        assert (await filled.store.read(filled.windows[:1]))[0].cells.size
-        await filled.store.forget(filled.windows[0])
-        await writer.look()
-        assert not (await filled.store.read(filled.windows[:1]))[0].cells.size
-
-    asyncio.run(body())
+async def test_a_window_whose_tags_are_remembered_stays_in_redis(filled: Filled) -> None:
+    await _count(filled.store, filled.bundle, filled.windows[0], 1)
+    writer = filled.writer(redis_days=1)
+    await writer.look()
+    assert (await filled.store.read(filled.windows[:1]))[0].cells.size
+    await filled.store.forget(filled.windows[0])
+    await writer.look()
+    assert not (await filled.store.read(filled.windows[:1]))[0].cells.size
 
 
-def test_what_redis_lost_is_answered_from_files_and_what_it_deleted_is_not(
+async def test_what_redis_lost_is_answered_from_files_and_what_it_deleted_is_not(
     filled: Filled, place: Place
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        before = await filled.answer(filled.store)
-        await filled.writer().look()
-        for window in filled.windows[:2]:
-            del filled.store._windows[window]  # type: ignore[union-attr]
-        after = await filled.answer(filled.filed)
-        assert replace(after, updated=None) == replace(before, updated=None)  # type: ignore[type-var]
-        assert (
-            sum(terms["counted"] for terms in (await filled.filed.report_counts()).values()) == 240
-        )
-        # Deleted in Redis alone, as by a command that knows of no files.
-        await _count(filled.store, filled.bundle, filled.windows[1], 1)
-        await filled.store.delete(filled.windows[1])
-        assert filled.windows[1] not in await filled.filed.counted(["theme"])
-        assert not (await filled.filed.read(filled.windows[1:2]))[0].counted
-        await filled.writer().look()
-        assert [name[:10] for name in _names(place)] == ["2024-10-04"]
-        # And in both.
-        assert (
-            await delete_totals(filled.windows[:1], filled.filed, AnswerStore(MemoryServer())) == 60
-        )
-        assert not _names(place)
-
-    asyncio.run(body())
-
-
-def test_a_file_follows_totals_that_changed_after_all(filled: Filled, place: Place) -> None:
-    """As where Redis was restored from a backup, and shufflers sent again what it lacked."""
-
-    async def body() -> None:
-        window = filled.windows[0]
-        await _count(filled.store, filled.bundle, window, 1)
-        writer = filled.writer()
-        assert await writer.look() == 1
-        await _count(filled.store, filled.bundle, window, 2)
-        assert len((await writer.compare()).differences) == 1
-        [former] = _names(place)
-        assert await writer.look() == 1
-        [name] = _names(place)
-        assert name != former
-        assert name.split(".")[2] == "120"
-        assert not (await writer.compare()).differences
-        # Restored from a backup of before: the file has what Redis lost.
+    await filled.fill()
+    before = await filled.answer(filled.store)
+    await filled.writer().look()
+    for window in filled.windows[:2]:
         del filled.store._windows[window]  # type: ignore[union-attr]
-        await _count(filled.store, filled.bundle, window, 1)
-        assert await writer.look() == 0
-        assert _names(place) == [name]
-        [sentence] = (await writer.compare()).differences
-        assert sentence.endswith("(120 reports) than Redis (60); delete the file if Redis is right")
+    after = await filled.answer(filled.filed)
+    assert replace(after, updated=None) == replace(before, updated=None)  # type: ignore[type-var]
+    assert sum(terms["counted"] for terms in (await filled.filed.report_counts()).values()) == 240
+    # Deleted in Redis alone, as by a command that knows of no files.
+    await _count(filled.store, filled.bundle, filled.windows[1], 1)
+    await filled.store.delete(filled.windows[1])
+    assert filled.windows[1] not in await filled.filed.counted(["theme"])
+    assert not (await filled.filed.read(filled.windows[1:2]))[0].counted
+    await filled.writer().look()
+    assert [name[:10] for name in _names(place)] == ["2024-10-04"]
+    # And in both.
+    assert await delete_totals(filled.windows[:1], filled.filed, AnswerStore(MemoryServer())) == 60
+    assert not _names(place)
 
-    asyncio.run(body())
+
+async def test_a_file_follows_totals_that_changed_after_all(filled: Filled, place: Place) -> None:
+    """As where Redis was restored from a backup, and shufflers sent again what it lacked."""
+    window = filled.windows[0]
+    await _count(filled.store, filled.bundle, window, 1)
+    writer = filled.writer()
+    assert await writer.look() == 1
+    await _count(filled.store, filled.bundle, window, 2)
+    assert len((await writer.compare()).differences) == 1
+    [former] = _names(place)
+    assert await writer.look() == 1
+    [name] = _names(place)
+    assert name != former
+    assert name.split(".")[2] == "120"
+    assert not (await writer.compare()).differences
+    # Restored from a backup of before: the file has what Redis lost.
+    del filled.store._windows[window]  # type: ignore[union-attr]
+    await _count(filled.store, filled.bundle, window, 1)
+    assert await writer.look() == 0
+    assert _names(place) == [name]
+    [sentence] = (await writer.compare()).differences
+    assert sentence.endswith("(120 reports) than Redis (60); delete the file if Redis is right")
 
 
 STEPS = 15
@@ -237,42 +218,39 @@ def _dying(monkeypatch: pytest.MonkeyPatch, after: int) -> list[int]:
 
 
 @pytest.mark.parametrize("after", range(STEPS + 1))
-def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goes_on(
+async def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goes_on(
     filled: Filled, place: Place, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        before = await filled.answer(filled.store)
-        first, second = filled.windows[:2]
-        await filled.writer().look()
-        # A third state of the first, so that its file is replaced; the second's has to be written.
-        filled.store._windows[first][0].at += 1  # type: ignore[union-attr]
-        await filled.files.delete([second])
-        [entry] = place.entries("index")
-        place.delete(f"index/{entry.name}")
-        before = await filled.answer(filled.store)
-        with monkeypatch.context() as patch, suppress(Killed):
-            calls = _dying(patch, after)
-            await filled.writer(redis_days=1).look()
-        assert (calls[0] > after) == (after < STEPS), "every step is one that it dies at"
-        assert await filled.answer(filled.filed) == before, "while nobody writes"
-        for own in await filled.files.listed(["theme"]):
-            with suppress(TotalsUnreadable):  # two states of one window: never a part of one
-                assert (await filled.files.read([own]))[0].counted == 60
+    await filled.fill()
+    before = await filled.answer(filled.store)
+    first, second = filled.windows[:2]
+    await filled.writer().look()
+    # A third state of the first, so that its file is replaced; the second's has to be written.
+    filled.store._windows[first][0].at += 1  # type: ignore[union-attr]
+    await filled.files.delete([second])
+    [entry] = place.entries("index")
+    place.delete(f"index/{entry.name}")
+    before = await filled.answer(filled.store)
+    with monkeypatch.context() as patch, suppress(Killed):
+        calls = _dying(patch, after)
         await filled.writer(redis_days=1).look()
-        assert await filled.answer(filled.filed) == before
-        assert len(_names(place)) - sum(name.endswith(".part") for name in _names(place)) == 2
-        assert not (await filled.writer().compare()).differences
-        assert len(await filled.files.windows(["theme"])) == 2
-        for name in _names(place):
-            place.delete(f"totals/theme/{name}")
-        assert len(await filled.files.windows(["theme"])) == 2, "the index has both"
-
-    asyncio.run(body())
+    assert (calls[0] > after) == (after < STEPS), "every step is one that it dies at"
+    assert await filled.answer(filled.filed) == before, "while nobody writes"
+    for own in await filled.files.listed(["theme"]):
+        with suppress(TotalsUnreadable):  # two states of one window: never a part of one
+            assert (await filled.files.read([own]))[0].counted == 60
+    await filled.writer(redis_days=1).look()
+    assert await filled.answer(filled.filed) == before
+    assert len(_names(place)) - sum(name.endswith(".part") for name in _names(place)) == 2
+    assert not (await filled.writer().compare()).differences
+    assert len(await filled.files.windows(["theme"])) == 2
+    for name in _names(place):
+        place.delete(f"totals/theme/{name}")
+    assert len(await filled.files.windows(["theme"])) == 2, "the index has both"
 
 
 @pytest.mark.parametrize("where", ["local", "object store"])
-def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
+async def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
     filled: Filled, tmp_path: Path, where: str
 ) -> None:
     place = Place.at(str(tmp_path / "totals"))
@@ -282,85 +260,73 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
             objects.create_dir(f"bucket/{folder}")
         place = Place(objects, "bucket", "s3://bucket")
     own = Filled(filled.bundle, MemoryStore(), place)
+    await own.fill()
+    await own.writer(redis_days=1).look()
+    whole = {name: place.read(f"totals/theme/{name}") for name in _names(place)}
+    [first, second] = whole
+    path = f"totals/theme/{first}"
 
-    async def body() -> None:
-        await own.fill()
-        await own.writer(redis_days=1).look()
-        whole = {name: place.read(f"totals/theme/{name}") for name in _names(place)}
-        [first, second] = whole
-        path = f"totals/theme/{first}"
-
-        async def refusal() -> str:
-            for store in (own.filed, own.files):
-                with pytest.raises(TotalsUnreadable) as it:
-                    await own.answer(store)
-            assert path in str(it.value)
-            [sentence] = (await own.writer().compare()).differences
-            assert sentence == str(it.value)
-            return sentence
-
-        for damaged in (
-            b"",
-            b"x",
-            whole[first][:-9],
-            whole[first][:99] + b"?" + whole[first][100:],
-        ):
-            place.write(path, damaged)
-            assert "is damaged or not a file of totals" in await refusal()
-        place.write(path, whole[second])
-        assert "has the totals of theme:20001" in await refusal()
-        place.write(path, _foreign())
-        assert "is a Parquet file without totals" in await refusal()
-        place.delete(path)
-        with pytest.raises(
-            TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"
-        ):
-            await own.answer(own.filed)
-        missing = "totals/theme: the file of 2024-10-04 is missing, which the index has; put it"
-        with pytest.raises(TotalsUnreadable, match=missing):
-            await own.answer(own.files)
+    async def refusal() -> str:
+        for store in (own.filed, own.files):
+            with pytest.raises(TotalsUnreadable) as it:
+                await own.answer(store)
+        assert path in str(it.value)
         [sentence] = (await own.writer().compare()).differences
-        assert sentence.endswith("has no file of theme, 2024-10-04; put back a copy")
-        del own.store._windows[own.windows[0]]  # type: ignore[union-attr]
-        with pytest.raises(TotalsUnreadable, match=missing):
-            await own.answer(own.filed)
-        assert (await own.writer().compare()).differences == [sentence]
-        place.write(path, whole[first])
-        assert not (await own.writer().compare()).differences
+        assert sentence == str(it.value)
+        return sentence
 
-    asyncio.run(body())
+    for damaged in (
+        b"",
+        b"x",
+        whole[first][:-9],
+        whole[first][:99] + b"?" + whole[first][100:],
+    ):
+        place.write(path, damaged)
+        assert "is damaged or not a file of totals" in await refusal()
+    place.write(path, whole[second])
+    assert "has the totals of theme:20001" in await refusal()
+    place.write(path, _foreign())
+    assert "is a Parquet file without totals" in await refusal()
+    place.delete(path)
+    with pytest.raises(TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"):
+        await own.answer(own.filed)
+    missing = "totals/theme: the file of 2024-10-04 is missing, which the index has; put it"
+    with pytest.raises(TotalsUnreadable, match=missing):
+        await own.answer(own.files)
+    [sentence] = (await own.writer().compare()).differences
+    assert sentence.endswith("has no file of theme, 2024-10-04; put back a copy")
+    del own.store._windows[own.windows[0]]  # type: ignore[union-attr]
+    with pytest.raises(TotalsUnreadable, match=missing):
+        await own.answer(own.filed)
+    assert (await own.writer().compare()).differences == [sentence]
+    place.write(path, whole[first])
+    assert not (await own.writer().compare()).differences
 
 
 @pytest.mark.parametrize("counts", ["999999.0", "60.1"])
-def test_a_file_whose_name_has_other_counts_than_its_content_is_refused(
+async def test_a_file_whose_name_has_other_counts_than_its_content_is_refused(
     filled: Filled, place: Place, counts: str
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        await filled.writer().look()
-        first = f"totals/theme/{_names(place)[0]}"
-        renamed = first.replace("60.0", counts)
-        place.write(renamed, place.read(first))
-        place.delete(first)
-        with pytest.raises(TotalsUnreadable, match="restore its name") as it:
-            await filled.answer(filled.files)
-        [sentence] = (await filled.writer().compare()).differences
-        assert sentence == str(it.value)
-        assert renamed in sentence
-
-    asyncio.run(body())
+    await filled.fill()
+    await filled.writer().look()
+    first = f"totals/theme/{_names(place)[0]}"
+    renamed = first.replace("60.0", counts)
+    place.write(renamed, place.read(first))
+    place.delete(first)
+    with pytest.raises(TotalsUnreadable, match="restore its name") as it:
+        await filled.answer(filled.files)
+    [sentence] = (await filled.writer().compare()).differences
+    assert sentence == str(it.value)
+    assert renamed in sentence
 
 
-def test_files_of_totals_are_their_owners_alone_and_other_files_are_not(
+async def test_files_of_totals_are_their_owners_alone_and_other_files_are_not(
     filled: Filled, place: Place
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        await filled.writer().look()
-
-    asyncio.run(body())
+    await filled.fill()
+    await filled.writer().look()
     root = Path(place.name)
-    paths = [root, *root.rglob("*")]
+    paths = [root, *root.rglob("*")]  # noqa: ASYNC240 nothing else runs meanwhile
     modes = {path: path.stat().st_mode & 0o777 for path in paths}
     assert modes == {path: 0o700 if path.is_dir() else 0o600 for path in paths}
     mask = os.umask(0o022)
@@ -372,65 +338,56 @@ def test_files_of_totals_are_their_owners_alone_and_other_files_are_not(
     assert (root / "estimates/theme").stat().st_mode & 0o777 == 0o755
 
 
-def test_totals_that_were_deleted_while_somebody_wrote_them_do_not_come_back(
+async def test_totals_that_were_deleted_while_somebody_wrote_them_do_not_come_back(
     filled: Filled, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        aggregator, [window, other] = filled.writer(), filled.windows[:2]
-        await aggregator.look()
-        [totals] = await filled.store.read([window])
-        await filled.filed.delete(window)
-        await aggregator.look()
-        # By another writer, which was killed before it looked for what was deleted.
-        await filled.files.write(window, totals)
-        assert len(_names(place)) == 2
-        await aggregator.look()
-        assert [name[:10] for name in _names(place)] == ["2024-10-05"]
+    await filled.fill()
+    aggregator, [window, other] = filled.writer(), filled.windows[:2]
+    await aggregator.look()
+    [totals] = await filled.store.read([window])
+    await filled.filed.delete(window)
+    await aggregator.look()
+    # By another writer, which was killed before it looked for what was deleted.
+    await filled.files.write(window, totals)
+    assert len(_names(place)) == 2
+    await aggregator.look()
+    assert [name[:10] for name in _names(place)] == ["2024-10-05"]
 
-        written = FileTotals.write
+    written = FileTotals.write
 
-        async def write(files: FileTotals, window: Window, totals: WindowTotals) -> bool:
-            await filled.filed.delete(window)  # after it was read, before its file is there
-            return await written(files, window, totals)
+    async def write(files: FileTotals, window: Window, totals: WindowTotals) -> bool:
+        await filled.filed.delete(window)  # after it was read, before its file is there
+        return await written(files, window, totals)
 
-        await filled.files.delete([other])
-        with monkeypatch.context() as patch:
-            patch.setattr(FileTotals, "write", write)
-            assert await filled.writer().look() == 1
-        assert not _names(place)
-
-    asyncio.run(body())
+    await filled.files.delete([other])
+    with monkeypatch.context() as patch:
+        patch.setattr(FileTotals, "write", write)
+        assert await filled.writer().look() == 1
+    assert not _names(place)
 
 
-def test_a_file_that_somebody_deleted_is_written_again_while_redis_has_its_window(
+async def test_a_file_that_somebody_deleted_is_written_again_while_redis_has_its_window(
     filled: Filled, place: Place
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        writer = filled.writer()
-        await writer.look()
-        names = _names(place)
-        place.delete(f"totals/theme/{names[0]}")
-        assert await writer.look() == 1
-        assert _names(place) == names
-        [bundle] = place.entries("bundles")
-        for name in (f"totals/theme/{names[0]}", f"bundles/{bundle.name}"):
-            place.delete(name)
-        assert await writer.look() == 1
-        assert newest_bundle(place).metrics == filled.bundle.metrics
-
-    asyncio.run(body())
+    await filled.fill()
+    writer = filled.writer()
+    await writer.look()
+    names = _names(place)
+    place.delete(f"totals/theme/{names[0]}")
+    assert await writer.look() == 1
+    assert _names(place) == names
+    [bundle] = place.entries("bundles")
+    for name in (f"totals/theme/{names[0]}", f"bundles/{bundle.name}"):
+        place.delete(name)
+    assert await writer.look() == 1
+    assert newest_bundle(place).metrics == filled.bundle.metrics
 
 
-def test_the_newest_bundle_that_is_whole_is_read(
+async def test_the_newest_bundle_that_is_whole_is_read(
     filled: Filled, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        await filled.writer().look()
-
-    asyncio.run(body())
+    await filled.fill()
+    await filled.writer().look()
     [whole] = place.entries("bundles")
     (Path(place.name) / "bundles/9.folder.hubbub").mkdir()
     for name in ("²", "x", ""):
@@ -446,69 +403,63 @@ def test_the_newest_bundle_that_is_whole_is_read(
         newest_bundle(place)
 
 
-def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
+async def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
     filled: Filled,
     place: Place,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        await filled.writer(redis_days=3).look()  # drops the cells of the first
-        server, promise = MemoryServer(), '{"epoch": "day", "days": {"2": null}}'
-        await server.durable([("HSET", "aggregator:retention", "theme", promise)])
-        retention = Retention(
-            filled.bundle,
-            filled.filed,
-            server,
-            Settled(_now),
-            changed=set(),
-        )
+    await filled.fill()
+    await filled.writer(redis_days=3).look()  # drops the cells of the first
+    server, promise = MemoryServer(), '{"epoch": "day", "days": {"2": null}}'
+    await server.durable([("HSET", "aggregator:retention", "theme", promise)])
+    retention = Retention(
+        filled.bundle,
+        filled.filed,
+        server,
+        Settled(_now),
+        changed=set(),
+    )
 
-        def away(*_: object) -> None:
-            raise StoreUnavailable("s3://stats: cannot be read: timeout")
+    def away(*_: object) -> None:
+        raise StoreUnavailable("s3://stats: cannot be read: timeout")
 
-        engine = QueryEngine(filled.bundle, filled.filed, clock=_now)
-        with monkeypatch.context() as patch:
-            for name in ("entries", "read", "write", "delete"):
-                patch.setattr(Place, name, away)
-            assert (await engine.estimate("theme", EstimateQuery())).reports == 60
-            with pytest.raises(StoreUnavailable, match="timeout"):
-                await engine.estimate("theme", ALL)
-            await retention.look()
-            laws = await filled.store.report_counts()
-            assert [laws[window]["counted"] for window in filled.windows] == [0, 0, 60, 60]
-            assert (await engine.estimate("theme", ALL)).epochs == [20002, 20003]
-        [warning] = [each for each in caplog.records if each.levelname == "WARNING"]
-        assert "timeout; meanwhile answers use only the totals in Redis" in warning.getMessage()
-        assert len(_names(place)) == 2
-        await filled.writer().look()
-        assert not _names(place)
-
-    asyncio.run(body())
+    engine = QueryEngine(filled.bundle, filled.filed, clock=_now)
+    with monkeypatch.context() as patch:
+        for name in ("entries", "read", "write", "delete"):
+            patch.setattr(Place, name, away)
+        assert (await engine.estimate("theme", EstimateQuery())).reports == 60
+        with pytest.raises(StoreUnavailable, match="timeout"):
+            await engine.estimate("theme", ALL)
+        await retention.look()
+        laws = await filled.store.report_counts()
+        assert [laws[window]["counted"] for window in filled.windows] == [0, 0, 60, 60]
+        assert (await engine.estimate("theme", ALL)).epochs == [20002, 20003]
+    [warning] = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert "timeout; meanwhile answers use only the totals in Redis" in warning.getMessage()
+    assert len(_names(place)) == 2
+    await filled.writer().look()
+    assert not _names(place)
 
 
-def test_files_and_folders_of_others_beside_the_totals_change_nothing(
+async def test_files_and_folders_of_others_beside_the_totals_change_nothing(
     filled: Filled, place: Place
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        await filled.writer().look()
-        counts = await filled.files.report_counts()
-        assert len(counts) == 2
-        root = Path(place.name) / "totals"
-        (root / "README.md").write_text("x")
-        for folder in ("lost+found", "%FF", "theme%", "..%2f"):
-            (root / folder).mkdir()
-        for name in (b"caf\xe9", b"\xff.parquet"):
-            for where in (root, root / "theme", Path(place.name) / "bundles"):
-                (where / os.fsdecode(name)).touch()
-        assert await filled.files.report_counts() == counts
-        assert newest_bundle(place).metrics == filled.bundle.metrics
-        assert not (await filled.writer().compare()).differences
-        assert await filled.writer().look() == 0
-
-    asyncio.run(body())
+    await filled.fill()
+    await filled.writer().look()
+    counts = await filled.files.report_counts()
+    assert len(counts) == 2
+    root = Path(place.name) / "totals"
+    (root / "README.md").write_text("x")
+    for folder in ("lost+found", "%FF", "theme%", "..%2f"):
+        (root / folder).mkdir()
+    for name in (b"caf\xe9", b"\xff.parquet"):
+        for where in (root, root / "theme", Path(place.name) / "bundles"):
+            (where / os.fsdecode(name)).touch()
+    assert await filled.files.report_counts() == counts
+    assert newest_bundle(place).metrics == filled.bundle.metrics
+    assert not (await filled.writer().compare()).differences
+    assert await filled.writer().look() == 0
 
 
 def _foreign() -> bytes:
@@ -517,22 +468,19 @@ def _foreign() -> bytes:
     return to_parquet([{"count": 1}])
 
 
-def test_a_file_of_another_definition_is_refused(
+async def test_a_file_of_another_definition_is_refused(
     filled: Filled, catalog_files: CatalogFiles
 ) -> None:
-    async def body() -> None:
-        await filled.fill()
-        await filled.writer().look()
-        metric = catalog_files.bundle.metric("theme")
-        other = replace(
-            catalog_files.bundle,
-            metrics={"theme": replace(metric, epsilon=metric.epsilon / 2)},
-            history={},
-        )
-        with pytest.raises(TotalsUnreadable, match=r"by another definition .* with --bundle"):
-            await filled.answer(FileTotals(filled.files.place, lambda: other))
-
-    asyncio.run(body())
+    await filled.fill()
+    await filled.writer().look()
+    metric = catalog_files.bundle.metric("theme")
+    other = replace(
+        catalog_files.bundle,
+        metrics={"theme": replace(metric, epsilon=metric.epsilon / 2)},
+        history={},
+    )
+    with pytest.raises(TotalsUnreadable, match=r"by another definition .* with --bundle"):
+        await filled.answer(FileTotals(filled.files.place, lambda: other))
 
 
 def test_a_place_that_is_none_is_refused_without_its_password(tmp_path: Path) -> None:
@@ -568,55 +516,48 @@ def redis_filled(
         yield make  # type: ignore[misc]
 
 
-def test_redis_drops_cells_and_keeps_what_it_counted(redis_filled: Callable[[], Filled]) -> None:
-    async def body() -> None:
-        own = await redis_filled()  # type: ignore[misc]
-        await own.fill()
-        before, law = await own.answer(own.store), await own.store.report_counts()
-        await own.writer(redis_days=1).look()
-        key = own.windows[0].key("aggregator:totals")
-        fields = {field.decode() for field in await own.store._server.ask("HKEYS", key)}
-        assert fields == {"law", "crowd", "at", "last", "batches"}
-        assert await own.answer(own.filed) == before
-        assert await own.store.report_counts() == law
-        late = Commit(
-            batch_id=secrets.token_bytes(16),
-            tags=[secrets.token_bytes(16)],
-            cells=np.ones(own.bundle.asked_in("theme").randomizer.layout.size, dtype=np.int64),
-            duplicates=0,
-            rejected={},
-            seen_until=int(NOW),
-        )
-        assert (await own.store.add(own.windows[0], late))[0] is Outcome.FORGOTTEN
-        assert await own.answer(own.filed) == before
-        # Where several shards are dropped one by one, the file has all of them meanwhile.
-        await own.filed.delete(own.windows[0])
-        assert (await own.store.report_counts())[own.windows[0]]["counted:deleted"] == 60
-        await own.store._server.close()
-
-    asyncio.run(body())
+async def test_redis_drops_cells_and_keeps_what_it_counted(
+    redis_filled: Callable[[], Filled],
+) -> None:
+    own = await redis_filled()  # type: ignore[misc]
+    await own.fill()
+    before, law = await own.answer(own.store), await own.store.report_counts()
+    await own.writer(redis_days=1).look()
+    key = own.windows[0].key("aggregator:totals")
+    fields = {field.decode() for field in await own.store._server.ask("HKEYS", key)}
+    assert fields == {"law", "crowd", "at", "last", "batches"}
+    assert await own.answer(own.filed) == before
+    assert await own.store.report_counts() == law
+    late = commit_of(
+        [secrets.token_bytes(16)],
+        np.ones(own.bundle.asked_in("theme").randomizer.layout.size, dtype=np.int64),
+        seen_until=int(NOW),
+    )
+    assert (await own.store.add(own.windows[0], late))[0] is Outcome.FORGOTTEN
+    assert await own.answer(own.filed) == before
+    # Where several shards are dropped one by one, the file has all of them meanwhile.
+    await own.filed.delete(own.windows[0])
+    assert (await own.store.report_counts())[own.windows[0]]["counted:deleted"] == 60
+    await own.store._server.close()
 
 
-def test_what_is_compared_is_counted_and_what_closes_first_is_named(filled: Filled) -> None:
-    async def body() -> None:
-        writer = filled.writer()
-        assert await writer.first_closing() == "Redis has no closed epoch yet, and no report"
-        await _count(filled.store, filled.bundle, filled.windows[2], 1)
-        assert await writer.compare() == (0, 0, [])
-        assert await writer.first_closing() == (
-            "Redis has no closed epoch yet; the first, theme of 2024-10-06, closes at "
-            "2024-10-09 00:00 UTC"
-        )
-        for seed in (0, 1):
-            await _count(filled.store, filled.bundle, filled.windows[seed], seed)
-        windows, whole, [sentence] = await writer.compare()
-        assert (windows, whole) == (2, 0)
-        dates = "has no file of theme, 2024-10-04..2024-10-05; hubbub totals write creates it"
-        assert sentence.endswith(dates)
-        await writer.look()
-        assert await writer.compare() == (2, 2, [])
-
-    asyncio.run(body())
+async def test_what_is_compared_is_counted_and_what_closes_first_is_named(filled: Filled) -> None:
+    writer = filled.writer()
+    assert await writer.first_closing() == "Redis has no closed epoch yet, and no report"
+    await _count(filled.store, filled.bundle, filled.windows[2], 1)
+    assert await writer.compare() == (0, 0, [])
+    assert await writer.first_closing() == (
+        "Redis has no closed epoch yet; the first, theme of 2024-10-06, closes at "
+        "2024-10-09 00:00 UTC"
+    )
+    for seed in (0, 1):
+        await _count(filled.store, filled.bundle, filled.windows[seed], seed)
+    windows, whole, [sentence] = await writer.compare()
+    assert (windows, whole) == (2, 0)
+    dates = "has no file of theme, 2024-10-04..2024-10-05; hubbub totals write creates it"
+    assert sentence.endswith(dates)
+    await writer.look()
+    assert await writer.compare() == (2, 2, [])
 
 
 def test_commands_before_anything_closed_say_so(

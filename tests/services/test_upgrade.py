@@ -4,7 +4,6 @@ tests/data/installations/0.1 was made by its own programs: 66 devices, of which 
 report to send, and pools that had not reached their minimum. recorded.json is what they said.
 """
 
-import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -62,42 +61,40 @@ def _windows(terms: dict[str, Any]) -> dict[Window, Any]:
     return {Window(stream, int(epoch)): counts for (stream, _, epoch), counts in split}
 
 
-def test_nothing_of_both_redis_is_lost(home: Path, recorded: Any, servers: dict[str, str]) -> None:
+async def test_nothing_of_both_redis_is_lost(
+    home: Path, recorded: Any, servers: dict[str, str]
+) -> None:
     bundle = read_bundle(home / "app.hubbub")
-
-    async def look() -> None:
-        pools, totals = [await connect_redis(servers[r]) for r in ("shuffler", "aggregator")]
-        store = RedisStore(totals)
-        pool = await Pool(pools).report_counts()
-        counted = await store.counted(bundle.streams)
-        for window, expected in _windows(recorded["counts"]).items():
-            terms = pool[window]
-            assert (terms["acknowledged"], terms["pooled"]) == (
-                expected["acknowledged"],
-                expected["pooled"],
-            )
-            assert counted[window].reports == expected["counted"]
-            assert terms["acknowledged"] == terms["pooled"] + counted[window].reports
-            # What waits can be delivered and counted: it opens with the keys that were kept.
-            mechanism = bundle.asked_in(window.stream).randomizer
-            waiting = await _pooled(servers["shuffler"], window)
-            assert len(waiting) == expected["pooled"]
-            private = _key_of(home, bundle, window)
-            for sealed in waiting:
-                payload = open_sealed(sealed, private, seal_info(window.stream, window.epoch))
-                assert len(payload) == mechanism.layout.payload_bytes
-        engine = QueryEngine(bundle, store, clock=lambda: float(recorded["moment"]))
-        for name, expected in recorded["estimates"].items():
-            answer = await engine.estimate(name, EstimateQuery(range=EpochRange(epochs="all")))
-            assert answer.reports == expected["reports"]
-            assert {row.value for row in answer.values} == expected["values"].keys()
-            for row in answer.values:
-                # Of errors 0.1 thought otherwise.
-                assert row.estimate == pytest.approx(expected["values"][row.value][0])
-        for server in (pools, totals):
-            await server.close()
-
-    asyncio.run(look())
+    pools, totals = [await connect_redis(servers[r]) for r in ("shuffler", "aggregator")]
+    store = RedisStore(totals)
+    pool = await Pool(pools).report_counts()
+    counted = await store.counted(bundle.streams)
+    for window, expected in _windows(recorded["counts"]).items():
+        terms = pool[window]
+        assert (terms["acknowledged"], terms["pooled"]) == (
+            expected["acknowledged"],
+            expected["pooled"],
+        )
+        assert counted[window].reports == expected["counted"]
+        assert terms["acknowledged"] == terms["pooled"] + counted[window].reports
+        # What waits can be delivered and counted: it opens with the keys that were kept.
+        mechanism = bundle.asked_in(window.stream).randomizer
+        waiting = await _pooled(servers["shuffler"], window)
+        assert len(waiting) == expected["pooled"]
+        private = _key_of(home, bundle, window)
+        for sealed in waiting:
+            payload = open_sealed(sealed, private, seal_info(window.stream, window.epoch))
+            assert len(payload) == mechanism.layout.payload_bytes
+    engine = QueryEngine(bundle, store, clock=lambda: float(recorded["moment"]))
+    for name, expected in recorded["estimates"].items():
+        answer = await engine.estimate(name, EstimateQuery(range=EpochRange(epochs="all")))
+        assert answer.reports == expected["reports"]
+        assert {row.value for row in answer.values} == expected["values"].keys()
+        for row in answer.values:
+            # Of errors 0.1 thought otherwise.
+            assert row.estimate == pytest.approx(expected["values"][row.value][0])
+    for server in (pools, totals):
+        await server.close()
 
 
 def _key_of(home: Path, bundle: Bundle, window: Window) -> PrivateKey:

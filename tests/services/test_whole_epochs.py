@@ -1,6 +1,5 @@
 """A crowd leaves whole: one permutation, fixed before any of it is sent, each report once."""
 
-import asyncio
 import hashlib
 import time
 from collections import Counter
@@ -36,98 +35,88 @@ def _whole(sink: Sink, reports: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
+async def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
     catalog_files: CatalogFiles, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However slow this machine is, none of them is taken for dead.
     monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
-
-    async def body() -> None:
-        table, window = (
-            _table(catalog_files, "epoch", 300),
-            Window("theme", int(time.time()) // DAY),
-        )
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
-            reports = sealed_reports(900)
-            await m.pools[0].add({window: reports[:600]})
-            for _ in range(20):
-                await m.turn()
-            await m.pools[0].add({window: reports[600:]})
-            for _ in range(20):
-                await m.turn()
-            assert not sink.delivered, "nothing leaves an open epoch"
-            assert (await law_of(m.pools[0], window))["pooled"] == 900
-            await m.pools[0].close_windows()
-            await until_empty(m, window)
-            _whole(sink, reports)
-            assert len(sink.delivered) == -(-900 // CUT)
-            law = await law_of(m.pools[0], window)
-            assert law == {
-                "acknowledged": 900,
-                "dummies": 0,
-                "pooled": 0,
-                "in_flight": 0,
-                "withheld": 0,
-            }
-
-    asyncio.run(body())
+    table, window = (
+        _table(catalog_files, "epoch", 300),
+        Window("theme", int(time.time()) // DAY),
+    )
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
+        reports = sealed_reports(900)
+        await m.pools[0].add({window: reports[:600]})
+        for _ in range(20):
+            await m.turn()
+        await m.pools[0].add({window: reports[600:]})
+        for _ in range(20):
+            await m.turn()
+        assert not sink.delivered, "nothing leaves an open epoch"
+        assert (await law_of(m.pools[0], window))["pooled"] == 900
+        await m.pools[0].close_windows()
+        await until_empty(m, window)
+        _whole(sink, reports)
+        assert len(sink.delivered) == -(-900 // CUT)
+        law = await law_of(m.pools[0], window)
+        assert law == {
+            "acknowledged": 900,
+            "dummies": 0,
+            "pooled": 0,
+            "in_flight": 0,
+            "withheld": 0,
+        }
 
 
-def test_one_report_too_few_and_none_of_them_leaves(
+async def test_one_report_too_few_and_none_of_them_leaves(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        table, window = (
-            _table(catalog_files, "epoch", 300),
-            Window("theme", int(time.time()) // DAY),
-        )
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-            await m.pools[0].add({window: sealed_reports(299)})
-            await m.pools[0].close_windows()
-            await until_empty(m, window)
-            assert not sink.delivered
-            assert (await law_of(m.pools[0], window))["withheld"] == 299
-
-    asyncio.run(body())
+    table, window = (
+        _table(catalog_files, "epoch", 300),
+        Window("theme", int(time.time()) // DAY),
+    )
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        await m.pools[0].add({window: sealed_reports(299)})
+        await m.pools[0].close_windows()
+        await until_empty(m, window)
+        assert not sink.delivered
+        assert (await law_of(m.pools[0], window))["withheld"] == 299
 
 
-def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(
+async def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    async def body() -> None:
-        table, window = (
-            _table(catalog_files, "rolling", 300),
-            Window("theme", int(time.time()) // DAY),
-        )
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-            [pool], reports = m.pools, sealed_reports(1000)
+    table, window = (
+        _table(catalog_files, "rolling", 300),
+        Window("theme", int(time.time()) // DAY),
+    )
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        [pool], reports = m.pools, sealed_reports(1000)
 
-            async def left_over(number: int) -> None:
-                async def so() -> bool:
-                    law = await law_of(pool, window)
-                    return (law["pooled"], law["in_flight"]) == (number, 0)
+        async def left_over(number: int) -> None:
+            async def so() -> bool:
+                law = await law_of(pool, window)
+                return (law["pooled"], law["in_flight"]) == (number, 0)
 
-                await m.until(so)
+            await m.until(so)
 
-            await pool.add({window: reports[:299]})
-            for _ in range(20):
-                await m.turn()
-            assert not sink.delivered
-            await pool.add({window: reports[299:320]})
-            await left_over(0)
-            _whole(sink, reports[:320])
-            await pool.add({window: reports[320:500]})
-            for _ in range(20):
-                await m.turn()
-            assert sink.sealed.total() == 320, "the next crowd has not come together"
-            await pool.add({window: reports[500:]})
-            await left_over(0)
-            _whole(sink, reports)
-
-    asyncio.run(body())
+        await pool.add({window: reports[:299]})
+        for _ in range(20):
+            await m.turn()
+        assert not sink.delivered
+        await pool.add({window: reports[299:320]})
+        await left_over(0)
+        _whole(sink, reports[:320])
+        await pool.add({window: reports[320:500]})
+        for _ in range(20):
+            await m.turn()
+        assert sink.sealed.total() == 320, "the next crowd has not come together"
+        await pool.add({window: reports[500:]})
+        await left_over(0)
+        _whole(sink, reports)
 
 
-def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
+async def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every step may be repeated, and be anybody's; the secret says which cut a report is in."""
@@ -137,82 +126,71 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
     def cut_of(report: bytes, cuts: int) -> int:
         return int(hashlib.sha1(secret.encode() + report).hexdigest()[:12], 16) % cuts  # noqa: S324 as Redis has it
 
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        await server.client.flushdb()
-        pools, window = [Pool(server) for _ in range(3)], Window("theme", 7)
-        reports, late = sealed_reports(1000), sealed_reports(40)
-        await pools[0].add({window: reports})
-        with monkeypatch.context() as fixed:
-            fixed.setattr("secrets.token_hex", lambda _: secret)
-            assert (
-                await pools[0].crowds.leave(
-                    window, CrowdTake(1001, 20), await pools[0].level(window)
-                )
-                == 0
-            )
-            level = await pools[0].level(window)
-            assert await pools[0].crowds.leave(window, CrowdTake(1000, 20), level) == 1000
-            assert await pools[1].crowds.leave(window, CrowdTake(1000, 20), level) == 0, (
-                "it has left"
-            )
-        await pools[0].add({window: late})
-        step = 0
-        more: bytes | None = b"0"
-        [crowd] = await pools[0].crowds.ids(window)
-        while more is not None:
-            assert not await pools[0].batches(window), "none is sent before all are cut"
-            law = await law_of(pools[0], window)
-            assert (law["pooled"], law["in_flight"]) == (40, 1000)
-            more = await pools[step % 3].crowds.cut(window, crowd, more if step % 2 else b"0")
-            step += 1
-        assert step > 1000 // 70
-        assert await pools[1].crowds.cut(window, crowd) is None, "asked once more, nothing happens"
-        owner = pools[(step - 1) % 3]
-        cuts = {}
-        for batch_id, former in (await owner.batches(window)).items():
-            cuts[batch_id] = await owner.claim(window, batch_id, former)
-        assert Counter(report for cut in cuts.values() for report in cut) == Counter(reports)
-        assert len(cuts) == 50
-        for cut in cuts.values():
-            assert len({cut_of(report, 50) for report in cut}) == 1
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    pools, window = [Pool(server) for _ in range(3)], Window("theme", 7)
+    reports, late = sealed_reports(1000), sealed_reports(40)
+    await pools[0].add({window: reports})
+    with monkeypatch.context() as fixed:
+        fixed.setattr("secrets.token_hex", lambda _: secret)
+        assert (
+            await pools[0].crowds.leave(window, CrowdTake(1001, 20), await pools[0].level(window))
+            == 0
+        )
+        level = await pools[0].level(window)
+        assert await pools[0].crowds.leave(window, CrowdTake(1000, 20), level) == 1000
+        assert await pools[1].crowds.leave(window, CrowdTake(1000, 20), level) == 0, "it has left"
+    await pools[0].add({window: late})
+    step = 0
+    more: bytes | None = b"0"
+    [crowd] = await pools[0].crowds.ids(window)
+    while more is not None:
+        assert not await pools[0].batches(window), "none is sent before all are cut"
         law = await law_of(pools[0], window)
         assert (law["pooled"], law["in_flight"]) == (40, 1000)
-        # Whether a report came early or late says nothing of where it leaves.
-        place = {report: n for n, cut in enumerate(cuts.values()) for report in cut}
-        early = Counter(place[report] for report in reports[:500])
-        sizes = Counter(place.values())
-        off = sum((early[n] - sizes[n] / 2) ** 2 / (sizes[n] / 4) for n in sizes)
-        assert chi2.sf(off, len(sizes)) > 1e-6
-        await server.client.flushdb()
-        await server.close()
+        more = await pools[step % 3].crowds.cut(window, crowd, more if step % 2 else b"0")
+        step += 1
+    assert step > 1000 // 70
+    assert await pools[1].crowds.cut(window, crowd) is None, "asked once more, nothing happens"
+    owner = pools[(step - 1) % 3]
+    cuts = {}
+    for batch_id, former in (await owner.batches(window)).items():
+        cuts[batch_id] = await owner.claim(window, batch_id, former)
+    assert Counter(report for cut in cuts.values() for report in cut) == Counter(reports)
+    assert len(cuts) == 50
+    for cut in cuts.values():
+        assert len({cut_of(report, 50) for report in cut}) == 1
+    law = await law_of(pools[0], window)
+    assert (law["pooled"], law["in_flight"]) == (40, 1000)
+    # Whether a report came early or late says nothing of where it leaves.
+    place = {report: n for n, cut in enumerate(cuts.values()) for report in cut}
+    early = Counter(place[report] for report in reports[:500])
+    sizes = Counter(place.values())
+    off = sum((early[n] - sizes[n] / 2) ** 2 / (sizes[n] / 4) for n in sizes)
+    assert chi2.sf(off, len(sizes)) > 1e-6
+    await server.client.flushdb()
+    await server.close()
 
-    asyncio.run(body())
 
-
-def test_a_mixer_that_died_while_cutting_is_followed_by_another(
+async def test_a_mixer_that_died_while_cutting_is_followed_by_another(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 100)
-
-    async def body() -> None:
-        table, window = (
-            _table(catalog_files, "epoch", 300),
-            Window("theme", int(time.time()) // DAY),
-        )
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-            server = await connect_redis(redis_url)
-            gone, reports = Pool(server), sealed_reports(1000)
-            await gone.add({window: reports})
-            await gone.crowds.leave(window, CrowdTake(300, 40), await gone.level(window))
-            [crowd] = await gone.crowds.ids(window)
-            assert await gone.crowds.cut(window, crowd)
-            await m.pools[0].close_windows()
-            await until_empty(m, window)
-            _whole(sink, reports)
-            await server.close()
-
-    asyncio.run(body())
+    table, window = (
+        _table(catalog_files, "epoch", 300),
+        Window("theme", int(time.time()) // DAY),
+    )
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        server = await connect_redis(redis_url)
+        gone, reports = Pool(server), sealed_reports(1000)
+        await gone.add({window: reports})
+        await gone.crowds.leave(window, CrowdTake(300, 40), await gone.level(window))
+        [crowd] = await gone.crowds.ids(window)
+        assert await gone.crowds.cut(window, crowd)
+        await m.pools[0].close_windows()
+        await until_empty(m, window)
+        _whole(sink, reports)
+        await server.close()
 
 
 @pytest.mark.parametrize("settings", [{"mix": "whole"}, {"mix": None}, {"min_batch": 10**9}])

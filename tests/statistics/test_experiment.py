@@ -1,7 +1,6 @@
 """An experiment asked of the query engine: effects, sizes of arms, and a verdict in words."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.families import draw
 from hubbub.bundles import Bundle
-from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import UnknownMetric
 from hubbub.signing.testing import make_bundle
 from hubbub.simulation.rehearsal import DrawnStore
+from tests.support.commands import document_of, refusal_of
 from tests.unit.test_experiments import CATALOG
 
 EPOCH = 20_000
@@ -77,8 +76,7 @@ def test_as_many_reports_as_are_planned_for_an_effect_would_show_it(
 ) -> None:
     _experiment_answer(tmp_path, {"control": 0.5, "new": 0.5}, {"control": 100, "new": 100})
     words = ["plan", str(tmp_path / "metrics.toml"), "--metric", "saved", "--effect", "0.05"]
-    assert main([*words, "--format", "json"]) == 0
-    count = int(json.loads(capsys.readouterr().out)["rows"][0]["reports"])
+    count = int(document_of(capsys, *words, "--format", "json")["rows"][0]["reports"])
     answer = _experiment_answer(
         tmp_path, {"control": 0.5, "new": 0.5}, {"control": count, "new": count}
     )
@@ -115,10 +113,9 @@ def test_an_effect_on_a_ratio_is_found_at_the_planned_number_of_reports(
     text = CATALOG.replace('kind = "boolean"\nmechanism = "rr"', metric)
     bundle = _bundle(tmp_path, text)
     words = ["plan", str(tmp_path / "metrics.toml"), "--metric", "saved", "--format", "json"]
-    assert main([*words, "--effect", "0.1"]) == 2
-    assert "add --ratio" in capsys.readouterr().err
-    assert main([*words, *plan.split(), "--effect", "0.1"]) == 0
-    count = int(json.loads(capsys.readouterr().out)["rows"][0]["reports"])
+    assert "add --ratio" in refusal_of(capsys, *words, "--effect", "0.1")
+    document = document_of(capsys, *words, *plan.split(), "--effect", "0.1")
+    count = int(document["rows"][0]["reports"])
     people = [round(count * share) for share in values.values()]
     answer = _answer(bundle, [*values], {"control": people, "new": people})
     rows = {row.measure: row for row in answer.values}

@@ -14,6 +14,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.client import Client, Outcome
 from tests.support.moment import far_from_midnight
+from tests.support.programs import run_hubbub
 from tests.support.waiting import eventually
 
 MORE_PORTS = range(1, len(fields(Ports)))
@@ -46,13 +47,7 @@ class Developing:
 
     def run(self, *words: str) -> str:
         """What a command prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "hubbub.cli", *words],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = run_hubbub(*words, cwd=self.folder, check=True)
         return done.stdout
 
 

@@ -1,21 +1,21 @@
 """What a page says to paste, pasted: into a shell that knows nothing, and into a notebook."""
 
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.support.programs import run_program
+
 
 def in_shell(text: str, folder: Path, **environment: str) -> str:
     """What it prints, from a folder that is none of hubbub's; fails if it does."""
-    done = subprocess.run(
-        ["bash", "-c", text],
+    done = run_program(
+        "bash",
+        "-c",
+        text,
         cwd=folder,
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout

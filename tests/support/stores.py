@@ -1,12 +1,22 @@
-"""What a store holds in one window, as tests ask it."""
+"""What tests add to a store, and what it holds in one window."""
 
+import secrets
 import struct
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.aggregator.store.contract import TotalsStore
+from hubbub.aggregator.store.contract import Commit, Integers, TotalsStore
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
+
+LATER = 4 * 10**9
+"""When no test runs any more, in seconds since 1970."""
+
+
+def commit_of(tags: Sequence[bytes], cells: Integers, **fields: Any) -> Commit:
+    """A batch of its own, of which nothing was refused; `fields` of a Commit replace that."""
+    batch_fields = {"batch_id": secrets.token_bytes(16), "duplicates": 0, "rejected": {}}
+    return Commit(tags=tags, cells=cells, **{**batch_fields, "seen_until": LATER, **fields})
 
 
 async def totals(store: TotalsStore, window: Window) -> Totals:

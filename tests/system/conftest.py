@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hubbub.cli.main import main
+from tests.support.programs import run_hubbub
 
 Hubbub = Callable[..., subprocess.CompletedProcess[str]]
 """Runs the command with these words, and with these variables of the environment besides."""
@@ -19,14 +19,7 @@ def process(tmp_path: Path) -> Hubbub:
     """The command as a process of its own."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "hubbub.cli", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_hubbub(*arguments, cwd=tmp_path, env={**os.environ, **environment})
 
     return run
 

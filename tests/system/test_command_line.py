@@ -32,6 +32,7 @@ from tests.conftest import CATALOG, CatalogFiles
 from tests.support import web
 from tests.support.development_server import MORE_PORTS
 from tests.support.law_terms import total_counts
+from tests.support.programs import run_program
 from tests.support.waiting import eventually
 from tests.system.conftest import Hubbub
 
@@ -160,13 +161,8 @@ def _no_room() -> Iterator[None]:
 
 def _in_shell(line: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """What a shell runs, with its own redirections."""
-    return subprocess.run(
-        ["bash", "-c", line],
-        cwd=folder,
-        env={**os.environ, "HOME": str(folder), **more},
-        capture_output=True,
-        text=True,
-        check=False,
+    return run_program(
+        "bash", "-c", line, cwd=folder, env={**os.environ, "HOME": str(folder), **more}
     )
 
 
@@ -351,16 +347,12 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         [page] = [line.split()[-1] for line in lines if "see the results" in line]
         eventually(partial(_is_complete, page))
         _fails(hubbub("up", "--port", str(port)), ".hubbub is in use by another hubbub")
-        reported = subprocess.run(
-            [
-                sys.executable,
-                str(ROOT / "examples" / "settings_survey.py"),
-                ".hubbub/app.hubbub",
-                f"device{expected}",
-            ],
+        reported = run_program(
+            sys.executable,
+            str(ROOT / "examples" / "settings_survey.py"),
+            ".hubbub/app.hubbub",
+            f"device{expected}",
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
             check=True,
         )
         assert "still waiting: 0" in reported.stdout

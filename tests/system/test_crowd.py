@@ -1,6 +1,5 @@
 """A central promise from the app to the estimate: an epoch leaves whole, and every face says so."""
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -32,6 +31,7 @@ from tests.interfaces.browser import Watched, chromium
 from tests.support import web
 from tests.support.asking import estimate
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 from tests.support.law_terms import report_counts
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
@@ -297,8 +297,7 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     )
     write_history([Day(Window("met", over), totals)], run.aggregator_redis, run.shuffler_redis)
     date, home = epoch_date(over, 86_400), ["--home", str(run.home)]
-    assert main(["release", "met", "--epoch", date, *home, "--format", "json"]) == 0
-    first = json.loads(capsys.readouterr().out)
+    first = document_of(capsys, "release", "met", "--epoch", date, *home, "--format", "json")
     assert (first["epsilon"], first["promised"], first["promised_delta"]) == (0, 1, 1e-8)
     query = {"metric": "met", "query": "histogram", "dates": date, "by": "Bob"}
     over_http = web.post(f"{run.endpoints.page}v1/releases", json=query).json()
@@ -311,25 +310,21 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
         assert value["estimate"] == pytest.approx(estimates[value["value"]]["estimate"])
         assert value["stderr"] == pytest.approx(estimates[value["value"]]["stderr"], rel=1e-6)
         assert value["noise"] == 0
-    assert main(["release", "met", "mode", "--epoch", date, *home]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "release", "met", "mode", "--epoch", date, *home)
     assert "the most common value: red" in output
     assert "published as it is" in output
     assert "nothing is charged" in output
     assert main(["release", "met", "count", "--value", "blue", "--epoch", date, *home]) == 0
     assert "central epsilon 1 at delta 1e-08" in capsys.readouterr().out
-    assert main(["release", *home, "--format", "json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = document_of(capsys, "release", *home, "--format", "json")
     assert len(record["records"]) == 3
     assert record["together"]["best"] == pytest.approx(1.0, rel=1e-3), "once, however often told"
-    assert main(["release", *home]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "release", *home)
     assert "the epsilons paid add up to 0" in output
     assert "What each purpose may spend" not in output, "there is none"
     assert main(["release", "met", "--purpose", "fun", *home]) == 2
     assert "and a metric with a crowd needs none; leave the purpose out" in capsys.readouterr().err
-    assert main(["release", "sure", *home]) == 2
-    errors = capsys.readouterr().err
+    errors = refusal_of(capsys, "release", "sure", *home)
     assert re.search(r'"sure": \S+ has no final totals; .*, this one at', errors), (
         "and not that none came"
     )
@@ -366,10 +361,12 @@ def test_an_answer_tells_its_central_epsilon_and_what_it_rests_on(
     assert 0.5 < estimates.shuffled.epsilon <= 1.0
     assert estimates.shuffled.reports == PEOPLE
     assert "releases the crowd whole" in estimates.shuffled.assumption
-    assert main(["query", "met", "--home", str(run.home)]) == 0
-    assert (
-        "if the shuffler colludes with the aggregator, a report reveals epsilon"
-        in capsys.readouterr().out
+    assert "if the shuffler colludes with the aggregator, a report reveals epsilon" in output_of(
+        capsys, "query", "met", "--home", str(run.home)
     )
-    assert main(["query", "met", "--home", str(run.home), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["shuffled"]["epsilon"] == estimates.shuffled.epsilon
+    assert (
+        document_of(capsys, "query", "met", "--home", str(run.home), "--format", "json")[
+            "shuffled"
+        ]["epsilon"]
+        == estimates.shuffled.epsilon
+    )

@@ -5,8 +5,6 @@ import json
 import os
 import re
 import ssl
-import subprocess
-import sys
 import urllib.request
 from collections import Counter
 from math import hypot, sqrt
@@ -25,11 +23,12 @@ from hubbub.conservation import balances
 from tests.support.client_parts import drawn_reports
 from tests.support.law_terms import report_counts
 from tests.support.moment import far_from_midnight
+from tests.support.programs import run_hubbub
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
 
-DEVICES = 1200
+DEVICES = 400
 PEOPLE = 2500
 
 
@@ -39,12 +38,7 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
     a million runs."""
     far_from_midnight()
     out = tmp_path / "out.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "hubbub.cli", "demo", "--people", str(PEOPLE), "--json", str(out)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_hubbub("demo", "--people", str(PEOPLE), "--json", str(out))
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "progress is for a terminal"
     assert "The law balances." in done.stdout
@@ -102,7 +96,7 @@ class WithoutKeptEstimates(LocalRun):
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes], list[bytes]]:
-    """A run of a thousand devices: its folder, the two Redis dumps, and every payload sent."""
+    """A run of 400 devices: its folder, the two Redis dumps, and every payload sent."""
     home = tmp_path_factory.mktemp("whole") / "home"
     os.environ["PYTHONPROFILEIMPORTTIME"] = "1"  # every import of a service goes to its log
     try:

@@ -2,7 +2,6 @@
 
 import argparse
 import ast
-import json
 import os
 import re
 import shlex
@@ -21,7 +20,9 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.catalog_reader import read_with_promises
+from tests.support.commands import document_of
 from tests.support.law_terms import total_counts
+from tests.support.programs import run_program
 from tests.support.source_trees import nodes
 
 ROOT = Path(__file__).parents[2]
@@ -48,13 +49,11 @@ SERVICES = {"shuffler", "aggregator", "relay", "issuer"}
 
 
 def _python(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
+    done = run_program(
+        sys.executable,
+        *arguments,
         cwd=folder,
         env={**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -426,7 +425,6 @@ def test_every_figure_of_the_page_of_questions_is_planned(
     rows = re.findall(row, page)
     assert len(rows) == page.count("`hubbub plan --") > 5
     for epsilon, reports, words in rows:
-        assert main([*words.split(), "--format", "json"]) == 0
-        planned = json.loads(capsys.readouterr().out)["rows"][0]
+        planned = document_of(capsys, *words.split(), "--format", "json")["rows"][0]
         assert f"--epsilon {epsilon} " in words
         assert float(f"{planned['reports']:.2g}") == float(reports.replace(",", "")), words

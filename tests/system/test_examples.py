@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.moment import now
+from tests.support.programs import run_program
 from tests.unit.test_experiments import CATALOG as TRIED
 
 __all__ = ["hubbub_reports"]
@@ -125,14 +125,12 @@ def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:
         bundle = make_bundle(tmp_path / "metrics.toml", shuffler=server.address)
     (tmp_path / "app.hubbub").write_bytes(bundle.signed)
     choices = ["what left", "less", "as designed", "stop", "start", "stop and forget", "what left"]
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "desktop_app.py")],
+    done = run_program(
+        sys.executable,
+        str(EXAMPLES / "desktop_app.py"),
         input="\n".join(choices) + "\n",
         cwd=tmp_path,
         env={**os.environ, "HUBBUB_STATE_DIR": str(tmp_path / "state")},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -15,6 +15,7 @@ from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
 from tests.support.clean_environment import CALLER
 from tests.support.http_shuffler import http_shuffler
+from tests.support.programs import run_program
 
 pytestmark = pytest.mark.thorough
 
@@ -90,7 +91,5 @@ def test_a_silent_shuffler_stops_no_greenlet(
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         where = f"http://{address}" if transport == "http" else address
         program = [sys.executable, "-c", GREENLETS, str(signed.path), str(tmp_path / "state")]
-        done = subprocess.run(
-            [*program, where, transport], env=foreign, capture_output=True, text=True, check=True
-        )
+        done = run_program(*program, where, transport, env=foreign, check=True)
         assert int(done.stdout) == 20, "others had their turns while the call waited"

@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import secrets
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from hubbub.runtime.redis.client import connect_redis
 from tests.interfaces.running_aggregator import Held, house
 from tests.support.bundles import DAY, Signed
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.programs import run_hubbub
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
@@ -156,11 +155,12 @@ def test_three_days_are_answered_from_files_once_redis_has_one_of_them(
         terms = served.status().document["total"]
         assert (terms["counted"], terms["deleted"]) == (2 * DAYS * DEVICES, DEVICES)
     # An app of its own, without a service: the command as it is installed.
-    done = subprocess.run(
-        [sys.executable, "-m", "hubbub.cli", "query", "seconds", "--totals", str(files)],
+    done = run_hubbub(
+        "query",
+        "seconds",
+        "--totals",
+        str(files),
         env={**os.environ, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert "seconds: 40 reports" in done.stdout

@@ -10,6 +10,7 @@ import pytest
 from hubbub.cli.main import main
 from tests.conftest import CATALOG
 from tests.support.catalogs import metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.thorough
 
@@ -38,8 +39,7 @@ def test_every_metric_has_its_bound_and_its_measure(
         "--format",
         "json",
     ]
-    assert main(arguments) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = document_of(capsys, *arguments)
     assert [row["metric"] for row in rows] == ["theme", "crashed", "editor", "homepage", "hours"]
     for row in rows:
         assert row["worth"] > 1
@@ -49,8 +49,7 @@ def test_every_metric_has_its_bound_and_its_measure(
 
 
 def test_the_table_names_what_it_takes(catalog: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "attack", catalog, "--metric", "theme", "--targets", "2"]) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "plan", "attack", catalog, "--metric", "theme", "--targets", "2")
     assert "theme" in out
     assert "1% takes" in out
     assert "crashed" not in out
@@ -63,8 +62,7 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
     line = 'tokens = { issuer = "https://issuer.example.org", devices = 2 }\n'
     source.write_text(line + CATALOG)
     arguments = ["plan", "attack", str(source), "--accounts", "50", "--others", "10000"]
-    assert main([*arguments, "--format", "json"]) == 0
-    rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
+    rows = {row["metric"]: row for row in document_of(capsys, *arguments, "--format", "json")}
     # Two devices; of crashed three reports of each of three tiers.
     assert {name: row["fake_reports"] for name, row in rows.items()} == {
         "theme": 100,
@@ -75,8 +73,7 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
     for row in rows.values():
         assert row["fake"] == row["fake_reports"] / (row["fake_reports"] + 10_000)
         assert row["gain"] == pytest.approx(row["fake"] * (row["worth"] - row["true_share"]))
-    assert main(arguments) == 0
-    assert "50 accounts beside 10,000 honest reports an epoch" in capsys.readouterr().out
+    assert "50 accounts beside 10,000 honest reports an epoch" in output_of(capsys, *arguments)
     assert main(arguments[:-2]) == 2
     assert "--accounts needs --others N" in capsys.readouterr().err
     source.write_text(CATALOG)
@@ -88,8 +85,7 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
 def test_an_option_that_cannot_be_is_named_with_an_example(
     wrong: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", *wrong, "--epsilon", "1", "--reports", "1e4"]) == 2
-    errors = capsys.readouterr().err
+    errors = refusal_of(capsys, "plan", *wrong, "--epsilon", "1", "--reports", "1e4")
     assert f"{wrong[0]}: " in errors
     assert f"for example: hubbub plan {wrong[0]} " in errors
 
@@ -128,8 +124,7 @@ def test_an_option_of_another_question_is_refused(
 def test_a_form_of_before_is_answered_with_its_command(
     words: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", *words.split()]) == 2
-    error = capsys.readouterr().err
+    error = refusal_of(capsys, "plan", *words.split())
     assert f"is a command of its own: {command}\n" in error
     assert len(error.splitlines()) == 1
 
@@ -148,13 +143,11 @@ def test_a_form_of_before_is_answered_with_its_command(
 def test_what_cannot_be_is_named(
     catalog: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", "attack", catalog, *arguments]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(capsys, "plan", "attack", catalog, *arguments)
 
 
 def _json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main(["plan", *arguments, "--format", "json"]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    document: dict[str, Any] = document_of(capsys, "plan", *arguments, "--format", "json")
     return document
 
 
@@ -178,8 +171,7 @@ def test_a_metric_is_planned_as_the_catalog_has_it(
         drawn = document["simulated"]
         assert drawn["mechanism"] == document["metric"]["mechanism"]
         assert 0.2 * drawn["predicted"] < drawn["rms"] + 1e-3 < 4 * drawn["predicted"] + 2e-3
-    assert main(["plan", catalog, "--metric", "theme", "--reports", "1000", "--simulate"]) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "plan", catalog, "--metric", "theme", "--reports", "1000", "--simulate")
     assert "recommended: " in out
     assert "unary.oue *" in out
     assert "s.e." in out
@@ -193,10 +185,8 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert drawn.startswith(b"\x89PNG" if kind == ".png" else b"<?xml")
     assert len(drawn) > 10_000
     assert "drawn to" in capsys.readouterr().err
-    assert main([*arguments, str(tmp_path / "plan.gif")]) == 2
-    assert "must end in .png or .svg" in capsys.readouterr().err
-    assert main([*arguments, str(tmp_path / "no" / "plan.png")]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert "must end in .png or .svg" in refusal_of(capsys, *arguments, str(tmp_path / "plan.gif"))
+    assert "cannot be written" in refusal_of(capsys, *arguments, str(tmp_path / "no" / "plan.png"))
 
 
 @pytest.mark.parametrize(
@@ -246,8 +236,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_plan_that_cannot_be_is_named(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", *arguments]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(capsys, "plan", *arguments)
 
 
 def test_words_and_numbers_that_are_nearly_right_are_answered_with_the_right_ones(
@@ -280,8 +269,7 @@ def test_strings_that_nobody_lists_are_planned_beside_candidates(
     assert "tree finds a string that 0.353% of 1,000,000 reports" in capsys.readouterr().out
     assert main([*arguments, "1000000", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["found_unlisted"] == pytest.approx(0.00353, rel=0.01)
-    assert main([*arguments, "8"]) == 0
-    assert "tree finds" not in capsys.readouterr().out
+    assert "tree finds" not in output_of(capsys, *arguments, "8")
 
 
 MORE_KINDS = metric_toml(
@@ -342,8 +330,7 @@ def test_a_metric_of_all_parts_is_planned_with_its_own_dummies(
     fields = {"central_epsilon": 1, "crowd": 3000, "max_local_epsilon": 16, "dummies": "noise"}
     path.write_text(CATALOG + metric_toml("profile", mechanism="auto", parts=parts, **fields))
     words = [str(path), "--metric", "profile", "--reports", "3000"]
-    assert main(["plan", *words]) == 0
-    assert "3 parts, 12 cells of 3 parts in all" in capsys.readouterr().out
+    assert "3 parts, 12 cells of 3 parts in all" in output_of(capsys, "plan", *words)
     assert main(["plan", "central", *words, "--epsilon", "1", "--max-local", "16"]) == 0
     assert 'dummies = "noise"' in capsys.readouterr().out
 
@@ -429,15 +416,13 @@ def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
     crowd = ["plan", "central", "--reports", "9000", "--epsilon", "1"]
     assert main([*crowd, "--parts", "2", "3", "2"]) == 0
     assert "crowd = 9000; for tables of 3 also ways = 3" in capsys.readouterr().out
-    assert main([*crowd, "--parts", "2", "3", "2", "2", "--dummies", "noise"]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *crowd, "--parts", "2", "3", "2", "2", "--dummies", "noise")
     assert 'crowd = 9000, max_local_epsilon = 16, dummies = "noise"' in output
     rows = re.findall(r"^ +((?:\d+ x )+\d+) +\d+ +([\d.]+) +([\d.]+) ", output, re.MULTILINE)
     assert [table for table, _, _ in rows][:3] == ["2 x 3", "2 x 2", "2 x 2"]
     assert float(rows[0][2]) == pytest.approx(2.83 * 2, rel=0.01), "a sum of four cells"
     assert len(rows) == 6 + 4
-    assert main(["plan", catalog]) == 2
-    error = capsys.readouterr().err
+    error = refusal_of(capsys, "plan", catalog)
     assert "a catalog goes with --metric NAME, plan attack and plan capacity" in error
 
 

@@ -1,6 +1,5 @@
 """`hubbub privacy`, as a reviewer types it."""
 
-import json
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from hubbub.privacy.card import max_belief_change, max_posterior, meaning
 from hubbub.privacy.verdict import verdict
 from tests.conftest import CATALOG
 from tests.support.catalogs import metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 
 MORE = metric_toml(
     "weekly",
@@ -38,8 +38,7 @@ def catalog(tmp_path: Path) -> str:
 
 
 def _card(catalog: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main(["privacy", "card", catalog, "--format", "json"]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    document: dict[str, Any] = document_of(capsys, "privacy", "card", catalog, "--format", "json")
     return document
 
 
@@ -78,8 +77,7 @@ def test_the_card_is_a_table_markdown_or_a_page(
 ) -> None:
     outputs = {}
     for kind in ("table", "markdown", "html"):
-        assert main(["privacy", "card", catalog, "--format", kind]) == 0
-        outputs[kind] = capsys.readouterr().out
+        outputs[kind] = output_of(capsys, "privacy", "card", catalog, "--format", kind)
     for text in outputs.values():
         assert "permanent_epsilon" not in text
         assert "For life the device stops at 40 nats." in text.replace("\\", "")
@@ -110,8 +108,7 @@ def test_the_card_gives_a_verdict_a_picture_and_advice_once(
     [advised] = document["advice"]
     largest = max(document["metrics"], key=lambda metric: metric["lifetime_epsilon"])
     assert f"Most of a year is {largest['name']}" in advised
-    assert main(["privacy", "card", catalog]) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "privacy", "card", catalog)
     assert "Verdict: all answers in a day," in out
     meanings = [x.partition(": ")[2] for x in out.splitlines() if x.startswith("One answer to ")]
     assert len(set(meanings)) == len(meanings) > 1
@@ -130,8 +127,7 @@ def test_the_card_says_whose_delta_is_another(
         + template.replace('mechanism = "long.grr"\nepsilon = 1.0', crowd)
         + 'values = ["a", "b"]\nlimits = { reports_per_epoch = 1, lifetime_epsilon = 90.0 }\n'
     )
-    assert main(["privacy", "card", str(path)]) == 0
-    output = " ".join(capsys.readouterr().out.split())
+    output = " ".join(output_of(capsys, "privacy", "card", str(path)).split())
     assert "only, at delta 1e-08 (weekly 1e-06), in" in output
 
 
@@ -159,16 +155,13 @@ def test_the_sentences_are_bayes_rule() -> None:
 
 def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["privacy", "amplify", "--epsilon", "1", "--reports", "100000", "--delta", "1e-6"]
-    assert main([*arguments, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--json")
     assert document["epsilon_central"] == amplified(1.0, 100_000, 1e-6).epsilon
     assert document["epsilon_central"] < document["closed_form"]
     assert (document["method"], document["reports"]) == ("numerical", 100_000)
     assert "honest" in document["assumption"]
-    assert main(arguments) == 0
-    assert "epsilon 0.01243" in capsys.readouterr().out
-    assert main([*arguments[:5], "0"]) == 2
-    assert "reports 0 is outside" in capsys.readouterr().err
+    assert "epsilon 0.01243" in output_of(capsys, *arguments)
+    assert "reports 0 is outside" in refusal_of(capsys, *arguments[:5], "0")
 
 
 @pytest.mark.parametrize("option", ["--epochs", "--reports", "--dummies", "--delta"])
@@ -176,30 +169,25 @@ def test_a_number_out_of_range_is_named_as_it_was_asked(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
-    assert main([*arguments, option, "-1"]) == 2
-    assert f"{option} -1 is outside [" in capsys.readouterr().err
+    assert f"{option} -1 is outside [" in refusal_of(capsys, *arguments, option, "-1")
 
 
 def test_what_bounds_a_local_epsilon_goes_with_none_that_is_given(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
-    assert main([*arguments, "--max-local", "2"]) == 2
-    assert "--max-local goes with --central" in capsys.readouterr().err
+    assert "--max-local goes with --central" in refusal_of(capsys, *arguments, "--max-local", "2")
 
 
 def test_a_crowd_that_adds_nothing_says_how_large_one_would(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ["privacy", "crowd", "--values", "16", "--central", "0.5", "--reports"]
-    assert main([*arguments, "5"]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *arguments, "5")
     assert "so small a crowd adds almost nothing" in output
     needed = output.rpartition("; ")[2].partition(" reports would")[0].replace(",", "")
-    assert main([*arguments, needed, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["epsilon_local"] >= 0.99
-    assert main([*arguments, "5", "--max-local", "0.5"]) == 0
-    assert capsys.readouterr().out.endswith("of a single report\n")
+    assert document_of(capsys, *arguments, needed, "--json")["epsilon_local"] >= 0.99
+    assert output_of(capsys, *arguments, "5", "--max-local", "0.5").endswith("of a single report\n")
     assert main([*arguments, "300", "--max-local", "0.4"]) == 0
     assert "since a report may reveal 0.4 at most" in capsys.readouterr().out, "which is no crowd's"
     assert main([*arguments, "300", "--hashes", "2", "--dummies", "9"]) == 2
@@ -208,20 +196,17 @@ def test_a_crowd_that_adds_nothing_says_how_large_one_would(
 
 def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["privacy", "compose", "--delta", "1e-5"]
-    assert main([*arguments, "--epsilon", "0.1", "--times", "100", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--epsilon", "0.1", "--times", "100", "--json")
     assert document["basic"] == pytest.approx(10)
     assert document["best"] == document["pld"]
     history = tmp_path / "history.json"
     history.write_text('[{"epsilon": 0.5, "times": 4}, {"sigma": 12}]')
-    assert main([*arguments, "--history", str(history)]) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, *arguments, "--history", str(history))
     assert "5 events together" in out
     assert "no bound" in out
     for wrong in ("[{}]", '[{"epsilon": -1}]', "{", '[{"colour": 1}]', "7"):
         history.write_text(wrong)
-        assert main([*arguments, "--history", str(history)]) == 2
-        assert capsys.readouterr().err.startswith("hubbub: ")
+        assert refusal_of(capsys, *arguments, "--history", str(history)).startswith("hubbub: ")
 
 
 @pytest.mark.parametrize(
@@ -240,8 +225,7 @@ def test_caps_are_kept_by_the_catalog_check(
     path = tmp_path / "metrics.toml"
     first, rest = CATALOG.split("\n[metrics.theme]")
     path.write_text(f"{first}\n{more}[metrics.theme]{rest}")
-    assert main(["catalog", "check", str(path)]) == 2
-    err = capsys.readouterr().err
+    err = refusal_of(capsys, "catalog", "check", str(path))
     assert message in err
     if "epsilon" in more:
         line = path.read_text().splitlines().index(more.splitlines()[1]) + 1

@@ -16,6 +16,7 @@ from hubbub.privacy.proofs.enumeration import PROOFS
 from hubbub.privacy.review import claims
 from tests.conftest import CATALOG
 from tests.interfaces.browser import chromium
+from tests.support.commands import output_of
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "deploy" / "hubbub" / "cli" / "demo_data" / "metrics.toml"
@@ -71,11 +72,9 @@ def test_commands_about_the_demo_name_its_folder_and_others_do_not(
 ) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)
-    assert main(["privacy", "review", str(path)]) == 0
-    assert "\n    hubbub ledger\n" in capsys.readouterr().out
+    assert "\n    hubbub ledger\n" in output_of(capsys, "privacy", "review", str(path))
     (tmp_path / DEMO_DEVICE).mkdir()
-    assert main(["privacy", "review", str(path)]) == 0
-    page = capsys.readouterr().out
+    page = output_of(capsys, "privacy", "review", str(path))
     assert f"    hubbub ledger --state-dir {shlex.quote(str(tmp_path))}/{DEMO_DEVICE}\n" in page
     assert f"    hubbub status --home {shlex.quote(str(tmp_path))}\n" in page
 
@@ -116,8 +115,7 @@ def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) 
 
 
 def test_the_page_fits_an_afternoon(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["privacy", "review", str(catalog)]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "privacy", "review", str(catalog))
     assert re.findall(r"^## (\d+)\. ", output, re.MULTILINE) == [str(n) for n in range(1, 11)]
     assert len(re.findall(r"^    (\S.*)$", output, re.MULTILINE)) == 10
     assert len(output.splitlines()) <= 90
@@ -127,8 +125,7 @@ def test_the_page_fits_an_afternoon(catalog: Path, capsys: pytest.CaptureFixture
 def test_a_person_reads_no_nats_and_never_less_than_may_be(
     catalog: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["privacy", "leaflet", str(catalog)]) == 0
-    page = capsys.readouterr().out
+    page = output_of(capsys, "privacy", "leaflet", str(catalog))
     text = unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
     assert not NATS.search(text)
     source = read_with_promises(catalog)
@@ -151,8 +148,7 @@ def test_what_an_operator_writes_is_text_on_the_page(
 ) -> None:
     hostile = catalog.read_text().replace("Home page", "<script>alert(1)</script>")
     catalog.write_text(hostile)
-    assert main(["privacy", "leaflet", str(catalog)]) == 0
-    assert "<script" not in capsys.readouterr().out
+    assert "<script" not in output_of(capsys, "privacy", "leaflet", str(catalog))
 
 
 def test_the_leaflet_is_one_page_of_paper(
@@ -169,8 +165,7 @@ def test_the_leaflet_is_one_page_of_paper(
     )
     path = tmp_path / "metrics.toml"
     path.write_text('shuffler = "127.0.0.1:1"\n' + many)
-    assert main(["privacy", "leaflet", str(path)]) == 0
-    page = capsys.readouterr().out
+    page = output_of(capsys, "privacy", "leaflet", str(path))
     assert "And 4 more questions; none of them reveals more." in page
     with chromium() as browser:
         view = browser.new_page()

@@ -12,6 +12,7 @@ from hubbub.authoring import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from tests.conftest import CATALOG, CatalogFiles
+from tests.support.programs import run_program
 
 pytestmark = pytest.mark.thorough
 
@@ -44,12 +45,8 @@ def _is_elsewhere(command: str) -> bool:
 
 def _run(command: str, folder: Path) -> int:
     """What a shell makes of the line, run as `hubbub` there."""
-    words = subprocess.run(
-        ["bash", "-c", f"hubbub() {{ printf '%s\\0' \"$@\"; }}; {command}"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
+    words = run_program(
+        "bash", "-c", f"hubbub() {{ printf '%s\\0' \"$@\"; }}; {command}", cwd=folder, check=True
     ).stdout
     return main(words.removesuffix("\0").split("\0"))
 

@@ -4,8 +4,6 @@ import gzip
 import io
 import json
 import re
-import subprocess
-import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from math import sqrt
 from pathlib import Path
@@ -19,6 +17,8 @@ from hubbub.cli.main import main
 from hubbub.mechanisms.ranges import Range
 from hubbub.simulation.people_file import coder
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.programs import run_hubbub
 
 pytestmark = pytest.mark.thorough
 
@@ -150,8 +150,7 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     monkeypatch.chdir(tmp_path)
     _truth_file(tmp_path, "a,6000\nb,3990\nc,10\n")
     arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "5", "--seed", "3"]
-    assert main([*arguments, "--runs", "40", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--runs", "40", "--json")
     central, withheld = document["central"], document["summary"]["withheld"]
     assert 0.99 <= central["epoch"] <= 1 < central["all_epochs"] < 5
     assert (central["crowd"], central["honest"]) == (5000, 0.9)
@@ -161,8 +160,7 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     for run in document["runs"]:
         assert run["reports"] >= 5000 * (5 - run["withheld"])
         assert sum(row["true"] for row in run["values"]) == run["reports"]
-    assert main([*arguments, "--runs", "2"]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *arguments, "--runs", "2")
     assert "to an observer of shuffled epochs: epsilon 0.99" in output
     assert "epochs withheld: fewer reports than the crowd of 5,000" in output
     assert main([*arguments, "--reports", "4000", "--runs", "2"]) == 2
@@ -189,8 +187,7 @@ def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
     monkeypatch.chdir(tmp_path)
     _truth_file(tmp_path, "a,6000\nb,3990\nc,10\n")
     arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
-    assert main([*arguments, "--runs", "40", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--runs", "40", "--json")
     assert 0.2 <= document["central"]["epoch"] <= 1
     assert {run["reports"] for run in document["runs"]} == {20_000}
     hits, rows = _covered(document)
@@ -313,13 +310,7 @@ def test_what_is_wrong_is_named_in_one_line(
 
 
 def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "hubbub.cli", "simulate", "theme", "--values", "none.csv"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_hubbub("simulate", "theme", "--values", "none.csv", cwd=folder)
     assert (done.returncode, "--values none.csv: cannot be read" in done.stderr) == (2, True)
 
 
@@ -373,10 +364,8 @@ def _rehearsal_output(
     """The document of a rehearsal, and what people read of it."""
     file = _truth_file(folder, truth)
     arguments = ["simulate", metric, "--values", file.name, "--seed", "4", *more]
-    assert main([*arguments, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert main(arguments) == 0
-    return document, capsys.readouterr().out
+    document = document_of(capsys, *arguments, "--json")
+    return document, output_of(capsys, *arguments)
 
 
 def test_two_parts_have_their_cramers_v_beside_the_truth(
@@ -539,6 +528,5 @@ def test_a_catalog_without_a_shuffler_is_told_what_to_write(
 ) -> None:
     catalog = beside / "metrics.toml"
     catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
-    assert main(["simulate", "pair", "--values", _truth_file(beside, "a\n").name]) == 2
-    errors = capsys.readouterr().err
+    errors = refusal_of(capsys, "simulate", "pair", "--values", _truth_file(beside, "a\n").name)
     assert 'write shuffler = "shuffler.example.org' in errors

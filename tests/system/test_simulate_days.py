@@ -1,6 +1,5 @@
 """`hubbub simulate` over days: a column day, and persons of whom each reports on one of them."""
 
-import json
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from hubbub.cli.main import main
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of
 
 pytestmark = pytest.mark.thorough
 
@@ -52,8 +52,7 @@ def _rehearsal_document(
 ) -> dict[str, Any]:
     Path("days.csv").write_text("\n".join(lines) + "\n")
     words = ["simulate", metric, "--values", "days.csv", "--json", "--seed", "1", *more]
-    assert main(words) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    document: dict[str, Any] = document_of(capsys, *words)
     return document
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.cli.main import main
+from tests.support.commands import refusal_of
 
 pytestmark = pytest.mark.thorough
 
@@ -69,8 +70,7 @@ def _output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main([*words]) == 2
-    return capsys.readouterr().err
+    return refusal_of(capsys, *words)
 
 
 TRAIN = ("--values", "train.csv", "--seed", "1", "--runs", "2")

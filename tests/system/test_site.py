@@ -23,6 +23,7 @@ from docs.site.gather import PROJECT, gather
 from hubbub.cli.local.ports import free_port
 from tests.interfaces.browser import chromium
 from tests.support import web
+from tests.support.programs import run_program
 
 pytestmark = pytest.mark.thorough
 
@@ -76,13 +77,7 @@ def pages(site: Path) -> dict[str, Page]:
 
 
 def _built(out: Path) -> Path:
-    done = subprocess.run(
-        [sys.executable, "-m", "docs.site", "--build", "--out", str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(sys.executable, "-m", "docs.site", "--build", "--out", str(out), cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return out / "html"

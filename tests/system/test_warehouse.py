@@ -37,6 +37,7 @@ from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.clean_environment import CALLER
+from tests.support.programs import run_program
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough
@@ -69,13 +70,16 @@ def test_dbt_builds_its_models_and_grafana_asks_them(tools: dict[str, str], tmp_
     shutil.copytree(PROJECT, tmp_path / "project")
     warehouse = str(tmp_path / "warehouse.duckdb")
     paths = {"HUBBUB_ESTIMATES": str(tmp_path / "files"), "HUBBUB_WAREHOUSE": warehouse}
-    done = subprocess.run(
-        [sys.executable, "-m", "dbt.cli.main", "build", "--profiles-dir", ".", "--no-use-colors"],
+    done = run_program(
+        sys.executable,
+        "-m",
+        "dbt.cli.main",
+        "build",
+        "--profiles-dir",
+        ".",
+        "--no-use-colors",
         cwd=tmp_path / "project",
         env={**tools, **paths},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout
     assert "ERROR=0" in done.stdout

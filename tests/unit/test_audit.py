@@ -1,6 +1,5 @@
 """The audit passes on what is shipped, and catches faults that are planted on purpose."""
 
-import json
 import random
 from collections.abc import Callable
 from itertools import count
@@ -24,6 +23,7 @@ from hubbub.privacy.proofs.coins import prove_coins
 from hubbub.privacy.proofs.enumeration import SMALL
 from tests.conftest import CATALOG
 from tests.support.catalogs import metric_toml
+from tests.support.commands import document_of, refusal_of
 
 pytestmark = pytest.mark.slow
 
@@ -241,8 +241,7 @@ def test_the_command_tells_and_fails_as_it_should(
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MORE)
     arguments = ["audit", str(path), "--metric", "daily", "--metric", "theme", "--samples", "2000"]
-    assert main([*arguments, "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--format", "json")
     assert document["passed"] is True
     assert {check["what"] for check in document["checks"] if check["claim"]} == {"daily", "theme"}
     assert main([*arguments, "--format", "html", "--no-proofs"]) == 0
@@ -256,11 +255,9 @@ def test_the_command_tells_and_fails_as_it_should(
         (["--samples", "5"], "--samples 5 is outside"),
         (["--metric", "colour"], 'no metric "colour"'),
     ):
-        assert main(["audit", str(path), *wrong]) == 2
-        assert message in capsys.readouterr().err
+        assert message in refusal_of(capsys, "audit", str(path), *wrong)
     monkeypatch.chdir(tmp_path / "..")
-    assert main(["audit", "--no-proofs"]) == 2
-    assert "leaves nothing to do" in capsys.readouterr().err
+    assert "leaves nothing to do" in refusal_of(capsys, "audit", "--no-proofs")
 
 
 def test_what_was_not_walked_is_not_said_to_have_held() -> None:

@@ -27,34 +27,31 @@ class Full:
         return 0.0, float("inf")
 
 
-def test_it_looks_four_times_a_second_and_goes_on_when_redis_is_away() -> None:
-    async def body() -> None:
-        pool, clock = Full(), FakeClock()
-        untyped: Any = pool
-        pressure = Backpressure(untyped, max_reports=10, max_memory=1.0, clock=clock)
-        loop = asyncio.create_task(pressure.run())
-        await clock.settle(loop)
-        assert pool.looks == 1
-        clock.advance(0.24)
-        await clock.settle(loop)
-        assert pool.looks == 1, "not before its time"
-        pool.away = True
-        clock.advance(0.01)
-        await clock.settle(loop)
-        assert (pool.looks, pressure.wait_seconds) == (2, 0.0)
-        pool.away, pool.reports = False, 10
-        waits = []
-        for _ in range(480):
-            clock.advance(0.25)
-            await clock.settle(loop)
-            waits.append(pressure.wait_seconds)
-        assert waits[:3] == [1.125, 1.25, 1.375], "longer for every second without room"
-        assert waits == sorted(waits)
-        assert waits[-1] == 60.0, "but not for ever"
-        pool.reports = 9
+async def test_it_looks_four_times_a_second_and_goes_on_when_redis_is_away() -> None:
+    pool, clock = Full(), FakeClock()
+    untyped: Any = pool
+    pressure = Backpressure(untyped, max_reports=10, max_memory=1.0, clock=clock)
+    loop = asyncio.create_task(pressure.run())
+    await clock.settle(loop)
+    assert pool.looks == 1
+    clock.advance(0.24)
+    await clock.settle(loop)
+    assert pool.looks == 1, "not before its time"
+    pool.away = True
+    clock.advance(0.01)
+    await clock.settle(loop)
+    assert (pool.looks, pressure.wait_seconds) == (2, 0.0)
+    pool.away, pool.reports = False, 10
+    waits = []
+    for _ in range(480):
         clock.advance(0.25)
         await clock.settle(loop)
-        assert pressure.wait_seconds == 0.0
-        await end_tasks([loop])
-
-    asyncio.run(body())
+        waits.append(pressure.wait_seconds)
+    assert waits[:3] == [1.125, 1.25, 1.375], "longer for every second without room"
+    assert waits == sorted(waits)
+    assert waits[-1] == 60.0, "but not for ever"
+    pool.reports = 9
+    clock.advance(0.25)
+    await clock.settle(loop)
+    assert pressure.wait_seconds == 0.0
+    await end_tasks([loop])

@@ -1,13 +1,11 @@
 """The capacity model: linear, its bottleneck named, and what the command refuses."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hubbub.cli.main import main
 from hubbub.cli.planning.capacity_model import (
     MEASURED,
     Door,
@@ -19,6 +17,7 @@ from hubbub.cli.planning.capacity_model import (
 )
 from tests.conftest import CATALOG
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.slow
 
@@ -110,12 +109,10 @@ def test_the_command_says_what_the_largest_crowd_asks(
     )
     (tmp_path / "metrics.toml").write_text(catalog_toml(metric))
     arguments = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e9"]
-    assert main(arguments) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(output_of(capsys, *arguments).split())
     assert "the largest crowd has 1,000,000,000 reports" in out
     assert "one Redis must hold it, and 16 GB, used to 60%, are too few" in out
-    assert main([*arguments, "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)["largest_crowd"]
+    document = document_of(capsys, *arguments, "--format", "json")["largest_crowd"]
     assert document["reports"] == pytest.approx(1e9)
 
 
@@ -145,13 +142,11 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
 ) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     arguments = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e6"]
-    assert main([*arguments, "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--format", "json")
     # theme once a day, homepage a hundred times, crashed three times an hour, editor once a week.
     assert document["reports_a_day"] == pytest.approx(1e6 * (1 + 100 + 72 + 1 / 7))
     assert document["bottleneck"] in {need["part"] for need in document["needs"]}
-    assert main([*arguments, "--metric", "theme", "--measure"]) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, *arguments, "--metric", "theme", "--measure")
     assert "1,000,000 reports a day" in out
     assert "; measured now)" in out
     assert "in all 8 machines" in " ".join(out.split())
@@ -174,8 +169,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
 def test_what_makes_no_sense_is_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", "capacity", "--per-day", "1", *arguments]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(capsys, "plan", "capacity", "--per-day", "1", *arguments)
 
 
 def test_the_table_of_the_runbook_is_what_the_command_says(
@@ -187,8 +181,7 @@ def test_the_table_of_the_runbook_is_what_the_command_says(
     for a_day, epoch, cells in rows:
         devices = a_day.replace(",", "")
         arguments = ["plan", "capacity", "--devices", devices, "--per-day", "1", "--epoch", epoch]
-        assert main([*arguments, "--format", "json"]) == 0
-        document = json.loads(capsys.readouterr().out)
+        document = document_of(capsys, *arguments, "--format", "json")
         expected = [f"{document['peak_reports_a_second']:,.0f}"]
         expected += [f"{need['machines']}" for need in document["needs"]]
         expected += [f"{document['bottleneck']}, {document['why']}"]

@@ -35,6 +35,7 @@ from hubbub.signing import refuse_changes, sign_bundle, stream_table
 from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
+from tests.support.commands import document_of, output_of, refusal_of
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
 THEME = crowd_text(30_000)
@@ -512,8 +513,7 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     assert read_with_promises(catalog_path).metrics["profile"].parameters == {"ways": 3}
     metric = _read(tmp_path, text)
     assert f"keeps the promise, here {metric.epsilon:g}." in page
-    assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml"))
     assert "releases the crowd whole" in out
     assert "devices randomize more" not in out
     _read(tmp_path, text.replace("30000", "1000000"))
@@ -526,8 +526,7 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     for row in rows:
         reports, values, local, error, alone = (float(cell.replace(",", "")) for cell in row)
         options = ["--reports", f"{reports:.0f}", "--values", f"{values:.0f}", "--central", "1"]
-        assert main(["privacy", "crowd", *options, "--json"]) == 0
-        document = json.loads(capsys.readouterr().out)
+        document = document_of(capsys, "privacy", "crowd", *options, "--json")
         assert document["epsilon_central"] <= 1
         assert round(document["epsilon_local"], 2) == pytest.approx(local, abs=0.011)
         assert round(document["stderr_rare"], 1) == pytest.approx(error, abs=0.051)
@@ -539,14 +538,12 @@ def test_a_crowd_is_told_in_words_with_and_without_trust(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
-    assert main([*arguments, "--values", "16"]) == 0
-    shuffled, together = capsys.readouterr().out.strip().splitlines()[-2:]
+    shuffled, together = output_of(capsys, *arguments, "--values", "16").strip().splitlines()[-2:]
     assert "to someone who sees the shuffled reports (except with probability 1e-08)" in shuffled
     assert "19.3 percentage points" in shuffled
     assert "if the shuffler and the aggregator work together against them" in together
     assert "a factor of 1,097" in together
-    assert main([*arguments, "--values", "1"]) == 2
-    assert "--values 1 is outside [2, 16777216]" in capsys.readouterr().err
+    assert "--values 1 is outside [2, 16777216]" in refusal_of(capsys, *arguments, "--values", "1")
 
 
 @pytest.mark.slow
@@ -554,8 +551,7 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ["plan", "central", "--values", "16", "--reports", "30000", "--epsilon", "1"]
-    assert main([*arguments, "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = document_of(capsys, *arguments, "--format", "json")["rows"]
     crowds = [row for row in rows if row["way"] == "crowd"]
     errors = [row["stderr_rare"] for row in crowds]
     assert errors == sorted(errors, reverse=True)
@@ -564,8 +560,7 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     [curator] = [row for row in rows if row["way"].startswith("trusted")]
     assert alone["stderr_rare"] > 30 * errors[-1]
     assert curator["stderr_rare"] == pytest.approx(2 * 2**0.5)
-    assert main(arguments) == 0
-    assert "crowd = 30000" in capsys.readouterr().out
+    assert "crowd = 30000" in output_of(capsys, *arguments)
     with pytest.raises(SystemExit, match="2"):
         main([*arguments[:4], *arguments[6:]])
     assert "the following arguments are required: --reports" in capsys.readouterr().err
@@ -577,8 +572,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["plan", "central", *options, "--reports", "30000", "--epsilon", "1"]
-    assert main([*command, "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = document_of(capsys, *command, "--format", "json")["rows"]
     crowds = [row for row in rows if row["way"] == "crowd"]
     errors = [row["stderr"] for row in crowds]
     assert errors == sorted(errors, reverse=True)
@@ -595,10 +589,8 @@ def test_a_plan_of_numbers_shows_the_same_trade(
         crowds[-1]["mechanism"],
         crowds[-1]["epsilon_local"],
     )
-    assert main(command) == 0
-    assert "crowd = 30000" in capsys.readouterr().out
-    assert main([*command, "--dummies", "9"]) == 2
-    assert "--dummies go only with listed values" in capsys.readouterr().err
+    assert "crowd = 30000" in output_of(capsys, *command)
+    assert "--dummies go only with listed values" in refusal_of(capsys, *command, "--dummies", "9")
     noisy = main([*command, "--dummies", "noise", "--max-local", "8"])
     output = capsys.readouterr()
     if options[0] == "--mean":
@@ -623,8 +615,7 @@ def test_a_plan_says_whether_dummies_win(
     dummies: str, values: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["plan", "central", "--values", values, "--reports", "30000", "--epsilon", "1"]
-    assert main([*arguments, "--dummies", dummies]) == 0
-    out = capsys.readouterr().out
+    out = output_of(capsys, *arguments, "--dummies", dummies)
     assert message in out
     assert dummies == "auto" or f"dummies = {dummies}" in out
 
@@ -649,8 +640,7 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
 ) -> None:
     _read(tmp_path, THEME.replace("30000", "300\ncount_epsilon = 0.5"))
     path = str(tmp_path / "metrics.toml")
-    assert main(["privacy", "leaflet", path]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "privacy", "leaflet", path)
     assert (
         "right 74 times in 100 at most, except for one chance in 100,000,000: What theme." in output
     )

@@ -1,6 +1,5 @@
 """A central promise for many days together: worked out, checked, kept count of, and shown."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from math import ceil
@@ -11,7 +10,6 @@ import pytest
 from hubbub.authoring import crowds_within
 from hubbub.catalog import Metric
 from hubbub.catalog.epochs import epochs_within
-from hubbub.cli.main import main
 from hubbub.client.ledger import Account, charge
 from hubbub.client.outcome import Outcome
 from hubbub.errors import CatalogInvalid
@@ -21,6 +19,7 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import kept_by, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import crowd_text
+from tests.support.commands import document_of
 
 LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]\n'
 TREE = 'mechanism = "tree"\ndomain = "string"\n'
@@ -133,8 +132,7 @@ def test_the_command_finds_the_local_epsilon_of_many_epochs(
     capsys: pytest.CaptureFixture[str], metric: Metric
 ) -> None:
     arguments = ["privacy", "crowd", "--reports", "3000", "--values", "4", "--honest", "0.9"]
-    assert main([*arguments, "--central", "1", "--epochs", "7", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--central", "1", "--epochs", "7", "--json")
     assert metric.epsilon == pytest.approx(document["epsilon_local"], abs=1e-3)
     assert 0.99 <= document["epsilon_all_epochs"] <= 1.0
     assert document["epsilon_central"] < 0.5

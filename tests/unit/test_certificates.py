@@ -25,6 +25,7 @@ from tests.support.bundles import Signed
 from tests.support.certificates import write_old_certificates
 from tests.support.http_shuffler import http_shuffler
 from tests.support.node import needs_node
+from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS
 
 OLD = Path(__file__).parents[1] / "data" / "installations" / "0.2"
@@ -79,12 +80,7 @@ def test_openssl_finds_no_fault_in_the_form_of_a_certificate(folder: Path) -> No
     for role in (*SERVERS, "analyst"):
         purpose = ["-purpose", "sslclient" if role == "analyst" else "sslserver"]
         files = ["-CAfile", str(folder / "ca.pem"), str(folder / f"{role}.pem")]
-        done = subprocess.run(
-            ["openssl", "verify", "-x509_strict", *purpose, *files],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_program("openssl", "verify", "-x509_strict", *purpose, *files)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -115,12 +111,7 @@ def test_go_accepts_every_servers_certificate(folder: Path, go_verifier: Path) -
 @needs_node
 def test_node_accepts_a_servers_certificate(folder: Path) -> None:
     with _server(folder, "shuffler") as port:
-        done = subprocess.run(
-            ["node", "-e", NODE, str(port), str(folder / "ca.pem")],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = run_program("node", "-e", NODE, str(port), str(folder / "ca.pem"), check=True)
     assert done.stdout == "true\n"
 
 

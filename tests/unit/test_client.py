@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, send_once, store_reports
+from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS
 
 HOUR, DAY = 3600, 86_400
@@ -429,9 +429,7 @@ def test_sealing_and_grpc_are_loaded_when_they_are_needed(signed: Signed, tmp_pa
     )
     with FakeServer() as server:
         arguments = [str(signed.path), str(tmp_path / "state"), server.address]
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-        )
+        done = run_program(sys.executable, "-c", code, *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["[]", "[]"]
     assert "'grpc'" in done.stdout.splitlines()[2]

@@ -26,6 +26,7 @@ from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing import sign_bundle
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 
 TEXT = catalog_toml(
     metric_toml(
@@ -184,8 +185,7 @@ def test_what_cannot_be_kept_is_refused_with_its_remedy(
 @pytest.mark.thorough
 def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan", "central", "--strings", "500", "--reports", "30000", "--epsilon", "1"]
-    assert main([*command, "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *command, "--format", "json")
     crowds = [row for row in document["rows"] if row["way"].startswith("crowd")]
     worst = [max(row["stderr_rare"], row["stderr_tenth"]) for row in crowds]
     assert worst == sorted(worst, reverse=True)
@@ -198,10 +198,8 @@ def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixtu
     metric = _read(tmp_path, AUTO)
     assert metric.epsilon == crowds[-1]["epsilon_local"]
     assert f"4 x {metric.parameters['width']:,} buckets" in crowds[-1]["way"]
-    assert main(command) == 0
-    assert 'crowd = 30000, domain = "string", mechanism = "auto"' in capsys.readouterr().out
-    assert main([*command, "--dummies", "9"]) == 2
-    assert "--dummies go only with listed values" in capsys.readouterr().err
+    assert 'crowd = 30000, domain = "string", mechanism = "auto"' in output_of(capsys, *command)
+    assert "--dummies go only with listed values" in refusal_of(capsys, *command, "--dummies", "9")
 
 
 def test_a_plan_says_where_a_tree_finds_none(capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,7 +221,6 @@ def test_what_a_crowd_of_hashed_strings_says_is_worked_out_for_given_numbers(
     document = json.loads(capsys.readouterr().out)
     assert document["hashes"] == 4
     assert document["epsilon_central"] == pytest.approx(promise.epsilon, rel=1e-6)
-    assert main(arguments) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *arguments)
     assert "buckets of 4 hash functions" in output
     assert "and collisions" in output

@@ -19,6 +19,7 @@ from hubbub.signing import grown, refuse_changes, stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import metric_toml
+from tests.support.commands import output_of, refusal_of
 
 FIRST = 20_010  # a day on which a period of 30 begins
 PLUGIN = metric_toml(
@@ -166,8 +167,7 @@ def test_the_check_says_how_many_reports_the_tree_waits_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _metric(tmp_path)
-    assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
-    output = " ".join(capsys.readouterr().out.split())
+    output = " ".join(output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml")).split())
     assert "0.25 of its devices feed plugin/tree" in output
     assert "20 reports, about 80 of all" in output
 
@@ -177,8 +177,7 @@ def test_a_list_that_is_there_is_not_overwritten(
 ) -> None:
     listed = tmp_path / "plugins.txt"
     listed.write_text("git\n")
-    assert main(["discover", "plugin", "--as-candidates", str(listed)]) == 2
-    errors = capsys.readouterr().err
+    errors = refusal_of(capsys, "discover", "plugin", "--as-candidates", str(listed))
     assert f"{listed}: exists and may be" in errors
     assert "add --append" in errors
     assert listed.read_text() == "git\n"

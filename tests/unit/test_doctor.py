@@ -1,7 +1,6 @@
 """The doctor of a device: it finds what is broken, goes on past it, and shows no value."""
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from hubbub.client.doctor import Finding, device_checks, examine, show
 from hubbub.client.testing import FakeShuffler
 from hubbub.signing import sign_bundle
 from tests.support.bundles import Signed
+from tests.support.programs import run_program
 
 
 class Answering(FakeShuffler):
@@ -107,9 +107,7 @@ def test_what_is_broken_is_named_and_the_rest_is_examined_all_the_same(tmp_path:
     folder.mkdir()
     (folder / "hubbub.sqlite3").write_bytes(b"no database")
     program = [sys.executable, "-m", "hubbub.client.doctor", str(tmp_path / "none"), "--json"]
-    run = subprocess.run(
-        [*program, "--state-dir", str(folder)], capture_output=True, text=True, check=False
-    )
+    run = run_program(*program, "--state-dir", str(folder))
     verdicts = {entry["subject"]: entry["verdict"] for entry in json.loads(run.stdout)}
     assert (run.returncode, run.stderr) == (1, "")
     assert verdicts == {"versions": "ok", "bundle": "fault", "state": "fault"}

@@ -1,7 +1,6 @@
 """A program that ends without a word: what it queued is sent, or waits for the next start."""
 
 import itertools
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hubbub.client import Client, Outcome
 from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
 from tests.support.client_parts import disconnect, store_reports
+from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.slow
@@ -32,11 +32,8 @@ print(client.report("theme", "dark").value)
 
 def _run(signed: Signed, folder: Path, shuffler: str) -> str:
     """A program that reports once, and ends; it ends, whoever does not answer."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(signed.path), str(folder), shuffler],
-        capture_output=True,
-        text=True,
-        check=True,
+    done = run_program(
+        sys.executable, "-c", PROGRAM, str(signed.path), str(folder), shuffler, check=True
     )
     return done.stdout.strip()
 
@@ -98,9 +95,7 @@ def test_an_interrupt_as_the_program_ends_prints_nothing_and_leaves_the_rest(
     signed: Signed, tmp_path: Path
 ) -> None:
     arguments = [str(signed.path), str(tmp_path / "state"), "http://127.0.0.1:1"]
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, *arguments], capture_output=True, text=True, check=True
-    )
+    done = run_program(sys.executable, "-c", INTERRUPTED, *arguments, check=True)
     assert not done.stdout + done.stderr
     again = Client.from_bundle(signed.path, state_dir=tmp_path / "state", hold_seconds=None)
     store_reports(again)

@@ -21,7 +21,6 @@ from hubbub.catalog import Budget, Metric, Release
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.policy import Caps
-from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
@@ -32,6 +31,7 @@ from hubbub.privacy.card import metric_card
 from hubbub.privacy.metric_facts import Fact, facts
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.commands import output_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -123,8 +123,7 @@ def test_one_entry_is_in_schema_reference_card_and_answers(
     assert team in facts(homepage)
     assert team in metric_card(homepage).facts
     assert "team" not in {fact.field for fact in facts(theme)}
-    assert main(["privacy", "card", str(path), "--format", "markdown"]) == 0
-    assert "| read by |" in capsys.readouterr().out
+    assert "| read by |" in output_of(capsys, "privacy", "card", str(path), "--format", "markdown")
 
 
 def test_without_the_entry_there_is_no_such_field(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
+from tests.support.programs import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,12 +62,7 @@ WHO = ("parent", "child")
 
 
 def _run(signed: Signed, folder: Path, hold: str) -> dict[str, dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-c", APP, str(signed.path), str(folder), hold],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(sys.executable, "-c", APP, str(signed.path), str(folder), hold)
     assert done.returncode == 0, done.stderr
     return {who: json.loads((folder.parent / f"{who}.json").read_text()) for who in WHO}
 
@@ -128,13 +124,7 @@ def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: P
     (tmp_path / "app.hubbub").write_bytes(bundle.signed)
     with FakeServer(bundle.opening) as server:
         arguments = [str(tmp_path / "app.hubbub"), str(tmp_path / "state"), server.address]
-        done = subprocess.run(
-            [sys.executable, "-c", LEAVES, *arguments],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_program(sys.executable, "-c", LEAVES, *arguments, cwd=ROOT)
         assert done.returncode == 0, done.stderr
         assert len(server.payloads("homepage")) == 7
         assert len(server.received) == 8

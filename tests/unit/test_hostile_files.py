@@ -27,6 +27,7 @@ from hubbub.runtime.service_options import read_limits
 from hubbub.shuffler.settings import Settings
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
+from tests.support.commands import refusal_of
 
 OPERATOR = Ed25519PrivateKey.from_private_bytes(b"o" * 32)
 MORE = b'"version":1,"more":'
@@ -254,8 +255,7 @@ def test_a_catalog_is_refused_in_lines_and_never_with_a_traceback(
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace(old, new, 1))
     for command in (["catalog", "check"], ["privacy", "card"]):
-        assert main([*command, str(path)]) == 2
-        errors = capsys.readouterr().err
+        errors = refusal_of(capsys, *command, str(path))
         assert errors.startswith("hubbub: ")
         assert all(line.isprintable() and "metrics.toml" in line for line in errors.splitlines())
 
@@ -268,8 +268,7 @@ def test_a_file_of_values_that_never_ends_is_refused(
     path = tmp_path / "metrics.toml"
     listed = 'values = ["light", "dark", "system"]'
     path.write_text(CATALOG.replace(listed, 'values_file = "/dev/zero"', 1))
-    assert main(["catalog", "check", str(path)]) == 2
-    assert "a line has more than" in capsys.readouterr().err
+    assert "a line has more than" in refusal_of(capsys, "catalog", "check", str(path))
 
 
 def test_files_of_commands_are_read_to_the_end_or_refused(tmp_path: Path) -> None:

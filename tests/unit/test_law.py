@@ -11,11 +11,11 @@ import pytest
 
 from hubbub.aggregator.query.report_counts import Shuffler, Terms, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.aggregator.store.contract import Commit
 from hubbub.conservation import TERMS, Window, balances
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.bundles import crowd_text
 from tests.support.fakes import MemoryStore
+from tests.support.stores import commit_of
 from tests.support.waiting import eventually_async
 
 pytestmark = pytest.mark.slow
@@ -39,10 +39,10 @@ class ShufflerTerms:
 
 async def _store() -> MemoryStore:
     store = MemoryStore()
-    commit = Commit(
+    commit = commit_of(
+        [bytes(16)],
+        np.array([1]),
         batch_id=bytes(16),
-        tags=[bytes(16)],
-        cells=np.array([1]),
         duplicates=2,
         rejected={"expired": 3},
         seen_until=0,
@@ -51,17 +51,14 @@ async def _store() -> MemoryStore:
     return store
 
 
-def test_the_terms_of_both_are_one_law() -> None:
-    async def body() -> None:
-        upstream = {WINDOW: {"acknowledged": 7, "pooled": 1}, Window("new", 8): {"acknowledged": 5}}
-        result = await status(await _store(), ShufflerTerms(upstream))
-        assert (result.complete, result.balanced) == (True, False), "5 of another window are lost"
-        theme = next(line for line in result.windows if line.stream == "theme")
-        assert (theme.counted, theme.duplicate, theme.rejected, theme.pooled) == (1, 2, 3, 1)
-        assert theme.balanced is True
-        assert (result.total.acknowledged, result.total.balanced) == (12, False)
-
-    asyncio.run(body())
+async def test_the_terms_of_both_are_one_law() -> None:
+    upstream = {WINDOW: {"acknowledged": 7, "pooled": 1}, Window("new", 8): {"acknowledged": 5}}
+    result = await status(await _store(), ShufflerTerms(upstream))
+    assert (result.complete, result.balanced) == (True, False), "5 of another window are lost"
+    theme = next(line for line in result.windows if line.stream == "theme")
+    assert (theme.counted, theme.duplicate, theme.rejected, theme.pooled) == (1, 2, 3, 1)
+    assert theme.balanced is True
+    assert (result.total.acknowledged, result.total.balanced) == (12, False)
 
 
 @pytest.mark.parametrize("term", TERMS)
@@ -87,47 +84,37 @@ def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path
         assert upstream_reports(selection, upstream) == expected
 
 
-def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> None:
-    async def body() -> None:
-        shuffler = ShufflerTerms({WINDOW: {"acknowledged": 6, "pooled": 0}})
-        shuffler.total = {"acknowledged": 10, "pooled": 4}
-        result = await status(await _store(), shuffler)
-        [theme] = result.windows
-        assert (theme.acknowledged, theme.pooled, theme.balanced) == (6, None, True)
-        assert (result.total.acknowledged, result.total.pooled, result.balanced) == (10, 4, True)
-
-    asyncio.run(body())
+async def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> None:
+    shuffler = ShufflerTerms({WINDOW: {"acknowledged": 6, "pooled": 0}})
+    shuffler.total = {"acknowledged": 10, "pooled": 4}
+    result = await status(await _store(), shuffler)
+    [theme] = result.windows
+    assert (theme.acknowledged, theme.pooled, theme.balanced) == (6, None, True)
+    assert (result.total.acknowledged, result.total.pooled, result.balanced) == (10, 4, True)
 
 
-def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:
-    async def body() -> None:
-        for beyond in (None, ShufflerTerms(None)):
-            result = await status(await _store(), beyond)
-            assert (result.complete, result.balanced, result.total.balanced) == (False, None, None)
-            assert result.total.pooled is None
-            assert result.total.counted == 1
-
-    asyncio.run(body())
+async def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:
+    for beyond in (None, ShufflerTerms(None)):
+        result = await status(await _store(), beyond)
+        assert (result.complete, result.balanced, result.total.balanced) == (False, None, None)
+        assert result.total.pooled is None
+        assert result.total.counted == 1
 
 
-def test_a_shuffler_that_hangs_or_is_away_is_not_waited_for() -> None:
+async def test_a_shuffler_that_hangs_or_is_away_is_not_waited_for() -> None:
     """Its terms are not known; and while somebody asks, others get what was told last."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        shuffler = Shuffler(f"127.0.0.1:{deaf.getsockname()[1]}", None)
+        assert await shuffler.terms() is None
+        asking = asyncio.create_task(shuffler.terms(fresh=True))
 
-    async def body() -> None:
-        with socket.socket() as deaf:
-            deaf.bind(("127.0.0.1", 0))
-            deaf.listen()
-            shuffler = Shuffler(f"127.0.0.1:{deaf.getsockname()[1]}", None)
-            assert await shuffler.terms() is None
-            asking = asyncio.create_task(shuffler.terms(fresh=True))
+        async def under_way() -> bool:
+            return shuffler._asking.locked()
 
-            async def under_way() -> bool:
-                return shuffler._asking.locked()
-
-            await eventually_async(under_way)
-            assert await shuffler.terms() is None
-            assert not asking.done(), "who did not need to wait did not"
-            assert await asking is None
-            await shuffler.close()
-
-    asyncio.run(body())
+        await eventually_async(under_way)
+        assert await shuffler.terms() is None
+        assert not asking.done(), "who did not need to wait did not"
+        assert await asking is None
+        await shuffler.close()

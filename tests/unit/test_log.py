@@ -28,6 +28,7 @@ from hubbub.signing.log.log_writer import append, log_key, prove_bundle
 from hubbub.signing.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import output_of, refusal_of
 
 # The leaves and roots of the reference implementation of RFC 6962.
 LEAVES = [
@@ -368,16 +369,14 @@ def test_a_reviewer_reads_every_bundle_ever_shipped_and_what_each_changed(
     options = ["--known", str(operator.folder / "known")]
     capsys.readouterr()
     audit = ["log", "audit", served, "--bundle", str(operator.out), *options]
-    assert main(audit) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *audit)
     assert "4 entries" in output
     assert "number" in output
     assert "lifetime_epsilon" in output
     assert "less" in output
     assert operator.build() == 2  # more under an old name
     assert operator.build(lifetime=20.0) == 0
-    assert main(audit) == 0
-    assert "grew from 4 to 5 entries" in capsys.readouterr().out
+    assert "grew from 4 to 5 entries" in output_of(capsys, *audit)
 
 
 def test_a_log_that_was_rewritten_is_found_by_who_saw_it_before(
@@ -437,8 +436,7 @@ def test_what_is_missing_or_altered_in_a_served_log_is_named(
     content.write_bytes(original)
     tile = operator.log / "tile/0/000.p/2"
     tile.write_bytes(bytes(64))
-    assert main(audit) == 2
-    assert "tile/0/000.p/2" in capsys.readouterr().err
+    assert "tile/0/000.p/2" in refusal_of(capsys, *audit)
 
 
 @pytest.mark.parametrize("answer", ["redirect", "long", "slow"])
@@ -483,14 +481,11 @@ def test_privacy_diff_says_what_a_person_gives_more_and_less(
 ) -> None:
     old = tmp_path / "old.hubbub"
     old.write_bytes(operator.out.read_bytes())
-    assert main(["privacy", "diff", str(old), str(old)]) == 0
-    assert "nothing differs" in capsys.readouterr().out
+    assert "nothing differs" in output_of(capsys, "privacy", "diff", str(old), str(old))
     assert operator.build(lifetime=30.0) == 0
-    assert main(["privacy", "diff", str(old), str(operator.out)]) == 0
-    assert "less" in (output := capsys.readouterr().out)
+    assert "less" in (output := output_of(capsys, "privacy", "diff", str(old), str(operator.out)))
     assert "more" not in output
-    assert main(["privacy", "diff", str(operator.out), str(old)]) == 0
-    assert "more" in capsys.readouterr().out
+    assert "more" in output_of(capsys, "privacy", "diff", str(operator.out), str(old))
 
 
 def test_bundles_without_a_log_are_as_they_were(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from hubbub.aggregator.learning.learner import ModelLearner
 from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
-from hubbub.aggregator.store.contract import Commit
 from hubbub.authoring import read_catalog
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
@@ -28,7 +27,6 @@ from hubbub.catalog import Metric, open_sealed, seal_info
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round, in_minutes
 from hubbub.cli.commands.codegen_typescript import typescript_module
-from hubbub.cli.main import main
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.secret import DeviceMemo
@@ -57,7 +55,9 @@ from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import output_of
 from tests.support.fakes import MemoryStore
+from tests.support.stores import commit_of
 
 START = 20_010
 MODELS = ("churn", "tariff")
@@ -183,14 +183,7 @@ class Devices:
         [window] = {Window(report.stream, report.epoch) for report in shuffler.reports()}
         cells = np.array(tally(layout, payloads).cells, dtype=np.int64)
         tags = [hashlib.sha256(report.sealed).digest()[:16] for report in shuffler.reports()]
-        commit = Commit(
-            batch_id=b"%016d" % window.epoch,
-            tags=tags,
-            cells=cells,
-            duplicates=0,
-            rejected={},
-            seen_until=1 << 40,
-        )
+        commit = commit_of(tags, cells, batch_id=b"%016d" % window.epoch)
         await self.store.add(window, commit)
 
     def learner(self) -> ModelLearner:
@@ -243,8 +236,7 @@ def test_a_model_that_cannot_finish_is_named_by_the_check(
     path = tmp_path / "metrics.toml"
     model = MODEL.replace("2024-10-14", begins).replace("2099-06-30", expires)
     path.write_text('shuffler = "127.0.0.1:1"\n' + model)
-    assert main(["catalog", "check", str(path)]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(output_of(capsys, "catalog", "check", str(path)).split())
     assert message in out
     assert ("round, of" in out) == bool(message)
 
@@ -340,14 +332,7 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
     assert following() == "2024-10-14T00:13:03Z", "the next round 0 is over then"
     cells = np.zeros(metric.randomizer.layout.size, dtype=np.int64)
     cells[:30] = 1
-    commit = Commit(
-        batch_id=b"%016d" % 1,
-        tags=[b"%016d" % 2],
-        cells=cells,
-        duplicates=0,
-        rejected={},
-        seen_until=1 << 40,
-    )
+    commit = commit_of([b"%016d" % 2], cells, batch_id=b"%016d" % 1)
     asyncio.run(store.add(Window("churn", first + 6), commit))
     now = (first + 7) * 60 + 4
     assert look() == 1

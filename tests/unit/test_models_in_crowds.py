@@ -1,7 +1,6 @@
 """Models in a crowd: devices in so many rounds, whose central promises compose to one."""
 
 import hashlib
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.commands import document_of, refusal_of
 
 START = 20_010  # days since 1970: 2024-10-14
 HOUR = 3600
@@ -283,8 +283,7 @@ def test_the_audit_attacks_whole_rounds_of_a_model(
 
 def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixture[str]) -> None:
     question = ["plan", "central", "--model", "linear", "--features", "3", "--epsilon", "2"]
-    assert main([*question, "--reports", "600", "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = document_of(capsys, *question, "--reports", "600", "--format", "json")["rows"]
     assert {(row["rounds"], row["rounds_each"]) for row in rows} >= {(8, 1), (20, 4)}
     for row in rows:
         mean = 600 * row["rounds_each"] / (row["rounds"] + 1)
@@ -293,8 +292,7 @@ def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit, match="2"):
         main(question)
     assert "required: --reports" in capsys.readouterr().err
-    assert main([*question, "--reports", "20"]) == 2
-    assert "so few people cannot keep" in capsys.readouterr().err
+    assert "so few people cannot keep" in refusal_of(capsys, *question, "--reports", "20")
 
 
 def test_a_model_in_a_crowd_is_rehearsed(
@@ -314,9 +312,7 @@ def test_a_model_in_a_crowd_is_rehearsed(
     people = tmp_path / "people.csv"
     people.write_text("hours,plan,gone\n" + "\n".join(lines))
     arguments = ["simulate", "churn", "--catalog", str(path), "--values", str(people), "--json"]
-    assert main([*arguments, "--runs", "1", "--seed", "3"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *arguments, "--runs", "1", "--seed", "3")
     assert (document["rounds"], document["rounds_each"]) == (ROUNDS, EACH)
     assert document["summary"]["auc"]["mean"] > 0.8
-    assert main([*arguments, "--reports", "700"]) == 2
-    assert "a crowd of 300 would never leave" in capsys.readouterr().err
+    assert "a crowd of 300 would never leave" in refusal_of(capsys, *arguments, "--reports", "700")

@@ -25,6 +25,7 @@ from hubbub.signing import sign_notice
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.client_parts import refresh, store_reports
+from tests.support.commands import output_of
 from tests.support.waiting import HANG_SECONDS
 
 TODAY = 20_010
@@ -329,8 +330,7 @@ def test_the_command_goes_on_from_the_notice_there_is(
     assert second.number > first.number
     assert second.steps["crashed"][-1][1] == 1.0
     assert second.steps["theme"] == first.steps["theme"]
-    assert main(["notice", "show", str(folder / "notice.hubbub")]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "notice", "show", str(folder / "notice.hubbub"))
     assert "as the bundle has it" in output
     assert "0.1 of them" in output
     opened = open_notice((folder / "notice.hubbub").read_bytes(), operator=signed.bundle.operator)

@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
-from hubbub.aggregator.store.contract import Commit, WindowTotals
+from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.fake_reports.plausible import plausibility
@@ -31,6 +31,7 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
+from tests.support.stores import commit_of
 
 CATALOG = catalog_toml(
     metric_toml(
@@ -125,14 +126,7 @@ def _of_devices(cells: list[int], each: Fraction) -> Totals:
     async def body() -> Totals:
         store = MemoryStore()
         tags = [bytes([number]) * 16 for number in range(sum(cells))]
-        commit = Commit(
-            batch_id=bytes(16),
-            tags=tags,
-            cells=np.array(cells),
-            duplicates=0,
-            rejected={},
-            seen_until=10**12,
-        )
+        commit = commit_of(tags, np.array(cells), batch_id=bytes(16))
         await store.add(window, commit)
         cache = TotalsCache(store)
         cache.dummies_each = {"theme": float(each)}
@@ -258,7 +252,7 @@ def test_what_holds_no_single_value_has_no_dummies() -> None:
         oue.estimate(Totals(cells=[1, 2, 3, 4], reports=10, dummies=5))
 
 
-def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None:
+async def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None:
     """Neither dummies nor a shuffler that passed on one report make a crowd."""
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)
@@ -266,26 +260,14 @@ def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None
     bundle = Bundle(
         metrics={"theme": metric}, keys=(), shuffler="127.0.0.1:1", roots=None, history={}
     )
-
-    async def body() -> None:
-        for reports, dummies in ((1, 0), (99, 500)):
-            store, tags = MemoryStore(), reports + dummies
-            every = [number.to_bytes(16, "big") for number in range(tags)]
-            commit = Commit(
-                batch_id=bytes(16),
-                tags=every,
-                cells=np.array([tags, 0, 0]),
-                duplicates=0,
-                rejected={},
-                seen_until=4 * 10**9,
-                dummies=dummies,
-            )
-            await store.add(Window("theme", 7), commit)
-            engine = QueryEngine(bundle, store, clock=lambda: 10.0**9)
-            with pytest.raises(BatchTooSmall, match=f"{reports} reports? in the requested epochs"):
-                await engine.estimate("theme", EstimateQuery(range=EpochRange(epochs="all")))
-
-    asyncio.run(body())
+    for reports, dummies in ((1, 0), (99, 500)):
+        store, tags = MemoryStore(), reports + dummies
+        every = [number.to_bytes(16, "big") for number in range(tags)]
+        commit = commit_of(every, np.array([tags, 0, 0]), batch_id=bytes(16), dummies=dummies)
+        await store.add(Window("theme", 7), commit)
+        engine = QueryEngine(bundle, store, clock=lambda: 10.0**9)
+        with pytest.raises(BatchTooSmall, match=f"{reports} reports? in the requested epochs"):
+            await engine.estimate("theme", EstimateQuery(range=EpochRange(epochs="all")))
 
 
 def test_every_part_of_a_crowd_with_noise_dummies_that_has_arrived_is_answered() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from hubbub.cli.main import main
 from hubbub.runtime.tls import TlsFolder, authorities_of
+from tests.support.commands import refusal_of
 
 
 @pytest.fixture
@@ -90,8 +91,7 @@ def test_what_is_no_other_party_is_refused(
     alone = tmp_path / "alone"
     assert main(["keys", "tls", str(alone), "--party", "shuffler"]) == 0
     for wrong in (alone / "ca.pem", tmp_path / "none.pem", alone / "shuffler.key"):
-        assert main(["keys", "trust", str(alone), str(wrong)]) == 2
-        errors = capsys.readouterr().err
+        errors = refusal_of(capsys, "keys", "trust", str(alone), str(wrong))
         assert str(wrong) in errors
         assert "ca.pem" in errors
         assert "Errno" not in errors

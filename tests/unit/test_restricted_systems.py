@@ -18,6 +18,7 @@ from hubbub.client import Client, Outcome, TryAgain, default_client, files, tran
 from hubbub.client import client as sdk
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
+from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS, eventually
 
 
@@ -132,9 +133,7 @@ for free in range(4):
 
 def test_grpc_is_not_started_where_it_would_abort_the_process() -> None:
     """It does where the first descriptors, or threads of its own, are not to be had."""
-    done = subprocess.run(
-        [sys.executable, "-c", FEW], capture_output=True, text=True, check=True, env=os.environ
-    )
+    done = run_program(sys.executable, "-c", FEW, check=True, env=os.environ)
     assert done.stdout.split() == ["no_descriptors"] * 4
 
 

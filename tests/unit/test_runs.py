@@ -12,6 +12,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused
 from hubbub.signing.difference import OTHER, differences
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import output_of
 
 METRIC = metric_toml("theme", mechanism="rr", epsilon=1.0, values=["light", "dark"])
 TWO = 'runs = { shuffler = "Example Foundation", aggregator = "Example Ltd" }'
@@ -40,8 +41,7 @@ def test_the_ledger_says_who_runs_what_as_it_was_signed(
     state.remember(bundle.operator, bundle.signed)
     Client(bundle, state, FakeShuffler(), hold_seconds=None).close(0)
     capsys.readouterr()
-    assert main(["ledger", "--state-dir", str(tmp_path / "state")]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "ledger", "--state-dir", str(tmp_path / "state"))
     assert message in output
     assert ("runs the shuffler" in output) is bool(runs)
     assert main(["ledger", "--state-dir", str(tmp_path / "state"), "--format", "json"]) == 0

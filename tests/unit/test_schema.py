@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -15,13 +14,14 @@ from jsonschema import Draft202012Validator
 
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.catalog.mechanism_choice import AUTO
-from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.architecture.test_house import ROOT, TRACKED
 from tests.conftest import CATALOG
 from tests.fuzz.bundles import MORE
+from tests.support.commands import document_of
+from tests.support.programs import run_program
 from tests.system.test_every_mechanism import metric_of
 from tests.unit.test_catalog import WRONG
 from tests.unit.test_central import HEAD, THEME
@@ -81,9 +81,7 @@ def _made_by_tests() -> list[str]:
 import importlib, json
 print(json.dumps([importlib.import_module(name).CATALOG for name in {names}]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = run_program(sys.executable, "-c", code, cwd=ROOT, check=True)
     document: list[str] = json.loads(done.stdout)
     return document
 
@@ -170,7 +168,6 @@ def test_both_refuse_what_no_top_of_a_file_may_say(tmp_path: Path, top: str) -> 
 
 @pytest.mark.slow
 def test_the_command_prints_a_schema_of_its_draft(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["catalog", "schema"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = document_of(capsys, "catalog", "schema")
     assert printed == json.loads(json.dumps(catalog_schema()))
     Draft202012Validator.check_schema(printed)

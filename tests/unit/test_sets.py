@@ -11,12 +11,12 @@ from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.posterior import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
-from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.simulation.truth import above_most
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import output_of
 
 TABLE = catalog_toml(
     metric_toml("plugins", mechanism="auto", epsilon=2.0), shuffler="shuffler.example.org:443"
@@ -142,8 +142,7 @@ def test_a_rehearsal_takes_sets_and_a_plan_says_to_rehearse(
     people.write_text("value,count\ngit|vim,3000\ngit|spell|vim,600\n,1400\n")
     options = ["--catalog", str(tmp_path / "metrics.toml")]
     words = ["simulate", "plugins", *options, "--values", str(people), "--runs", "5", "--seed", "3"]
-    assert main(words) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *words)
     assert "5,000 reports by privset" in output
     assert "3,600" in output
     many = [1 << number | 1 << other for number in range(400) for other in range(number)]

@@ -19,13 +19,14 @@ from hubbub.aggregator.query.cache import (
     sum_totals,
 )
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.store.contract import Commit, WindowTotals
+from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.server import MemoryServer
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
+from tests.support.stores import commit_of
 
 
 def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:
@@ -42,120 +43,108 @@ def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept()
     assert (recent.get("a"), recent.size) == ("new", 10)
 
 
-def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> None:
-    async def body() -> None:
-        call_count = 0
-        gate = asyncio.Event()
+async def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> None:
+    call_count = 0
+    gate = asyncio.Event()
 
-        async def make() -> str:
-            nonlocal call_count
-            call_count += 1
-            await gate.wait()
-            if call_count == 2:
-                raise BadParameter("no")
-            return "answer"
+    async def make() -> str:
+        nonlocal call_count
+        call_count += 1
+        await gate.wait()
+        if call_count == 2:
+            raise BadParameter("no")
+        return "answer"
 
-        once = SingleFlightCache[str](100, len)
-        tasks = [asyncio.create_task(once.get("key", (1,), make)) for _ in range(50)]
-        await asyncio.sleep(0)
-        tasks[0].cancel()  # one who leaves does not take it from the others
-        gate.set()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        assert results[1:] == ["answer"] * 49
-        assert await once.get("key", (1,), make) == "answer"
-        assert call_count == 1
-        with pytest.raises(BadParameter):
-            await once.get("other", (1,), make)
-        assert await once.get("other", (1,), make) == "answer"
-
-    asyncio.run(body())
+    once = SingleFlightCache[str](100, len)
+    tasks = [asyncio.create_task(once.get("key", (1,), make)) for _ in range(50)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()  # one who leaves does not take it from the others
+    gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert results[1:] == ["answer"] * 49
+    assert await once.get("key", (1,), make) == "answer"
+    assert call_count == 1
+    with pytest.raises(BadParameter):
+        await once.get("other", (1,), make)
+    assert await once.get("other", (1,), make) == "answer"
 
 
 class Held:
     """What can be looked for."""
 
 
-def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
-    async def body() -> None:
-        cache = SingleFlightCache[Held](1000, lambda _: 8)
-        references = list[weakref.ref[Held]]()
+async def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
+    cache = SingleFlightCache[Held](1000, lambda _: 8)
+    references = list[weakref.ref[Held]]()
 
-        async def make() -> Held:
-            references.append(weakref.ref(answer := Held()))
-            return answer
+    async def make() -> Held:
+        references.append(weakref.ref(answer := Held()))
+        return answer
 
-        for version in range(50):
-            await cache.get("question", (version,), make)
-            await cache.get("question", (version,), make)
-        assert len(references) == 50, "each version is made once"
-        assert sum(reference() is not None for reference in references) == 1
-        for number in range(100):
-            await cache.get(number, (0,), make)
-        assert sum(reference() is not None for reference in references) <= 1000 / (8 + 10 + 2)
-        for number in range(100):
-            await cache.get(number, tuple(range(91)), make)
-        assert sum(reference() is not None for reference in references) == 1000 // (8 + 10 + 2 * 91)
-
-    asyncio.run(body())
+    for version in range(50):
+        await cache.get("question", (version,), make)
+        await cache.get("question", (version,), make)
+    assert len(references) == 50, "each version is made once"
+    assert sum(reference() is not None for reference in references) == 1
+    for number in range(100):
+        await cache.get(number, (0,), make)
+    assert sum(reference() is not None for reference in references) <= 1000 / (8 + 10 + 2)
+    for number in range(100):
+        await cache.get(number, tuple(range(91)), make)
+    assert sum(reference() is not None for reference in references) == 1000 // (8 + 10 + 2 * 91)
 
 
-def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept() -> None:
-    async def body() -> None:
-        cache = SingleFlightCache[str](1000, len)
-        gates = {"old": asyncio.Event(), "new": asyncio.Event()}
-        versions = list[str]()
+async def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept() -> None:
+    cache = SingleFlightCache[str](1000, len)
+    gates = {"old": asyncio.Event(), "new": asyncio.Event()}
+    versions = list[str]()
 
-        async def ask(version: str) -> str:
-            async def make() -> str:
-                versions.append(version)
-                await gates[version].wait()
-                return f"of {version}"
+    async def ask(version: str) -> str:
+        async def make() -> str:
+            versions.append(version)
+            await gates[version].wait()
+            return f"of {version}"
 
-            return await cache.get("question", (version,), make)
+        return await cache.get("question", (version,), make)
 
-        asking = {}
-        for version in ("old", "new"):
-            asking[version] = asyncio.create_task(ask(version))
+    asking = {}
+    for version in ("old", "new"):
+        asking[version] = asyncio.create_task(ask(version))
+        await asyncio.sleep(0)
+    for version in ("new", "old"):
+        gates[version].set()
+        assert await asking[version] == f"of {version}", "who asked has it all the same"
+    assert await ask("new") == "of new"
+    assert versions == ["old", "new"]
+
+
+async def test_a_reading_begins_after_all_asked_who_get_it() -> None:
+    now, readings = 0, 0
+
+    async def look() -> int:
+        nonlocal readings
+        readings += 1
+        moment = now
+        for _ in range(20):
             await asyncio.sleep(0)
-        for version in ("new", "old"):
-            gates[version].set()
-            assert await asking[version] == f"of {version}", "who asked has it all the same"
-        assert await ask("new") == "of new"
-        assert versions == ["old", "new"]
+        return moment
 
-    asyncio.run(body())
+    fresh = CoalescedRead(look)
 
+    async def ask() -> None:
+        start = now
+        assert await fresh.get() >= start
 
-def test_a_reading_begins_after_all_asked_who_get_it() -> None:
-    async def body() -> None:
-        now, readings = 0, 0
-
-        async def look() -> int:
-            nonlocal readings
-            readings += 1
-            moment = now
-            for _ in range(20):
-                await asyncio.sleep(0)
-            return moment
-
-        fresh = CoalescedRead(look)
-
-        async def ask() -> None:
-            start = now
-            assert await fresh.get() >= start
-
-        asking = []
-        for _ in range(200):
-            asking += [asyncio.create_task(ask()) for _ in range(5)]
-            await asyncio.sleep(0)
-            now += 1
-        await asyncio.gather(*asking)
-        assert 2 <= readings < 200, "1,000 who ask share few readings"
-
-    asyncio.run(body())
+    asking = []
+    for _ in range(200):
+        asking += [asyncio.create_task(ask()) for _ in range(5)]
+        await asyncio.sleep(0)
+        now += 1
+    await asyncio.gather(*asking)
+    assert 2 <= readings < 200, "1,000 who ask share few readings"
 
 
-def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
+async def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
     class Counting(MemoryStore):
         asked = 0
 
@@ -163,43 +152,36 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
             self.asked += len(windows)
             return await super().read(windows)
 
-    async def body() -> None:
-        store = Counting()
-        cache = TotalsCache(store)
-        window = Window("theme", 7)
+    store = Counting()
+    cache = TotalsCache(store)
+    window = Window("theme", 7)
 
-        async def add(number: int, dummies: int = 0) -> None:
-            tags = [bytes([number]) * 16]
-            added = Commit(
-                batch_id=bytes([number]),
-                tags=tags,
-                cells=np.array([1, 2]),
-                duplicates=0,
-                rejected={},
-                seen_until=0,
-                dummies=dummies,
-            )
-            await store.add(window, added)
+    async def add(number: int, dummies: int = 0) -> None:
+        tags = [bytes([number]) * 16]
+        added = commit_of(
+            tags, np.array([1, 2]), batch_id=bytes([number]), seen_until=0, dummies=dummies
+        )
+        await store.add(window, added)
 
-        async def look() -> list[int]:
-            counted = await cache.counted(["theme"])
-            [sums] = (await cache.read(counted)).values()
-            cells: list[int] = sums.cells.tolist()
-            return cells
+    async def look() -> list[int]:
+        counted = await cache.counted(["theme"])
+        [sums] = (await cache.read(counted)).values()
+        cells: list[int] = sums.cells.tolist()
+        return cells
 
-        await add(1)
-        assert await look() == await look() == [1, 2]
-        assert store.asked == 1
-        await add(2)
-        assert await look() == [2, 4]
-        assert store.asked == 2
-        await add(3, dummies=1)
-        assert await look() == [3, 6], "a batch of dummies alone changes the cells, too"
-
-    asyncio.run(body())
+    await add(1)
+    assert await look() == await look() == [1, 2]
+    assert store.asked == 1
+    await add(2)
+    assert await look() == [2, 4]
+    assert store.asked == 2
+    await add(3, dummies=1)
+    assert await look() == [3, 6], "a batch of dummies alone changes the cells, too"
 
 
-def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_path: Path) -> None:
+async def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(
+    tmp_path: Path,
+) -> None:
     class Waiting(AnswerStore):
         gate: asyncio.Event | None = None
 
@@ -208,41 +190,30 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
                 await self.gate.wait()
             return await super().find(metric, range_, version)
 
-    async def body() -> None:
-        day, store, answer_store = 20_000, MemoryStore(), Waiting(MemoryServer())
-        tags = [number.to_bytes(16, "big") for number in range(110)]
-        added = Commit(
-            batch_id=b"1" * 16,
-            tags=tags,
-            cells=np.array([100, 10]),
-            duplicates=0,
-            rejected={},
-            seen_until=1 << 40,
-            batch_reports=500,
-        )
-        await store.add(Window("theme", day), added)
-        bundles = []
-        for values in (["light", "dark"], ["sun", "moon"]):
-            folder = tmp_path / values[0]
-            folder.mkdir()
-            metric = metric_toml("theme", mechanism="grr", epsilon=2.0, values=values)
-            signed = make_signed(folder, catalog_toml(metric), start=day * DAY)
-            bundles.append(signed.bundle)
-        engine = QueryEngine(bundles[0], store, clock=lambda: (day + 2) * DAY)
-        engine.answers = answer_store
-        answer_store.gate = gate = asyncio.Event()
-        before = asyncio.create_task(engine.estimate("theme", EstimateQuery()))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        engine.use(bundles[1])
-        answer_store.gate = None
-        gate.set()
-        assert [value.value for value in (await before).values] == ["light", "dark"]
-        for _ in range(2):
-            answer = await engine.estimate("theme", EstimateQuery())
-            assert [value.value for value in answer.values] == ["sun", "moon"]
-
-    asyncio.run(body())
+    day, store, answer_store = 20_000, MemoryStore(), Waiting(MemoryServer())
+    tags = [number.to_bytes(16, "big") for number in range(110)]
+    added = commit_of(tags, np.array([100, 10]), batch_id=b"1" * 16, batch_reports=500)
+    await store.add(Window("theme", day), added)
+    bundles = []
+    for values in (["light", "dark"], ["sun", "moon"]):
+        folder = tmp_path / values[0]
+        folder.mkdir()
+        metric = metric_toml("theme", mechanism="grr", epsilon=2.0, values=values)
+        signed = make_signed(folder, catalog_toml(metric), start=day * DAY)
+        bundles.append(signed.bundle)
+    engine = QueryEngine(bundles[0], store, clock=lambda: (day + 2) * DAY)
+    engine.answers = answer_store
+    answer_store.gate = gate = asyncio.Event()
+    before = asyncio.create_task(engine.estimate("theme", EstimateQuery()))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    engine.use(bundles[1])
+    answer_store.gate = None
+    gate.set()
+    assert [value.value for value in (await before).values] == ["light", "dark"]
+    for _ in range(2):
+        answer = await engine.estimate("theme", EstimateQuery())
+        assert [value.value for value in answer.values] == ["sun", "moon"]
 
 
 def test_sums_past_64_bits_are_refused() -> None:

@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from contextlib import closing
@@ -20,7 +19,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.limits import Limits
-from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name
 from hubbub.client.trust.bundles import Pin, Trust, folder_of
@@ -29,6 +27,8 @@ from hubbub.errors import BadParameter, BundleRefused
 from hubbub.signing import sign_bundle
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, disconnect, store_reports
+from tests.support.commands import output_of
+from tests.support.programs import run_program
 
 pytestmark = pytest.mark.slow
 
@@ -738,9 +738,7 @@ def test_the_name_is_the_programs_own(tmp_path: Path) -> None:
         (["zipped.pyz"], "zipped"),
         (["-c", code], f"python in {tmp_path}"),
     ):
-        run = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
+        run = run_program(sys.executable, *arguments, cwd=tmp_path, check=True)
         assert run.stdout.strip() == name, arguments
     assert program_name() == f"pytest in {Path.cwd()}"
 
@@ -784,8 +782,7 @@ def test_a_person_sees_whom_each_app_trusts(
     app.ship(NEXT, handovers=chain(OURS, NEXT))
     app.report(**where)
     arguments = ["--state-dir", str(where["state_dir"])] if where else []
-    assert main(["ledger", *arguments]) == 0
-    output = " ".join(capsys.readouterr().out.split())
+    output = " ".join(output_of(capsys, "ledger", *arguments).split())
     who = "this folder" if where else f'the app "{program_name()}"'
     key = base64.b64encode(public(NEXT)).decode()
     assert f"{who} trusts the operator {key}; key handovers: 1" in output

@@ -1,7 +1,6 @@
 """Vectors: how their mean is asked for, what a device reports, what is answered of each number."""
 
 import csv
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from hubbub.catalog import Metric
 from hubbub.catalog.posterior import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.commands.codegen_typescript import typescript_module
-from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
@@ -35,6 +33,7 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.testing import make_bundle
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 
 TABLE = catalog_toml(
     metric_toml("scores", mechanism="auto", kind="vector", epsilon=4.0),
@@ -108,8 +107,7 @@ def test_a_plan_of_a_crowd_has_the_error_of_each_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["plan", "central", "--vector", "3", "2", "--reports", "2000", "--epsilon", "1"]
-    assert main([*words, "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = document_of(capsys, *words, "--format", "json")["rows"]
     crowd = [row for row in rows if row["way"] == "crowd"][-1]
     [alone] = [row for row in rows if row["way"] == "alone"]
     assert crowd["epsilon_central"] <= 1
@@ -121,8 +119,7 @@ def test_a_plan_of_a_crowd_has_the_error_of_each_number(
     vectors = [(1 / math.sqrt(3),) * 3]
     expected = family_for(codes).expected(codes, vectors, np.ones(1), 2000)
     assert crowd["stderr"] == pytest.approx(float(expected.absent.max()))
-    assert main(words) == 0
-    assert "2,000 reports of the mean of 3 numbers" in capsys.readouterr().out
+    assert "2,000 reports of the mean of 3 numbers" in output_of(capsys, *words)
 
 
 def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
@@ -373,10 +370,8 @@ def test_a_rehearsal_has_a_column_a_coordinate(
         writer.writerows(chance.normal(0.5, 0.3, (800, 3)).tolist())
     words = ["simulate", "scores", "--catalog", str(tmp_path / "metrics.toml")]
     words += ["--values", str(people), "--runs", "20", "--seed", "3"]
-    assert main(words) == 0
-    assert "speed" in capsys.readouterr().out
-    assert main([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    assert "speed" in output_of(capsys, *words)
+    document = document_of(capsys, *words, "--json")
     assert [row["value"] for row in document["runs"][0]["values"]] == ["speed", "ease", "looks"]
     # 60 intervals of 95%, in 20 runs: below .8 once in a million.
     assert document["summary"]["coverage"] > 0.8
@@ -387,5 +382,4 @@ def test_a_rehearsal_has_a_column_a_coordinate(
         ("day,speed,ease,looks\n2026-01-01,1,2,3\n", "a column day is for a metric of days with"),
     ):
         people.write_text(text)
-        assert main(words) == 2
-        assert message in capsys.readouterr().err
+        assert message in refusal_of(capsys, *words)

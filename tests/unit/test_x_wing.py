@@ -30,6 +30,7 @@ from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import store_reports
+from tests.support.commands import output_of, refusal_of
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
@@ -131,12 +132,10 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
     (tmp_path / "metrics.toml").write_text(SEALED)
     build = ["catalog", "build", str(tmp_path / "metrics.toml"), "--keys", str(tmp_path / "keys")]
     build += ["--out", str(tmp_path / "app.hubbub"), "--streams", str(tmp_path / "streams.json")]
-    assert main(build) == 2
-    errors = capsys.readouterr().err
+    errors = refusal_of(capsys, *build)
     assert 'metric "theme": kem = "x-wing", but opening key 1 has no X-Wing half' in errors
     assert "hubbub keys x-wing FOLDER" in errors
-    assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
-    assert "for keys 1, 2, 3" in capsys.readouterr().out
+    assert "for keys 1, 2, 3" in output_of(capsys, "keys", "x-wing", str(tmp_path / "keys"))
     assert [
         {k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(private)
     ] == before

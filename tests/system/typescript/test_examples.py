@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.support.development_server import Developing
 from tests.support.node import PACKAGE, build, needs_node, run
+from tests.support.programs import run_program
 from tests.system.typescript.pages import counted
 
 # What the main process has of Electron, which a machine without a screen cannot install.
@@ -151,13 +152,8 @@ def test_electrons_main_process_reports_for_its_windows_and_waits_as_it_quits(
     shutil.copy(up.bundle, tmp_path)
     (tmp_path / "ask.mjs").write_text(ASK)
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    done = subprocess.run(
-        ["node", "ask.mjs"],
-        cwd=tmp_path,
-        env={**os.environ, "APP": str(tmp_path), "SHUFFLER": door},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_program(
+        "node", "ask.mjs", cwd=tmp_path, env={**os.environ, "APP": str(tmp_path), "SHUFFLER": door}
     )
     assert done.stdout == "preload.cjs queued UnknownMetric waits ends\n", done.stderr
     counted(up, "electron", 1)

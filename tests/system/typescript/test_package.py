@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.support import asking
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import Developing, developing
 from tests.support.node import PACKAGE, ROOT, needs_node, run
+from tests.support.programs import run_program
 from tests.support.relay_process import Relay
 from tests.support.waiting import eventually
 
@@ -162,13 +162,7 @@ def test_an_altered_bundle_reports_nothing(tmp_path: Path) -> None:
     path = tmp_path / "theme.hubbub"
     path.write_text(document["refused"]["body altered"])
     words = ("node", "dist/examples/report.js", path, "https://[::1]:1", tmp_path, "theme", "dark")
-    done = subprocess.run(
-        [str(word) for word in words],
-        cwd=PACKAGE,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(*[str(word) for word in words], cwd=PACKAGE)
     assert done.returncode
     assert "BundleRefused: the bundle is refused: altered after signing" in done.stderr
     assert "dark" not in done.stderr
@@ -202,9 +196,7 @@ def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_pa
     (tmp_path / "wrong.ts").write_text(WRONG)
     check = [str(PACKAGE / "node_modules/.bin/tsc"), *TSC]
     run(*check, "right.ts", folder=tmp_path)
-    done = subprocess.run(
-        [*check, "wrong.ts"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = run_program(*check, "wrong.ts", cwd=tmp_path)
     lines = [int(line) for line in re.findall(r"wrong.ts\((\d+),", done.stdout)]
     assert lines == list(range(3, 16))
 

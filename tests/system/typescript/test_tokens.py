@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect
@@ -12,6 +11,7 @@ from tests.interfaces.browser import HANG_MS
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import developing
 from tests.support.node import PACKAGE, build, needs_node
+from tests.support.programs import run_program
 from tests.system.typescript.pages import counted, door_of, served
 
 CATALOG = catalog_toml(
@@ -69,12 +69,12 @@ def test_devices_of_an_account_send_as_many_reports_as_they_have_tokens(
 
         def node(device: str) -> str:
             words = ["node", "dist/examples/report.js", up.bundle, door, tmp_path / device]
-            done = subprocess.run(
-                [*map(str, words), "theme", "dark"],
+            done = run_program(
+                *map(str, words),
+                "theme",
+                "dark",
                 cwd=PACKAGE,
                 env={"PATH": "/usr/bin:/bin:/usr/local/bin", "HUBBUB_ACCOUNT": key},
-                capture_output=True,
-                text=True,
                 check=True,
             )
             return done.stdout
