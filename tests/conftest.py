@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hubbub.bundles import Bundle, OpeningKey
-from hubbub.client import Client, SystemClock
+from hubbub.client import Client, FolderState, MemoryState, State, SystemClock
 from hubbub.client.clock import SYSTEM_CLOCK
 from hubbub.client.testing import memory_client
 from hubbub.keys import read_opening_keys
@@ -181,6 +181,14 @@ def memory_folder(tmp_path: Path) -> Iterator[Path]:
     parent = in_memory if os.access(in_memory, os.W_OK) else tmp_path
     with TemporaryDirectory(dir=parent, prefix="hubbub-device-") as folder:
         yield Path(folder)
+
+
+@pytest.fixture(params=["memory", "folder"])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
+    """A device's state, of either kind."""
+    device_state = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield device_state
+    device_state.close()
 
 
 @pytest.fixture

@@ -31,11 +31,11 @@ PACED = {
         "bytes that never end; that the call is given up ends them, and is waited for"
     ),
     "tests/services/test_guards.py"
-    "::test_a_connection_to_the_metrics_that_does_not_end_is_ended.body.drip": (
+    "::test_a_connection_to_the_metrics_that_does_not_end_is_ended.drip": (
         "bytes that never end, by the clock of a thread of its own; its end is waited for"
     ),
     "tests/services/test_slow_calls.py"
-    "::test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken.body.drip": (
+    "::test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken.drip": (
         "bytes that never end; the refusal is waited for"
     ),
     "tests/support/moment.py::far_from_midnight": "lets midnight pass",

@@ -6,7 +6,6 @@ and simulated with the shipping rule and on the shipping pool.
 Source of the model: Serjantov, Dingledine, Syverson, From a Trickle to a Flood (2002), section 4.
 """
 
-import asyncio
 import random
 import re
 import secrets
@@ -118,7 +117,7 @@ def test_the_chance_that_was_worked_out_is_the_one_simulated(floods: int, honest
     assert abs(hits / runs - expected) <= 6 * sqrt(expected * (1 - expected) / runs) + 1e-9
 
 
-def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
+async def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
     """1,000 batches of 20 out of 40: how many of 4 marked ones leave is hypergeometric."""
     from hubbub.conservation import Window
     from hubbub.runtime.redis.client import connect_redis
@@ -126,27 +125,22 @@ def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
     from hubbub.shuffler.pool import Pool
 
     runs = 1000
-
-    async def body() -> Counter[int]:
-        server = await connect_redis(redis_url)
-        pool, counts = Pool(server), Counter[int]()
-        for number in range(runs):
-            window = Window("isolation", number)
-            reports = [secrets.token_bytes(49) for _ in range(40)]
-            marked = set(reports[:4])
-            await pool.add({window: reports})
-            batch = await pool.take(window, Take(20, 40), await pool.level(window))
-            assert batch is not None
-            counts[len(marked.intersection(await pool.claim(window, batch, None)))] += 1
-        await server.client.flushdb()
-        await server.close()
-        return counts
-
-    result = asyncio.run(body())
+    server = await connect_redis(redis_url)
+    pool, counts = Pool(server), Counter[int]()
+    for number in range(runs):
+        window = Window("isolation", number)
+        reports = [secrets.token_bytes(49) for _ in range(40)]
+        marked = set(reports[:4])
+        await pool.add({window: reports})
+        batch = await pool.take(window, Take(20, 40), await pool.level(window))
+        assert batch is not None
+        counts[len(marked.intersection(await pool.claim(window, batch, None)))] += 1
+    await server.client.flushdb()
+    await server.close()
     chances = _leaving(40, 20, 4)[4]
     for leaving, expected in enumerate(chances):
         error = sqrt(expected * (1 - expected) / runs)
-        assert abs(result[leaving] / runs - expected) < 6 * error, (leaving, result, chances)
+        assert abs(counts[leaving] / runs - expected) < 6 * error, (leaving, counts, chances)
 
 
 def test_the_documents_say_what_was_worked_out() -> None:

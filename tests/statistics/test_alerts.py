@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge
+from hubbub.aggregator.query.alert_verdicts import judge
 from hubbub.authoring import read_catalog
 from hubbub.catalog.alerts import Alert
 from hubbub.errors import BadParameter, CatalogInvalid
@@ -47,20 +47,14 @@ def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_p
     assert fired["size", 0] >= binom.ppf(CHANCE_OF_FAILURE, EPOCHS // 2, 0.05), fired
 
 
-def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
+async def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
     signed, chance = signed_in(tmp_path), np.random.default_rng(6)
     moved = {"colour": [0.2, 0.6, 0.19, 0.01], "shape": [0.2, 0.8], "size": [0.9, 0.1]}
-
-    async def collection() -> dict[str, list[AlertVerdict | None]]:
-        query = await engine_of(signed, 3, chance, moved)
-        return {
-            name: [
-                await judge(query, signed.bundle.metric(name), FIRST + place) for place in range(3)
-            ]
-            for name in SHARES
-        }
-
-    result = asyncio.run(collection())
+    query = await engine_of(signed, 3, chance, moved)
+    result = {
+        name: [await judge(query, signed.bundle.metric(name), FIRST + place) for place in range(3)]
+        for name in SHARES
+    }
     assert result["colour"][0] is None, "there is nothing to compare with"
     last = {}
     for name, alarms in result.items():
@@ -75,16 +69,14 @@ def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("shares", "fires"), [([0.1, 0.9], True), ([0.9, 0.1], False)])
-def test_an_alert_follows_a_percentile(tmp_path: Path, shares: list[float], *, fires: bool) -> None:
+async def test_an_alert_follows_a_percentile(
+    tmp_path: Path, shares: list[float], *, fires: bool
+) -> None:
     median = 'buckets = 10\nalert = { when = "p50 above 5", confidence = 0.9 }'
     catalog = CATALOG.replace('"mean.piecewise"', '"wave"').replace(BELOW, median)
     signed = make_signed(tmp_path, catalog, start=(FIRST - 14) * DAY)
-
-    async def judged() -> AlertVerdict | None:
-        query = await engine_of(signed, 2, np.random.default_rng(6), {"size": shares})
-        return await judge(query, signed.bundle.metric("size"), FIRST + 1)
-
-    verdict = asyncio.run(judged())
+    query = await engine_of(signed, 2, np.random.default_rng(6), {"size": shares})
+    verdict = await judge(query, signed.bundle.metric("size"), FIRST + 1)
     assert verdict
     assert verdict.values == ["p50"] * fires
     assert "p50 " in verdict.sentence

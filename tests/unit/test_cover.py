@@ -1,7 +1,6 @@
 """A default: a device that has nothing to say is not told from one that has."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from hubbub.bundles import Bundle
 from hubbub.catalog import open_sealed, seal_info
-from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
@@ -45,13 +44,6 @@ def covered(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 @pytest.fixture
 def clock(covered: Signed) -> FakeClock:
     return FakeClock(covered.bundle.keys[0].start + 20 * DAY + 10 * HOUR)
-
-
-@pytest.fixture(params=["memory", "folder"])
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
-    yield product
-    product.close()
 
 
 def _client(bundle: Bundle, state: State, shuffler: FakeShuffler, clock: FakeClock) -> Client:

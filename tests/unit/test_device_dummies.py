@@ -1,10 +1,8 @@
 """Dummies that devices make: by coins of their own, beside a report, and alike to it."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from math import exp
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from scipy.stats import chi2
 from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.bundles import Bundle
 from hubbub.catalog import open_sealed, seal_info
-from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.keys import read_opening_keys
@@ -34,13 +32,6 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     metrics = read_with_promises(folder / "metrics.toml").metrics
     history = {name: metric.digest() for name, metric in metrics.items()}
     return replace(result, bundle=replace(result.bundle, metrics=metrics, history=history))
-
-
-@pytest.fixture(params=["memory", "folder"])
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
-    yield product
-    product.close()
 
 
 def _sent(signed: Signed, bundle: Bundle, state: State, value: str) -> list[int]:

@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import filler_info, open_sealed, seal_info
-from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, BadPayload, CatalogInvalid
@@ -32,13 +32,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock((FIRST + 3) * DAY + 1000.0)
-
-
-@pytest.fixture(params=["memory", "folder"])
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
-    yield product
-    product.close()
 
 
 class Device:

@@ -12,7 +12,6 @@ import pytest
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Compared, Estimated
-from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import Trended
@@ -192,7 +191,7 @@ def test_what_was_other_before_is_not_what_it_is_now(installation: Installation)
 
 
 @pytest.mark.slow
-def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation) -> None:
+async def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation) -> None:
     rest = 'tiers = [0.5]\nbreakdown = { os = ["linux", "macos"] }'
     installation.build(THREE, rest=rest)
     bundle = installation.build(FOUR, rest=rest)
@@ -202,17 +201,13 @@ def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation
         window_totals[stream, FIRST] = _drawn(bundle, stream, [100 * size + number] * size, number)
         linux += [window_totals[stream, FIRST].reports] if "linux" in stream else []
     assert len(window_totals) == 12
-
-    async def ask() -> tuple[list[Estimated], BrokenDown]:
-        engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
-        every = EstimateQuery(range=EpochRange(epochs="all"))
-        names = [f"theme{cell}{tier}" for cell in ("", "@os=linux") for tier in ("", "/0.5")]
-        answers = [await engine.estimate(name, every) for name in names]
-        # Of one list alone, as its own stream has it.
-        answers.append(await engine.estimate("theme/v4/0.5", every))
-        return answers, await engine.breakdown("theme", every)
-
-    answers, table = asyncio.run(ask())
+    engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
+    every = EstimateQuery(range=EpochRange(epochs="all"))
+    names = [f"theme{cell}{tier}" for cell in ("", "@os=linux") for tier in ("", "/0.5")]
+    answers = [await engine.estimate(name, every) for name in names]
+    # Of one list alone, as its own stream has it.
+    answers.append(await engine.estimate("theme/v4/0.5", every))
+    table = await engine.breakdown("theme", every)
     for part_answer in answers:
         cell, _, tier = part_answer.metric.partition("/")
         streams = [

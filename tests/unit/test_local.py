@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.authoring import read_catalog
 from hubbub.catalog.posterior import label_of
-from hubbub.client import Client, FolderState, MemoryState, Outcome, State
+from hubbub.client import Client, FolderState, Outcome, State
 from hubbub.client.testing import FakeShuffler
 from tests.support.bundles import Signed
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -16,11 +16,6 @@ from tests.support.catalogs import catalog_toml, metric_toml
 def counting(signed: Signed, state: State, shuffler: FakeShuffler | None = None) -> Client:
     transport = shuffler or FakeShuffler()
     return Client(signed.bundle, state, transport, hold_seconds=None, local=True)
-
-
-@pytest.fixture(params=["folder", "memory"])
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> State:
-    return FolderState(tmp_path / "state") if request.param == "folder" else MemoryState()
 
 
 def test_a_person_sees_their_counts_and_nothing_is_drawn_or_sent(

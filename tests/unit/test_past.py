@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +67,6 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 def clock(signed: Signed) -> FakeClock:
     """At ten o'clock of the first day of 28."""
     return FakeClock(signed.bundle.keys[0].start + 28 * DAY + 10 * HOUR)
-
-
-@pytest.fixture(params=["memory", "folder"])
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
-    yield product
-    product.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
@@ -96,13 +95,6 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 def clock() -> FakeClock:
     # So early that no device asks for the next epoch's tokens already: one in ten million would.
     return FakeClock((FIRST + 3) * DAY + 0.01)
-
-
-@pytest.fixture(params=["memory", "folder"])
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
-    yield product
-    product.close()
 
 
 def _client(

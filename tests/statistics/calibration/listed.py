@@ -217,7 +217,7 @@ SETTINGS: Sequence[Setting] = [
     *(
         Setting(
             f"{name} {epsilon:g}, {size:,} values, {people:,} reports, {label}",
-            40 if size > 1000 else 120,
+            40 if size >= 1000 else 120,
             partial(_list, built(name, epsilon, size), shape(size, people)),
         )
         for name, epsilon, size, people, shape, label in LISTS

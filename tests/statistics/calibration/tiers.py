@@ -156,13 +156,13 @@ SETTINGS: Sequence[Setting] = [
                 smaller,
             ),
         )
-        for label, once, runs in (("", _value, 400), ("two epochs of ", _same, 200))
+        for label, once, runs in (("", _value, 200), ("two epochs of ", _same, 120))
         for name, large, small, smaller, share in LISTS
     ),
     *(
         Setting(
             f"mean.piecewise 4 and 0.5, {smaller:.0%} at the smaller",
-            400,
+            200,
             partial(
                 _mean,
                 [build("mean.piecewise", epsilon=e, low=0.0, high=1.0) for e in (4.0, 0.5)],
