@@ -1,8 +1,8 @@
 """The registry of mechanisms by wire name. A new one is its file and a line here."""
 
-import inspect
 from collections import UserDict
 from collections.abc import Mapping, MutableMapping
+from dataclasses import MISSING, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,8 +91,8 @@ def parameters(name: str) -> Mapping[str, bool]:
     """
     if name not in REGISTRY:
         raise BadParameter(f'mechanism "{name}" is unknown; there are {", ".join(REGISTRY)}')
-    arguments = inspect.signature(REGISTRY[name]).parameters
-    return {key: parameter.default is parameter.empty for key, parameter in arguments.items()}
+    mechanism: Any = REGISTRY[name]
+    return {field.name: field.default is MISSING for field in fields(mechanism) if field.init}
 
 
 def described_parameters(name: str) -> Mapping[str, Parameter]:
