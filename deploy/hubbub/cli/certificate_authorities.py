@@ -7,8 +7,7 @@ certificate can pose as it, not even on one machine, where all have the same nam
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.programs.unwritable import replace_file
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
 ROLES: Final = (*SERVERS, "analyst")
@@ -88,7 +87,7 @@ def write_certificates(
         if (target / "ca.pem").exists():
             raise KeysUnusable(f"{target / 'ca.pem'} exists; certificates are never overwritten")
     pem = b""
-    with _written_in(folder):
+    with refuse_unwritable(folder, KeysUnusable):
         for target in folders:
             target.mkdir(parents=True, exist_ok=True, mode=0o700)
         for role in roles:
@@ -140,7 +139,7 @@ def renew_certificates(
             f"{authorities}: does not contain the authorities of {folder} with their keys; "
             "give the folder made with them, or make new ones: hubbub keys tls NEW-FOLDER"
         ) from error
-    with _written_in(folder):
+    with refuse_unwritable(folder, KeysUnusable):
         for path, content in bundles.items():
             replace_file(path, content, 0o644)
         for role, (key, certificate) in fresh.items():
@@ -190,17 +189,6 @@ def trust_other(folder: Path, other: Path) -> str:
     except ValueError as error:
         raise KeysUnusable(f"{other}: contains no certificates in PEM; get ca.pem again") from error
     return services[0]
-
-
-@contextmanager
-def _written_in(folder: Path) -> Iterator[None]:
-    """Raises KeysUnusable if a file cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise KeysUnusable(
-            f"{error.filename or folder}: cannot be written: {error.strerror}"
-        ) from error
 
 
 def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:

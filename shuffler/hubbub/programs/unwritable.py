@@ -4,16 +4,24 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from hubbub.errors import HubbubError
+
+_NEW: Final = ".new"
 
 
 @contextmanager
 def refuse_unwritable(place: str | Path, refused: type[HubbubError]) -> Iterator[None]:
-    """Turns an OSError of the block into a `refused` error that names `place` and the reason."""
+    """Turns an OSError of the block into a `refused` error that names `place` and the reason.
+
+    If `place` is a folder, it names the file in it that could not be written.
+    """
     try:
         yield
     except OSError as error:
+        if isinstance(place, Path) and place.is_dir():
+            place = str(error.filename or place).removesuffix(_NEW)
         raise refused(f"{place}: cannot be written: {error.strerror}") from error
 
 
@@ -27,7 +35,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
-    beside = path.with_name(path.name + ".new")
+    beside = path.with_name(path.name + _NEW)
     beside.unlink(missing_ok=True)
     beside.touch(mode=mode)
     beside.write_bytes(content)

@@ -28,6 +28,7 @@ from hubbub.fields.rules import is_address
 from hubbub.keys.issuer import make_token_key, take_token_public
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Group, argument, option, options
+from hubbub.programs.unwritable import refuse_unwritable
 
 # The containers' names in deploy/compose; the chart's services are named by --host.
 _NAMES: Final = {
@@ -246,7 +247,7 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: 
 
     `peer` is the other party's service, if there are two; `settings` are further ones of services.
     """
-    try:
+    with refuse_unwritable(folder, KeysUnusable):
         if "aggregator" in services:
             _write_access(folder)
         else:
@@ -265,8 +266,6 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: 
             _give(folder, user)
         other = f"HUBBUB_PEER={peer}\n" if peer else ""
         _write(folder / ".env", f"HUBBUB_USER={user}:{group}\n{other}")
-    except OSError as error:
-        raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
 
 
 def _write_redis(folder: Path, services: Sequence[str], settings: str) -> None:
