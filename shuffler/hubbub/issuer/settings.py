@@ -50,7 +50,7 @@ class Settings:
     )
     audiences: tuple[str, ...] = option(
         'required audience ("aud") of such a token: the app\'s name at the provider for ID '
-        "tokens, or the issuer for access tokens (repeat)",
+        "tokens, or the issuer for access tokens (repeatable)",
         name="--oidc-audience",
         metavar="NAME",
         read=_audiences,

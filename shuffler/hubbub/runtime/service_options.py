@@ -65,7 +65,7 @@ def networks_option(text: str, **declaration: Any) -> Any:
 def proxies_option(name: str, **declaration: Any) -> Any:
     """A repeated option for proxies whose X-Forwarded-For is believed."""
     return networks_option(
-        "address or network of a proxy whose X-Forwarded-For is trusted (repeat)",
+        "address or network of a proxy whose X-Forwarded-For is trusted (repeatable)",
         name=name,
         **declaration,
     )

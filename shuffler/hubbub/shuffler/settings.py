@@ -90,7 +90,7 @@ class HttpSettings:
     )
     relays: tuple[str, ...] = networks_option(
         "address or network of a relay, which has its own limits instead of those of one address "
-        "(repeat)",
+        "(repeatable)",
         name="--relay",
         group=_DOOR,
     )

@@ -51,7 +51,7 @@ Percentiles = Annotated[
     list[float] | None,
     Query(
         max_length=MAX_PERCENTILES,
-        description="for numbers with buckets: percentile in (0, 100) (repeat)",
+        description="for numbers with buckets: percentile in (0, 100) (repeatable)",
     ),
 ]
 
@@ -65,7 +65,7 @@ class RankParameters:
         list[float] | None,
         Query(
             max_length=MAX_PERCENTILES,
-            description="for numbers with buckets: the share below this number (repeat)",
+            description="for numbers with buckets: the share below this number (repeatable)",
         ),
     ] = None
 
@@ -81,7 +81,7 @@ Lists = Annotated[
     Query(
         alias="list",
         max_length=20,
-        description="strings to look for: catalog, or the name of a saved list (repeat); by "
+        description="strings to look for: catalog, or the name of a saved list (repeatable); by "
         "default the catalog's",
     ),
 ]

@@ -37,7 +37,7 @@ _DEFAULT: Final = Path("metrics.toml")
 class AuditOptions:
     catalog: Path | None = argument("catalog to attack (metrics.toml, if it exists)")
     metrics: tuple[str, ...] = option(
-        "attack only this metric (repeat)", name="--metric", metavar="METRIC"
+        "attack only this metric (repeatable)", name="--metric", metavar="METRIC"
     )
     samples: int = option(
         "number of people drawn for each of two values (%(default)s)",

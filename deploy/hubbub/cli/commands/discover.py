@@ -48,7 +48,7 @@ class DiscoverOptions:
         default=0.0,
         bare=0.5,
         parse=_false_share,
-        metavar="FALSE",
+        metavar="SHARE",
         within=Interval(0, 1, "[)"),
     )
     answer: AnswerOptions

@@ -34,13 +34,13 @@ from hubbub.runtime.redis.server import RedisServer
 @options
 class ForgetOptions(RedisOptions):
     metric: str = argument("name of a metric in the bundle, or of a retired metric")
-    before: date = option("the day")
+    before: date = option("delete the epochs that ended before this day (UTC)")
     totals: str = option(
         "folder or address of the files that hubbub aggregator --totals writes; deletes them too",
         default="",
         metavar="PLACE",
     )
-    yes: bool = option("delete the epochs")
+    yes: bool = option("really delete them")
 
 
 @command(

@@ -64,7 +64,7 @@ class InitOptions:
     folder: Path = argument("folder for all the files")
     catalog: Path | None = option(f"the catalog to build ({_CATALOG})")
     host: tuple[str, ...] = option(
-        "another host name of a role, or NAME alone for all roles (repeat); the shuffler of "
+        "another host name of a role, or NAME alone for all roles (repeatable); the shuffler of "
         "the catalog and the names of the containers are included",
         metavar="ROLE=NAME",
     )

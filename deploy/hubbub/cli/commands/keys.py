@@ -121,7 +121,7 @@ class TlsOptions:
     folder: Path = argument("new folder for the certificates", read=read_named_path)
     host: tuple[str, ...] = option(
         "host name or address of a role (shuffler, aggregator or redis), besides localhost; "
-        "NAME alone if all roles are on one machine (repeat)",
+        "NAME alone if all roles are on one machine (repeatable)",
         metavar="ROLE=NAME",
     )
     authorities: Path | None = option(
@@ -302,7 +302,8 @@ class TokenOptions:
     )
     days: int = option("days until the token expires", default=365, within=Interval(1, 3660))
     groups: tuple[str, ...] = option(
-        "group of --http-access whose metrics the token may read (repeat); without it all metrics",
+        "group of --http-access whose metrics the token may read (repeatable); without it all "
+        "metrics",
         name="--group",
         metavar="NAME",
     )
@@ -317,7 +318,7 @@ class SessionOptions:
 @command(
     "keys token",
     text="add or remove a token for HTTP; without a name list the tokens",
-    description="Prints the token once; the file, for --http-tokens, contains only its hash.",
+    description="Prints a new token once; the file, for --http-tokens, contains only its hash.",
 )
 def _token(options: TokenOptions) -> None:
     if options.name is None and (options.remove or options.groups):

@@ -99,7 +99,8 @@ class AuditOptions:
         metavar="FILE",
     )
     witness: tuple[NoteKey, ...] = option(
-        "witness that must have cosigned the checkpoint, as hubbub keys witness prints it (repeat)",
+        "witness that must have cosigned the checkpoint, as hubbub keys witness prints it "
+        "(repeatable)",
         metavar="NAME+ID+KEY",
         read=_read_witnesses,
     )

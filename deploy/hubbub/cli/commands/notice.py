@@ -32,16 +32,16 @@ _REMEMBERED_SECONDS: Final = 2 * max(EPOCH_SECONDS.values())
 @options
 class MakeOptions:
     stop: tuple[str, ...] = option(
-        "stop this metric, or this arm as EXPERIMENT.ARM, on all devices at once (repeat)",
+        "stop this metric, or this arm as EXPERIMENT.ARM, on all devices at once (repeatable)",
         metavar="METRIC",
     )
     sampling: tuple[str, ...] = option(
         "share of the devices that take part in each epoch that begins from now on: 0.1 for "
-        "one in ten (repeat)",
+        "one in ten (repeatable)",
         metavar="METRIC=CHANCE",
     )
     lift: tuple[str, ...] = option(
-        "return this metric to the setting of the bundle, from the next epoch on (repeat)",
+        "return this metric to the setting of the bundle, from the next epoch on (repeatable)",
         metavar="METRIC",
     )
     until: date | None = option(

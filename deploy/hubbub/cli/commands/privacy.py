@@ -65,13 +65,13 @@ class AmplifyOptions:
         "total variation between the payloads of two values, if it is smaller than epsilon allows",
         metavar="V",
     )
-    json: bool = option("as JSON")
+    json: bool = option("print the figures as JSON")
 
 
 @options
 class ComposeOptions:
-    epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeat)")
-    sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeat)")
+    epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeatable)")
+    sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeatable)")
     times: int = option("number of times that each event happens (%(default)s)", default=1)
     sampling: float = option(
         "chance that a person takes part in an event (%(default)s)", default=1.0
@@ -80,7 +80,7 @@ class ComposeOptions:
         'JSON list of further events, such as [{"epsilon": 0.5, "times": 12}]'
     )
     delta: float = option("delta of all events together")
-    json: bool = option("as JSON")
+    json: bool = option("print the figures as JSON")
 
 
 @options

@@ -76,7 +76,7 @@ class CrowdOptions:
         default=1,
         within=Interval(1, MAX_TIMES),
     )
-    json: bool = option("as JSON")
+    json: bool = option("print the figures as JSON")
 
 
 @command(

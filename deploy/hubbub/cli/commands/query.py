@@ -69,7 +69,7 @@ class CompareOptions:
 @options
 class TrendOptions:
     question: QuestionOptions
-    value: tuple[str, ...] = option("value to follow (repeat)")
+    value: tuple[str, ...] = option("value to follow (repeatable)")
     number: int = option(
         "number of values, instead of --value (%(default)s)", default=5, other_name="-n"
     )
@@ -101,9 +101,9 @@ def _top(options: TopOptions) -> None:
 
 @command(
     "compare",
-    description="--last or --epochs name the earlier epochs, --to or --to-last the later ones. "
-    "Without them the newest closed epoch is compared with the epoch before it; if "
-    "devices report once a period, whole periods are compared.",
+    description="Compares two ranges of epochs. --last or --epochs name the earlier ones, --to or "
+    "--to-last the later ones. Without them the newest closed epoch is compared with the epoch "
+    "before it; if devices report once a period, whole periods are compared.",
 )
 def _compare(options: CompareOptions) -> None:
     def compare(connection: Connection, metric: str, *, epochs: str, **terms: Any) -> Answer:
@@ -196,7 +196,9 @@ class ExportOptions:
 
 
 @command(
-    "export", description="The format follows from the name of the file, unless --format names it."
+    "export",
+    description="Writes the estimates of a metric. The format follows from the name of the file, "
+    "unless --format names it.",
 )
 def _export(options: ExportOptions) -> None:
     question, output = options.question, options.question.answer.output

@@ -21,10 +21,12 @@ _UNLIKELY = 1e-3
 
 @options
 class DecodeOptions:
-    params: Path = option("header k,h,m,p,q,f and a line of numbers", metavar="FILE")
-    counts: Path = option("a line per cohort: reports, then each bit's count", metavar="FILE")
+    params: Path = option("file with a header k,h,m,p,q,f and a line of numbers", metavar="FILE")
+    counts: Path = option(
+        "file with a line per cohort: reports, then each bit's count", metavar="FILE"
+    )
     map: Path = option(
-        "a line per candidate: name, then its positions; plain or .gz", metavar="FILE"
+        "file with a line per candidate: name, then its positions; plain or .gz", metavar="FILE"
     )
     fdr: float = option(
         "largest expected share of wrong strings among the detected ones (%(default)s)",

@@ -24,7 +24,7 @@ class ReleaseOptions:
     what: str = argument("what to publish (%(default)s)", default="histogram", choices=QUERIES)
     value: str = option("value to count, for the query count", default="")
     epochs: tuple[str, ...] = option(
-        "closed epochs, as 2026-11-22 or 2026-11-01..2026-11-07 (repeat); without it the "
+        "closed epochs, as 2026-11-22 or 2026-11-01..2026-11-07 (repeatable); without it the "
         "newest closed epoch",
         name="--epoch",
         other_name="--epochs",
@@ -39,7 +39,9 @@ class ReleaseOptions:
 
 
 @command(
-    "release", description="Without a metric it lists past releases and the rest of the budget."
+    "release",
+    description="Publishes numbers of a metric with noise of their own. Without a metric it lists "
+    "past releases and the rest of the budget.",
 )
 def _release(options: ReleaseOptions) -> None:
     with options.service.connection() as connection:

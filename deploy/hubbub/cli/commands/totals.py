@@ -65,7 +65,7 @@ def _write(options: TotalsOptions) -> int:
 
 @command(
     "totals verify",
-    text="compare every file with Redis; exit code 1 where they differ",
+    text="compare every file with Redis; exit code 1 if they differ",
     epilog=EPILOG,
 )
 def _verify(options: TotalsOptions) -> int:

@@ -26,7 +26,9 @@ class MetricsOptions:
 
     catalog: Path = argument("the catalog (%(default)s)", default=CATALOG)
     metrics: tuple[str, ...] = option(
-        "metric of the catalog (repeat; without it all metrics)", name="--metric", metavar="METRIC"
+        "metric of the catalog (repeatable; without it all metrics)",
+        name="--metric",
+        metavar="METRIC",
     )
 
     @property

@@ -239,7 +239,7 @@ class QuestionOptions:
     )
     lists: tuple[str, ...] = option(
         "saved list of strings to look for (hubbub candidates), or catalog for the strings "
-        "of the catalog (repeat)",
+        "of the catalog (repeatable)",
         name="--list",
         metavar="NAME",
     )
