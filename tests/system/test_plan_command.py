@@ -136,8 +136,8 @@ def test_a_form_of_before_is_answered_with_its_command(
         (["--fake", "nan"], "--fake nan is outside (0, 1)"),
         (["--targets", "0"], "--targets 0 is outside"),
         (["--simulate", "5"], "--simulate 5 is outside"),
-        (["--metric", "colour"], 'no metric "colour"; look at: hubbub catalog check'),
-        (["--metric", "thme"], 'no metric "thme"; did you mean "theme"?'),
+        (["--metric", "colour"], 'metric "colour" is not in '),
+        (["--metric", "thme"], 'theme; did you mean "theme"?'),
     ],
 )
 def test_what_cannot_be_is_named(

@@ -253,7 +253,7 @@ def test_the_command_tells_and_fails_as_it_should(
     assert "not compared with all 64 digits" in out
     for wrong, message in (
         (["--samples", "5"], "--samples 5 is outside"),
-        (["--metric", "colour"], 'no metric "colour"'),
+        (["--metric", "colour"], 'metric "colour" is not in'),
     ):
         assert message in refusal_of(capsys, "audit", str(path), *wrong)
     monkeypatch.chdir(tmp_path / "..")

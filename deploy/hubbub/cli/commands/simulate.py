@@ -14,11 +14,11 @@ from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.catalog_reading import read_aloud
+from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
-from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.errors.grammar import did_you_mean, several
+from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
 from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.rows import percentile_name
@@ -93,14 +93,9 @@ def _simulate(options: SimulateOptions) -> None:
 def _bundle(path: Path, name: str) -> Bundle:
     """The bundle that would be built of a catalog, as far as one of its metrics needs it."""
     catalog = read_aloud(path)
-    whole = metric_name_of(name)
-    if whole not in catalog.metrics:
-        raise UnknownMetric(
-            f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'
-            + did_you_mean(name, catalog.metrics)
-        )
+    [metric] = chosen_metrics(catalog, path, [metric_name_of(name)])
     return Bundle(
-        metrics={whole: catalog.metrics[whole]},
+        metrics={metric.name: metric},
         keys=(),
         shuffler=catalog.shuffler,
         roots=None,

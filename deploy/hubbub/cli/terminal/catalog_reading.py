@@ -36,9 +36,11 @@ def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list
     """
     for name in names:
         if name not in catalog.metrics:
-            look = "; look at: hubbub catalog check"
-            meant = did_you_mean(name, catalog.metrics, otherwise=look)
-            raise UnknownMetric(f'{path}: no metric "{name}"{meant}')
+            names_here = ", ".join(sorted(catalog.metrics))
+            raise UnknownMetric(
+                f'metric "{name[:60]}" is not in {path}; it has {names_here}'
+                f"{did_you_mean(name, catalog.metrics)}"
+            )
     return [m for m in catalog.metrics.values() if not names or m.name in names]
 
 
