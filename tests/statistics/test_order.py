@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.answering import Followed, answer, answer_tiers, joined_shares
@@ -227,14 +228,13 @@ def test_shares_of_a_trend_are_those_of_the_answer() -> None:
         assert value.share is not None
         others = value.share * (1 - value.share) / 1000  # who reported is chance as well
         assert share.stderr == pytest.approx(math.hypot(value.stderr / 1000, math.sqrt(others)))
-        # Where the truth's own error reaches the estimate; above, half a report's worth further;
-        # below, as much further as the binomial law goes than the normal one.
-        step = 1 / float(mechanism.channel.p - mechanism.channel.q) / 1000  # type: ignore[attr-defined]
-        for end, further in ((share.high - step / 2, 1.0), (share.low, 1.05)):
-            reported = end * (1 - end) / 1000
-            off = math.sqrt(mechanism.variance(end * 1000, 1000) / 1000**2 + reported)
-            reach = abs(end - value.share) / off
-            assert 1.959964 * (1 - 1e-6) <= reach <= 1.959964 * further * (1 + 1e-6)
+        # Of the population's shares at the ends, so many supports or more, or less, are a doubt of
+        # 2.5%: they are one binomial number (Clopper and Pearson 1934).
+        channel: Any = mechanism.channel  # type: ignore[attr-defined]
+        low, high = (float(channel.q) + end * channel.gap for end in (share.low, share.high))
+        supports = totals.cells[place]
+        assert binom.sf(supports - 1, 1000, low) == pytest.approx(0.025, rel=0.01)
+        assert binom.cdf(supports, 1000, high) == pytest.approx(0.025, rel=0.01)
     sketch = build("cms", epsilon=2.0, hashes=4, width=16)
     drawn = draw(sketch, ["x", "y"], [700, 300], np.random.default_rng(9))
     [first] = joined_shares([Followed([(sketch, drawn)], [1])], ["y", "x"])
