@@ -10,8 +10,8 @@ from hubbub.authoring.auto import own_fields
 from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.authoring.metrics_toml.source import Catalog
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Budget, Caps, Release

@@ -12,7 +12,7 @@ from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.authoring.metrics_toml.sole_choice import SOLE
 from hubbub.authoring.metrics_toml.source import Catalog
-from hubbub.catalog.mechanism_choice import AUTO
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.fields.field import fields_of

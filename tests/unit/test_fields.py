@@ -18,8 +18,8 @@ from hubbub.authoring.auto import own_fields
 from hubbub.authoring.metrics_toml import metric_table
 from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Metric, Release
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.policy import Caps
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -28,7 +28,7 @@ from hubbub.fields import kinds
 from hubbub.fields.field import CatalogField, entry, fields_of
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.metric_facts import Fact, facts
+from hubbub.privacy.labelled_fields import Fact, facts
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.commands import output_of

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import Any, Final
 
-from hubbub.catalog.mechanism_choice import AUTO, Choice, Option
+from hubbub.catalog.auto_choice import AUTO, Choice, Option
 from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
 from hubbub.fields.kinds import in_interval, number, whole

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.bundles.encoding import MALFORMED, from_text, to_text
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
-from hubbub.bundles.points import KEY_BYTES
+from hubbub.bundles.weak_keys import KEY_BYTES
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.files import read, read_secret
 from hubbub.keys.operator import OPERATOR, write_operator_key

@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub.bundles.encoding import from_text, to_text
-from hubbub.bundles.points import refuse_weak_signing_key
+from hubbub.bundles.weak_keys import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from hubbub.bundles.points import KEY_BYTES, refuse_weak_opening_key
+from hubbub.bundles.weak_keys import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import is_whole

@@ -15,9 +15,9 @@ from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.bundles.handover import Handover
 from hubbub.bundles.opening_keys import OpeningKeyPublic
-from hubbub.bundles.points import KEY_BYTES
 from hubbub.bundles.promise import Promise
 from hubbub.bundles.signed_lines import check_lines
+from hubbub.bundles.weak_keys import KEY_BYTES
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.errors import BadParameter, BundleRefused, HubbubError

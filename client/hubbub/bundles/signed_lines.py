@@ -11,7 +11,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub.bundles.encoding import from_text, read_json, to_text
-from hubbub.bundles.points import refuse_weak_signing_key
+from hubbub.bundles.weak_keys import refuse_weak_signing_key
 
 
 def as_line(thing: Mapping[str, Any]) -> bytes:

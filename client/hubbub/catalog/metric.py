@@ -7,6 +7,7 @@ from datetime import date
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from hubbub.catalog.auto_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
 from hubbub.catalog.crowds import central_fields
@@ -15,7 +16,6 @@ from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_togethe
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
-from hubbub.catalog.mechanism_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.of_metric import EPOCH, MODEL, as_reported, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts

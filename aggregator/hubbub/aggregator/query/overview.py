@@ -33,7 +33,7 @@ from hubbub.errors.grammar import several
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
-from hubbub.privacy.metric_facts import facts
+from hubbub.privacy.labelled_fields import facts
 
 _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5

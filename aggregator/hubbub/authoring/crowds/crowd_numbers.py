@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from hubbub.authoring.auto import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_fields import NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly

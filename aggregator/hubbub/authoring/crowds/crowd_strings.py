@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.authoring.crowds.crowd_geometry import planned_geometry
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_STRINGS, CROWD_TREE
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 

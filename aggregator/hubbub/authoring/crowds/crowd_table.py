@@ -9,6 +9,7 @@ from hubbub.authoring.crowds.crowd_codes import planned_vectors
 from hubbub.authoring.crowds.crowd_geometry import noisy_parts, planned_geometry
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number
 from hubbub.authoring.crowds.crowd_strings import planned_strings
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import (
     CENTRAL_FIELDS,
     CROWD_NUMBERS,
@@ -27,7 +28,6 @@ from hubbub.catalog.crowds.central_fields import (
 )
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.noise_dummies import needs_all_parts
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.errors.installing import install_with

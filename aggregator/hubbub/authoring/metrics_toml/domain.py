@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog.mechanism_choice import AUTO
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.metric import DOMAINS
 from hubbub.catalog.values.part_values import RANGE, PartRange
 from hubbub.catalog.values.value_kind import Complain

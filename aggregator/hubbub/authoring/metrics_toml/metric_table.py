@@ -12,12 +12,12 @@ from hubbub.authoring.crowds.crowd_table import PROMISE, crowd_mechanisms, crowd
 from hubbub.authoring.metrics_toml.domain import ranges_of, read_candidates, read_values, spelled
 from hubbub.authoring.metrics_toml.sole_choice import check_wishes, with_sole_choice
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.catalog.limits import Limits, conflicts
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hubbub.authoring.auto import own_fields
 from hubbub.authoring.crowds.crowd_table import PROMISE
-from hubbub.catalog.mechanism_choice import AUTO
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named

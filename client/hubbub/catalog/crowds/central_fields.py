@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from hubbub.catalog.mechanism_choice import AUTO
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.periods import PERIOD_KIND
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields import kinds

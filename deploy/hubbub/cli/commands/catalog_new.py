@@ -14,9 +14,9 @@ from typing import Final
 
 from hubbub.authoring.auto import own_fields
 from hubbub.catalog import WRITTEN_EPOCHS, Metric
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say

@@ -4,8 +4,8 @@ from dataclasses import fields
 from typing import Final, Literal
 
 from hubbub.catalog import CentralPromise, Metric
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.planning.central_counts import plan_counts
 from hubbub.cli.planning.central_numbers import plan_numbers
 from hubbub.cli.planning.model_crowds import plan_rounds

@@ -13,8 +13,8 @@ from hubbub.authoring.crowds.crowd_geometry import noisy_parts
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.catalog import CentralPromise
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_TREE
-from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.planning.central_parts import errors_of_tables, show_tables, ways_of_parts
 from hubbub.cli.planning.central_rows import (
     Way,
