@@ -50,6 +50,24 @@ def test_metrics_are_written_with_their_meanings(
     assert metrics["wait"].unit == "ms"
 
 
+def test_a_number_is_counted_in_buckets_by_what_is_asked_of_it(
+    new: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    sixty = (*DESCRIPTION_OPTIONS, "--range", "0", "60", "--epsilon", "2")
+    for name, reports, percentile in (("few", "10000", "95"), ("many", "100000", "p50")):
+        code, text = new(name, *sixty, "--percentile", percentile, "--reports", reports)
+        assert code == 0
+        assert f"with {int(reports):,} reports, the interval of p{percentile[-2:]} is" in text
+    assert new("single", *sixty, "--buckets", "12")[0] == 0
+    metrics = read_catalog(tmp_path / "metrics.toml").metrics
+    mechanisms = {name: metric.mechanism for name, metric in metrics.items()}
+    assert mechanisms == {"few": "wave", "many": "haar", "single": "grr"}
+    assert metrics["many"].parameters == {"low": 0.0, "high": 60.0, "buckets": 64}
+    assert metrics["single"].edges == tuple(range(0, 61, 5))
+    code, text = new("none", *DESCRIPTION_OPTIONS, "--boolean", "--percentile", "50")
+    assert (code, "--percentile goes with --range" in text) == (2, True)
+
+
 def test_kinds_are_written_as_the_check_takes_them(
     new: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:

@@ -412,3 +412,21 @@ def test_of_few_reports_the_smallest_share_stands_out_as_often_as_is_said(
         totals = draw(mechanism, range(size), [fewer, reports - fewer, *[0] * (size - 2)], chance)
         missed += not answer_tiers([(mechanism, totals)], names).values[0].detected
     assert missed > 0.05 * runs or holders == fewer
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("size", [2, 8, 31, 128])
+def test_no_mechanism_of_a_range_errs_less_in_a_single_bucket_than_the_best_of_lists(
+    size: int, epsilon: float
+) -> None:
+    """So `catalog new --buckets` writes edges, of which "auto" weighs mechanisms over lists."""
+    reports = 100_000
+    listed = [build(name, epsilon=epsilon, categories=size) for name in ("grr", "subset")]
+    ranged = [
+        build(name, epsilon=epsilon, low=0, high=1, buckets=size) for name in ("wave", "haar")
+    ]
+    best, other = (
+        min(mechanism.variance(reports / size, reports) for mechanism in group)
+        for group in (listed, ranged)
+    )
+    assert best <= other * (1 + 1e-9)

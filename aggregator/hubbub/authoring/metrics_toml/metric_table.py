@@ -59,6 +59,12 @@ _DECISIVE: Final = (
 )
 
 
+_BUCKETS: Final = (
+    'which weighs exact formulas; write mechanism = "wave" or "haar" without '
+    "reports, or edges instead: hubbub catalog new --percentile P and --buckets N write either"
+)
+
+
 class Around(NamedTuple):
     """Context in which a metric's table is read: folder, caps and accountant of the catalog.
 
@@ -102,7 +108,8 @@ def read_metric(
     table = read_candidates(mechanism, table, around.folder, wrong)
     own = own_fields(mechanism)
     takes = [*_names(fields), *(field.name for field in own)]
-    refuse_unknown(table, takes, f"for {mechanism}", wrong)
+    remedies = {"buckets": _BUCKETS} if mechanism == AUTO else {}
+    refuse_unknown(table, takes, f"for {mechanism}", wrong, remedies)
     for parameter in own:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)

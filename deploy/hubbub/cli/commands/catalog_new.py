@@ -18,12 +18,15 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.values.value_kinds import numeric_kinds
+from hubbub.cli.command_table import load_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms.ranges import Range
 from hubbub.programs.command_line import command, read_number, read_whole_number
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text
@@ -34,6 +37,7 @@ _YEAR: Final = timedelta(days=365)
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
+_BUCKETS: Final = 64
 _TWO_ARMS: Final = "control=1,new=1"
 _OPTIONS: Final = {
     "low": "--range",
@@ -98,10 +102,23 @@ class NewOptions:
     )
     boolean: bool = option("report true or false", exclusive=_VALUES)
     range: tuple[float, float] | None = option(
-        "for the mean of a number: its smallest and its largest value",
+        "for a number: its smallest and its largest value; asks for the mean alone, unless "
+        "--buckets or --percentile is there",
         metavar=("LOW", "HIGH"),
         read=_read_range,
         exclusive=_VALUES,
+    )
+    buckets: int | None = option(
+        f"count a number of --range in N equal buckets ({_BUCKETS} with --percentile)",
+        metavar="N",
+        needs="range",
+    )
+    percentile: float | None = option(
+        "the percentile of --range that matters most: chooses wave or haar by the width of its "
+        "interval in drawn reports; without it single buckets matter",
+        metavar="P",
+        parse=read_percentile,
+        needs="range",
     )
     steps: str = option(
         "for a funnel: its steps in order, separated by commas", default="", exclusive=_VALUES
@@ -168,10 +185,10 @@ def packaged_schema() -> str:
     "catalog new",
     text="write a metric into metrics.toml, field by field",
     description="""
-Writes a metric into the catalog, with a comment above each field; the planner chooses the
-mechanism (mechanism = "auto"). On a terminal it asks for description, owner, values and unit if no
-option gives them. It changes no existing metric, and writes only what passes `hubbub catalog
-check`.
+Writes a metric into the catalog, with a comment above each field; the mechanism is chosen when the
+catalog is read (mechanism = "auto"), or now for --percentile. On a terminal it asks for
+description, owner, values and unit if no option gives them. It changes no existing metric, and
+writes only what passes `hubbub catalog check`.
 """,
 )
 def _new(options: NewOptions) -> None:
@@ -278,13 +295,19 @@ def _fields(options: NewOptions) -> dict[str, str]:
         "expires": str(expires),
         "epoch": _quoted(options.epoch or ("day" if options.retention is None else "week")),
         **reported,
-        "mechanism": _quoted(AUTO),
-        "reports": str(options.reports),
+        **_auto(options, reported),
         "epsilon": repr(options.epsilon),
         "min_batch": str(fewest),
         "limits": f"{{ reports_per_epoch = 1, {lifetime} }}",
         **({"experiment": _quoted(options.experiment)} if options.experiment else {}),
     }
+
+
+def _auto(options: NewOptions, reported: Mapping[str, str]) -> dict[str, str]:
+    """The mechanism, unless it was chosen already, and by how many reports it will be."""
+    if "mechanism" in reported:
+        return {}
+    return {"mechanism": _quoted(AUTO), "reports": str(options.reports)}
 
 
 def _missing(options: NewOptions) -> str:
@@ -348,6 +371,23 @@ def _of_past(options: NewOptions) -> dict[str, str]:
     return {}
 
 
+def _in_buckets(options: NewOptions, low: float, high: float) -> dict[str, str]:
+    """The buckets of a number: of single buckets as edges, of percentiles by `wave` or `haar`.
+
+    Of single buckets mechanisms over listed values err least, which "auto" weighs.
+    """
+    size = options.buckets or _BUCKETS
+    if options.percentile is None:
+        return {"edges": f"[{', '.join(map(repr, Range(low, high).edges(size)))}]"}
+    choice = load_module("percentile_choice", "hubbub catalog new --percentile", "plan")
+    mechanism, why = choice.narrower(
+        (low, high), size, options.percentile, options.epsilon, options.reports
+    )
+    say(why)
+    buckets = {"low": repr(low), "high": repr(high), "buckets": str(size)}
+    return {**buckets, "mechanism": _quoted(mechanism)}
+
+
 def _reported(options: NewOptions) -> dict[str, str]:
     """The fields that define the values."""
     if options.boolean:
@@ -357,6 +397,8 @@ def _reported(options: NewOptions) -> dict[str, str]:
     if options.range:
         low, high = map(repr, options.range)
         number = {"low": low, "high": high}
+        if options.buckets or options.percentile is not None:
+            number = _in_buckets(options, *options.range)
     elif options.edges:
         number = {"edges": options.edges}
     else:
@@ -375,7 +417,8 @@ def _reported(options: NewOptions) -> dict[str, str]:
 
 def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     """Yields the lines of the metric's table, each field below its meaning."""
-    meanings = {item.name: item.entry.meaning for item in [*own_fields(AUTO), *fields_of(Metric)]}
+    own = own_fields(json.loads(fields["mechanism"]))
+    meanings = {item.name: item.entry.meaning for item in [*own, *fields_of(Metric)]}
     for field in fields_of(Metric):
         meanings |= {other: says.meaning for other, says in field.entry.others.items()}
     meanings["limits"] += (
