@@ -18,6 +18,7 @@ from hubbub.privacy.noisy_counts import bare_delta
 from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.privacy.two_counts import TwoCounts
 from hubbub.sealing import CountNoise
 from tests.support.commands import document_of
 
@@ -207,7 +208,7 @@ def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_three_counts_
 
 @pytest.mark.parametrize(
     ("reports", "local", "central", "delta"),
-    [(700, 6, 1, 1e-6), (300, 3, 0.15, 1e-5), (5355, 4, 0.064, 1e-5)],
+    [(700, 6, 1, 1e-6), (300, 3, 0.15, 1e-5), (5355, 4, 0.064, 1e-5), (2000, 1, 0.06, 1e-6)],
 )
 def test_of_two_values_beside_lies_it_is_at_most_3_percent_above_the_worst_split(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
@@ -220,6 +221,50 @@ def test_of_two_values_beside_lies_it_is_at_most_3_percent_above_the_worst_split
         for views in _of_two(answer, local, on_v)
     )
     assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
+
+
+@pytest.mark.parametrize("split", [[1.0], [0.2, 0.5, 0.3], [0.6, 0.3, 0.09, 0.01]])
+@pytest.mark.parametrize(("scale", "shift"), [(0.7, 3), (2.02, 6), (5.0, 4)])
+@pytest.mark.parametrize("t", [1.02, 1.5, 4.0])
+def test_two_counts_of_a_known_sum_say_what_enumeration_of_both_says(
+    split: list[float], scale: float, shift: int, t: float
+) -> None:
+    """Also where a report on neither value makes the rest less likely, by any factor."""
+    law, p, q, neither = _chances(scale, shift), 0.7, 0.1, np.array([0.0, 0.14, 0.2, 0.26])
+    size, exact = len(law) + len(split) + 2, np.zeros((2, len(neither)))
+    counts = np.zeros((size, size))
+    for on_v, chance in enumerate(split):
+        on_w = len(split) - 1 - on_v
+        counts[on_v : on_v + len(law), on_w : on_w + len(law)] += chance * np.outer(law, law)
+    one_on_v, one_on_w = (np.roll(counts, 1, axis=value) for value in (0, 1))
+    for place, h in enumerate(neither):
+        for first, own, other in ((0, one_on_v, one_on_w), (1, one_on_w, one_on_v)):
+            over = (p - t * q) * own - (t * p - q) * other - (t - 1) * h * counts
+            exact[first, place] = np.maximum(over, 0).sum()
+    for order, sums in zip((1, -1), exact, strict=True):
+        found = TwoCounts(np.array(split)[::order], _law(scale, shift), 1e-13)
+        deltas = found.delta(t, p, q, neither)
+        assert (deltas >= sums * (1 - 1e-12)).all()
+        assert deltas == pytest.approx(sums, rel=1e-5, abs=1e-12)
+        assert found.delta(t, p, q, neither[:1]) == pytest.approx(sums[:1], rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("reports", "local", "central", "delta"),
+    [(2000, 1, 0.06, 1e-6), (132, 8.68, 4.275, 1e-6)],
+)
+def test_of_two_values_beside_lies_planned_noise_is_at_most_3_percent_above_the_least(
+    reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a scale smaller by so much all others on w reveal more, however long its ends are."""
+    settings = ["--reports", reports, "--values", 2, "--central", central, "--delta", delta]
+    answer = _answer(capsys, *settings, "--local-epsilon", local)
+    q, ends = 1 / (exp(local) + 1), {**answer, "shift": 2 * answer["shift"]}
+    high = low = answer["scale"]
+    while _stderr({**ends, "scale": low}, q) > answer["stderr"] / 1.03 and low > high / 4:
+        low *= 0.99
+    views = _of_two({**ends, "scale": low}, local, 0)
+    assert max(_epsilon_of(*both, delta) for both in views) > central
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ _BLOCK: Final = 0.02
 _BLOCKS: Final = 64
 _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
-_NUMBERS: Final = 6_000_000
+_NUMBERS: Final = 2_000_000
 _MIN_BLOCKS: Final = 2
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3

@@ -32,7 +32,7 @@ _SPLIT: Final = 0.002
 _FIRST_SPLIT: Final = 0.0005
 # Where noise takes so many numbers, blocks are wider: epsilon is too large by half of it.
 _MUCH_NOISE: Final = 3000.0
-WIDE_SPLIT: Final = 0.01
+_WIDE_SPLIT: Final = 0.01
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class OneCount:
         cut = delta * TAILS
         lie_laws, others = (
             laws(n, crowd.lie, cut)
-            for n in zip(*splits(crowd, WIDE_SPLIT if coarsely else _SPLIT), strict=True)
+            for n in zip(*splits(crowd, _WIDE_SPLIT if coarsely else _SPLIT), strict=True)
         )
         [dummies] = laws([crowd.certain().dummies], 0.5, cut)
         lies = map(convolved, others, (turned[::-1] for turned in lie_laws))
@@ -106,7 +106,7 @@ def splits(crowd: ShuffledEpoch, wide: float) -> list[tuple[int, int]]:
         return [(0, 0)]
     splits, first = [], 0
     if crowd.others * crowd.lie > _MUCH_NOISE**2 / 16:
-        wide = max(wide, WIDE_SPLIT)
+        wide = max(wide, _WIDE_SPLIT)
     while first <= crowd.others // 2:
         share = wide if first else _FIRST_SPLIT
         last = min(first + max(floor(share * crowd.others), 0), crowd.others // 2)

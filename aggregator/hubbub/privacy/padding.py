@@ -26,11 +26,11 @@ _MOST: Final = 1_000_000
 _STEPS: Final = (1, 2, 5)
 # How finely a scale is found, and what it is above the least, so that whoever works it out with
 # fewer digits finds the promise kept.
-_CLOSE: Final = 1.01
+_CLOSE: Final = 1.003
 _ROOM: Final = 1.01
 # Of delta, what the ends of the law may take: while its scale is sought, and at last.
-_SLACK: Final = 0.5
-_SHARES: Final = (1.0, 0.9, 0.75, _SLACK)
+_SLACK: Final = 0.1
+_SHARES: Final = (1.0, 0.9, 0.75, 0.5, 0.25, _SLACK)
 
 Law = tuple[float, int]
 """Scale and shift of noise dummies; 0 and 0 for none."""
