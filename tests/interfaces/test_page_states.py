@@ -287,7 +287,7 @@ def test_days_are_marked_on_the_page_and_from_a_shell(
     assert main(["mark", "remove", "outage", "--url", url]) == 2
     assert 'no mark is called "outage"' in capsys.readouterr().err
     assert main(["mark", "add", "x", "--on", "2026-02-30", "--url", url]) == 2
-    assert "the date of a mark is invalid" in capsys.readouterr().err
+    assert "2026-02-30 does not exist in the calendar" in capsys.readouterr().err
 
 
 def test_metrics_are_found_sorted_and_grouped(browser: Browser, home: House) -> None:
