@@ -154,8 +154,8 @@ class Place:
 
 
 def _reason(error: Exception) -> str:
-    own = error.strerror if isinstance(error, OSError) else None
-    return (own or str(error)).partition("\n")[0][:_LONGEST]
+    system_text = error.strerror if isinstance(error, OSError) else None
+    return (system_text or str(error)).partition("\n")[0][:_LONGEST]
 
 
 def _replace(target: Path, content: bytes, withheld: int) -> None:

@@ -109,8 +109,8 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         def take() -> Mapping[str, Any]:
             _take(limits, bundle, keys, parts)
             if access:
-                own = parts.access
-                own.use(access, login_of(access, own.login, ended=own.ended))
+                current = parts.access
+                current.use(access, login_of(access, current.login, ended=current.ended))
             return describe(settings, bundle)
 
         return take

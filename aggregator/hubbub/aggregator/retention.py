@@ -70,18 +70,18 @@ class Promised:
     def with_keep(self, metric: Metric) -> Self:
         """The promise, extended by the catalog's current `keep`, for epochs of every length."""
         number = days_of(metric.keep)
-        own: dict[int, int | None] = {number: None} if number else {}
+        current: dict[int, int | None] = {number: None} if number else {}
         lengths = [*(length for length in self.days if length != metric.epoch), metric.epoch]
         return replace(
-            self, days={length: {**self.days.get(length, {}), **own} for length in lengths}
+            self, days={length: {**self.days.get(length, {}), **current} for length in lengths}
         )
 
     def until(self, moment: float, metric: Metric) -> Self:
         """The promise, with former values of `keep` applied only to epochs begun by this moment."""
-        own = days_of(metric.keep)
+        current = days_of(metric.keep)
         ended = {
             length: {
-                number: epoch_at(moment, length) if last is None and number != own else last
+                number: epoch_at(moment, length) if last is None and number != current else last
                 for number, last in days.items()
             }
             for length, days in self.days.items()

@@ -99,8 +99,8 @@ def only_of_all(first: Answer, other: Answer) -> tuple[Answer, Answer]:
 def _cut(answer: Answer, places: Sequence[int]) -> Answer:
     if len(places) == len(answer.values):
         return answer
-    own = list(places)
-    figures = answer.figures and _mapped(answer.figures, lambda column: column[own])
+    rows = list(places)
+    figures = answer.figures and _mapped(answer.figures, lambda column: column[rows])
     values = tuple(answer.values[place] for place in places)
     return replace(answer, values=values, figures=figures, reports_asked=())
 
@@ -159,13 +159,13 @@ def answer_tiers(
     """
     live_tiers = with_reports(tiers)
     mechanism, _ = live_tiers[0]
-    own = family_for(mechanism)
-    if own.KIND != "strings" and candidates:
+    family = family_for(mechanism)
+    if family.KIND != "strings" and candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
-    if own.KIND == "strings" and not candidates and not isinstance(own, Trees):
+    if family.KIND == "strings" and not candidates and not isinstance(family, Trees):
         raise BadParameter("this metric is over strings: name the strings to look for (candidates)")
-    names = candidates if own.KIND == "strings" else own.labels(mechanism, values)
-    return own.answer(live_tiers, names, confidence, repeats)
+    names = candidates if family.KIND == "strings" else family.labels(mechanism, values)
+    return family.answer(live_tiers, names, confidence, repeats)
 
 
 def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple[LikelyString, ...]:
@@ -184,10 +184,10 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
             "such as 0.5"
         )
     live_tiers = with_reports(tiers)
-    own = family_for(live_tiers[0][0])
-    if not isinstance(own, Trees):
+    family = family_for(live_tiers[0][0])
+    if not isinstance(family, Trees):
         raise BadParameter(f"{live_tiers[0][0].NAME} finds no strings: leave likely out")
-    return own.likely(live_tiers, answered, false_share)
+    return family.likely(live_tiers, answered, false_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +223,8 @@ def joined_shares(
     reports = sum(reports_of(source.tiers) for source in live_sources)
     repeats = sum(source.repeats for source in live_sources)
     mechanism, _ = live_sources[0].tiers[0]
-    own = family_for(mechanism)
-    ends, of_vector = own.ends(mechanism), own.KIND == "vector"
+    family = family_for(mechanism)
+    ends, of_vector = family.ends(mechanism), family.KIND == "vector"
     of_numbers = bool(ends) and not of_vector
     figures = added(
         [_followed(source, candidates, of_numbers=of_numbers) for source in live_sources]
@@ -245,8 +245,8 @@ def joined_shares(
 def _followed(source: Followed, candidates: Sequence[str], *, of_numbers: bool) -> ValueEstimates:
     """Estimates of the followed values, in their order; for numbers, of the sum of their places."""
     mechanism, _ = source.tiers[0]
-    own = family_for(mechanism)
-    figures = own.figures_of(source.tiers, candidates, source.repeats)
+    family = family_for(mechanism)
+    figures = family.figures_of(source.tiers, candidates, source.repeats)
     if of_numbers:
         return figures.place or figures
     rows = list(source.places)

@@ -351,8 +351,8 @@ def _evenly_weighted(rows: Floats, totals: Totals) -> tuple[Floats, Floats]:
 def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
     """A tier's rows and right-hand side, with independent errors of 1 if `shares` are true."""
     places = rows @ shares
-    within = rows @ (shares[:, None] * rows.T)
-    covariance = np.diag(places) - within + repeats * (within - np.outer(places, places))
+    joint = rows @ (shares[:, None] * rows.T)
+    covariance = np.diag(places) - joint + repeats * (joint - np.outer(places, places))
     # Places add up to all reports, so the result does not depend on the sum.
     covariance += np.full_like(covariance, float(places.mean()))
     factor = np.linalg.cholesky(covariance / totals.reports)
@@ -380,14 +380,14 @@ def ranks_of(
     if not live_tiers:
         return None
     mechanism: Any = live_tiers[0][0]
-    own = family_for(mechanism)
-    if own.is_spread(mechanism):
+    family = family_for(mechanism)
+    if family.is_spread(mechanism):
         return IndexRanks(live_tiers, sampled, least)  # type: ignore[arg-type]  # of such a mechanism
-    edges = edges or own.edges(mechanism)
+    edges = edges or family.edges(mechanism)
     if not len(edges):
         return None
-    parts, scales = own.scaled(live_tiers, (), repeats)
-    if isinstance(own, Listed):
+    parts, scales = family.scaled(live_tiers, (), repeats)
+    if isinstance(family, Listed):
         parts = [
             _with_covariances(*tier, figures, repeats)
             for tier, figures in zip(live_tiers, parts, strict=True)

@@ -68,11 +68,11 @@ def new_periods(
         if not number and since is not None:
             begins = min(begins, since)
         raw = key.public_key().public_bytes_raw()
-        own = OpeningKey(first_id + number, key.private_bytes_raw()).with_x_wing()
-        private.append(own)
-        x_wing = x_wing_public_bytes(own.x_wing)
+        opening_key = OpeningKey(first_id + number, key.private_bytes_raw()).with_x_wing()
+        private.append(opening_key)
+        x_wing = x_wing_public_bytes(opening_key.x_wing)
         public.append(
-            OpeningKeyPublic(id=own.id, start=begins, end=ends, public=raw, x_wing=x_wing)
+            OpeningKeyPublic(id=opening_key.id, start=begins, end=ends, public=raw, x_wing=x_wing)
         )
     return private, public
 

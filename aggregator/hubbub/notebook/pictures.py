@@ -35,15 +35,15 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, document: Document
     # Names are what people said: nothing in them is a formula of matplotlib's.
     axes.set_yticks(places, [_label(row["value"]) for row in rows], parse_math=False)
     axes.invert_yaxis()
-    means = is_of_means("estimates", document)
-    unit = document.get("unit") if means else ""
+    of_means = is_of_means("estimates", document)
+    unit = document.get("unit") if of_means else ""
     if question == "compare":
         axes.set_xlabel(f"difference of means, in {unit}" if unit else "difference of the shares")
-    elif question == "breakdown" and not means:
+    elif question == "breakdown" and not of_means:
         axes.set_xlabel("share of the part's reports")
     else:
         mean = f"mean, in {unit}" if unit else "mean"
-        axes.set_xlabel(mean if means else "reports")
+        axes.set_xlabel(mean if of_means else "reports")
 
 
 def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
@@ -57,8 +57,8 @@ def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
     sure = [[1 - (row["within_high"] - row["within_low"]) for row in line] for line in cells]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", alpha=sure)
     axes.set_xticks(range(len(names)), [_label(name) for name in names], parse_math=False)
-    own = [_label(": ".join(filter(None, (line[0]["slice"], line[0]["row"])))) for line in cells]
-    axes.set_yticks(range(len(own)), own, parse_math=False)
+    labels = [_label(": ".join(filter(None, (line[0]["slice"], line[0]["row"])))) for line in cells]
+    axes.set_yticks(range(len(labels)), labels, parse_math=False)
     axes.set_xlabel(_label(document["columns"]), parse_math=False)
     whose = ": ".join(filter(None, (document["by"], document["rows"])))
     axes.set_ylabel(_label(whose), parse_math=False)
@@ -100,20 +100,21 @@ def lines(axes: Any, rows: Sequence[Row], most: int, document: Document) -> None
     """
     dates: dict[datetime, str] = {}
     for name in list(dict.fromkeys(row["value"] for row in rows))[:most]:
-        own = [row for row in rows if row["value"] == name]
-        times = [datetime.fromisoformat(row["begins"]).astimezone(UTC) for row in own]
-        dates |= dict(zip(times, (row["date"] for row in own), strict=True))
-        low, high = [row["low"] for row in own], [row["high"] for row in own]
+        points = [row for row in rows if row["value"] == name]
+        times = [datetime.fromisoformat(row["begins"]).astimezone(UTC) for row in points]
+        dates |= dict(zip(times, (row["date"] for row in points), strict=True))
+        low, high = [row["low"] for row in points], [row["high"] for row in points]
         label = _label(name).lstrip("_")
-        shares = [row["share"] for row in own]
-        if all(row.get("line") is not None for row in own):
-            [line] = axes.plot(times, [row["line"] for row in own], label=label)
+        shares = [row["share"] for row in points]
+        if all(row.get("line") is not None for row in points):
+            [line] = axes.plot(times, [row["line"] for row in points], label=label)
             axes.plot(times, shares, linestyle="", marker=".", alpha=0.5, color=line.get_color())
-            low, high = [row["line_low"] for row in own], [row["line_high"] for row in own]
+            low = [row["line_low"] for row in points]
+            high = [row["line_high"] for row in points]
         else:
             [line] = axes.plot(times, shares, label=label, marker=".")
         axes.fill_between(times, low, high, alpha=0.2, color=line.get_color())
-        if len(own) == 1:
+        if len(points) == 1:
             axes.vlines(times, low, high, color=line.get_color())
     legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))  # covers no line
     for text in legend.get_texts():

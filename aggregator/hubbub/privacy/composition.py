@@ -119,7 +119,7 @@ def _closed_forms(
         for event in events
         if event.epsilon is not None
     ]
-    spent = sum(own * times for _, own, times in losses)
+    spent = sum(event_delta * times for _, event_delta, times in losses)
     if len(losses) < len(events) or spent > delta:
         return None, None, None  # a Gaussian has no epsilon of its own; a delta is already gone
     basic = sum(epsilon * times for epsilon, _, times in losses)
@@ -177,10 +177,12 @@ def _pld(events: Sequence[Event], delta: float) -> float:
 
 def _grid(events: Sequence[Event]) -> float:
     """Grid step: fine compared with the smallest epsilon, but coarse enough to compute."""
-    own = [sampled(event.epsilon, event.sampling) for event in events if event.epsilon is not None]
-    if len(set(own)) == 1 and len(own) == len(events):
-        return own[0]  # one epsilon alone is on its own grid: nothing is rounded
-    fine = min([_GAUSSIAN_GRID, *(epsilon / _GRID for epsilon in own)])
+    epsilons = [
+        sampled(event.epsilon, event.sampling) for event in events if event.epsilon is not None
+    ]
+    if len(set(epsilons)) == 1 and len(epsilons) == len(events):
+        return epsilons[0]  # one epsilon alone is on its own grid: nothing is rounded
+    fine = min([_GAUSSIAN_GRID, *(epsilon / _GRID for epsilon in epsilons)])
     reach = sum(
         sqrt(event.times)
         * 20

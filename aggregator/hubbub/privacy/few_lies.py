@@ -145,8 +145,8 @@ class FewLies:
         x, y = np.indices(by_noise.shape[1:])
         offsets = np.maximum(min_x + x + min_y + y - (a + b + self.crowd.dummies + 1), 0).ravel()
         first, two = (
-            _one_more(by_noise, *own, (d - 2) * q).reshape(len(noise), -1)
-            for own in ((p, q), (q, p))
+            _one_more(by_noise, *chances, (d - 2) * q).reshape(len(noise), -1)
+            for chances in ((p, q), (q, p))
         )
         some = np.flatnonzero((first + two).sum(axis=0) > self.cut / len(offsets))
         some = some[np.argsort(offsets[some], kind="stable")]

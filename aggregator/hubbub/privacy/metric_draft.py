@@ -58,14 +58,14 @@ class MetricDraft:
                 names = built_from("ranges", *buckets)
                 return dict.fromkeys(names, buckets) | {"buckets": sampled}
             case "sets":
-                own: dict[str, Any] = {"categories": self.size, "most": self.most}
-                return {PrivSet.NAME: {"epsilon": epsilon, **own}}
+                arguments: dict[str, Any] = {"categories": self.size, "most": self.most}
+                return {PrivSet.NAME: {"epsilon": epsilon, **arguments}}
             case "parts":
-                own = {"sizes": self.parts, "ways": self.ways}
-                return {PairedParts.NAME: {"epsilon": epsilon, **own}}
+                arguments = {"sizes": self.parts, "ways": self.ways}
+                return {PairedParts.NAME: {"epsilon": epsilon, **arguments}}
             case "vector":
-                own = {"dimensions": self.size, "max_length": self.high}
-                return {VectorCodes.NAME: {"epsilon": epsilon, **pool_for(epsilon), **own}}
+                arguments = {"dimensions": self.size, "max_length": self.high}
+                return {VectorCodes.NAME: {"epsilon": epsilon, **pool_for(epsilon), **arguments}}
 
     def values(self) -> Sequence[Any]:
         """Example values with equal shares: indices, strings, or middles of buckets.
@@ -98,7 +98,7 @@ class MetricDraft:
             case "sets":
                 return np.full(self.size, min(self.most / self.size, 1.0))
             case "parts":
-                tables = [prod(own) for own in combinations(self.parts, self.ways)]
+                tables = [prod(sizes) for sizes in combinations(self.parts, self.ways)]
                 return np.repeat([1 / cells for cells in tables], tables)
             case _:
                 return np.full(self.size, 1 / self.size)

@@ -301,8 +301,12 @@ def _grouped(subject: str, texts: Mapping[str, str]) -> Sequence[Statement]:
     for name, text in texts.items():
         names.setdefault(text, []).append(name)
     return [
-        Statement(f"{subject}: {', '.join(own)}", text, ", ".join(f"metrics.{n}" for n in own))
-        for text, own in names.items()
+        Statement(
+            f"{subject}: {', '.join(metric_names)}",
+            text,
+            ", ".join(f"metrics.{n}" for n in metric_names),
+        )
+        for text, metric_names in names.items()
     ]
 
 

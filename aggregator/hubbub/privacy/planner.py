@@ -98,7 +98,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
     alike = np.full(len(values), 1 / len(values))
     errors = family_for(mechanism).expected(mechanism, values, alike, reports)
     rare = float(errors.absent.max())
-    own = errors.stderrs**2
+    variances = errors.stderrs**2
     # The largest variance of numbers: half of them at either end.
     drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even, 1) / reports
     if question.kind == "vector":
@@ -115,8 +115,8 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
         epsilon=mechanism.privacy_loss(),
         permanent_epsilon=(mechanism.permanent_loss() if isinstance(mechanism, Memoized) else None),
         reports=reports,
-        stderr=float(np.sqrt(own.mean())),
-        population=float(np.sqrt((own + drawn).mean())),
+        stderr=float(np.sqrt(variances.mean())),
+        population=float(np.sqrt((variances + drawn).mean())),
         rare=rare,
         detectable=smallest,
         payload_bytes=mechanism.layout.payload_bytes,
@@ -248,8 +248,8 @@ def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: in
     for _ in range(_TRIES):
         if not current <= 1:
             return inf
-        _, own = errors(current)
-        following = corrected * absent + power * own
+        _, own_stderr = errors(current)
+        following = corrected * absent + power * own_stderr
         if abs(following - current) <= 1e-6 * current:
             break
         current = following
@@ -263,8 +263,8 @@ def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
     passing = floor(reports * q + further) + 1
 
     def chance(count: int) -> float:
-        own = likely(count, p, _CUT)
-        return float(pmf(own, count, p) @ above(passing - 1 - own, reports - count, q))
+        hits = likely(count, p, _CUT)
+        return float(pmf(hits, count, p) @ above(passing - 1 - hits, reports - count, q))
 
     if chance(reports) < CONFIDENCE:
         return inf

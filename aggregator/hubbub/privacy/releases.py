@@ -97,13 +97,13 @@ def release(
     if query == "mode":
         return [_name_alone(_most_common(parts, labels, policy, reports_each))]
     place = labels.index(value) if query == "count" else None
-    own = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
+    noisy_tiers = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
     reports = [totals.reports for _, totals in parts if totals.reports]
-    figures, noises = own[0]
-    if len(own) > 1:
-        scales = tier_scales([float((part.stderrs**2).mean()) for part, _ in own], reports)
-        figures = merged([part for part, _ in own], reports, scales)
-        noises = scales**2 @ np.array([noise for _, noise in own])
+    figures, noises = noisy_tiers[0]
+    if len(noisy_tiers) > 1:
+        scales = tier_scales([float((part.stderrs**2).mean()) for part, _ in noisy_tiers], reports)
+        figures = merged([part for part, _ in noisy_tiers], reports, scales)
+        noises = scales**2 @ np.array([noise for _, noise in noisy_tiers])
     far = np.full_like(noises, reach_of(CONFIDENCE))
     if policy.mechanism == "laplace":
         # Its fourth cumulant, in squares of its variance: the next term of Cornish and Fisher.
@@ -158,13 +158,14 @@ def as_it_is(
         BadParameter: the metric cannot answer the query.
     """
     labels = _labels(mechanism, values, query, value)
-    own = family_for(mechanism)
-    figures = own.figures_of([(mechanism, totals)])
+    family = family_for(mechanism)
+    figures = family.figures_of([(mechanism, totals)])
     if query == "mode":
         return [_name_alone(labels[int(np.argmax(figures.estimates))])]
     if query == "mean":
         figures = figures.place or figures
-    none, ends = np.zeros_like(figures.estimates), own.ends(mechanism) if query == "mean" else None
+    none = np.zeros_like(figures.estimates)
+    ends = family.ends(mechanism) if query == "mean" else None
     far = reach_of(CONFIDENCE)
     rows = _published(labels, figures, none, totals.reports, far=far, ends=ends)
     return [row for row in rows if query != "count" or row.value == value]
@@ -174,11 +175,11 @@ def _labels(
     mechanism: AnyMechanism, values: Sequence[str] | None, query: ReleaseKind, value: str
 ) -> Sequence[str]:
     """Names of the released numbers; refuses queries that do not fit."""
-    own = family_for(mechanism)
-    labels = own.labels(mechanism, values)
-    if (own.KIND == "mean") != (query == "mean"):
+    family = family_for(mechanism)
+    labels = family.labels(mechanism, values)
+    if (family.KIND == "mean") != (query == "mean"):
         raise BadParameter(f"{mechanism.NAME} does not answer {query}")
-    if own.KIND == "ranges" and query == "mode":
+    if family.KIND == "ranges" and query == "mode":
         raise BadParameter(f"{mechanism.NAME} does not answer mode: take the histogram's")
     if len(labels) > _MAX_VALUES:
         raise BadParameter(f"{len(labels):,} values are too many to release; at most 4,096")
@@ -208,8 +209,8 @@ def _noisy(
 ) -> tuple[ValueEstimates, Floats]:
     """Estimates with both noises, and the release noise's variance: of all values, or of one."""
     totals.check(mechanism.layout)
-    own = family_for(mechanism)
-    statistic = own.statistic(mechanism, totals)
+    family = family_for(mechanism)
+    statistic = family.statistic(mechanism, totals)
     whole, l1, l2 = statistic.numbers, statistic.l1, statistic.l2
     unit, base = statistic.unit, statistic.base
     if place is not None and isinstance(unit, float):
@@ -223,7 +224,7 @@ def _noisy(
         noises = (unit**2).sum(axis=1) * variance
     # The local variance is taken at the noisy estimate: what is published depends on that alone.
     reports = totals.reports
-    local = own.local(mechanism, whole + noise, reports)
+    local = family.local(mechanism, whole + noise, reports)
     if local is None:
         # Lies that one device repeats add up, as in a query.
         true_spread, other = spreads(mechanism, reports_each)

@@ -46,26 +46,26 @@ def is_of_means(question: QueryName, answer: Document) -> bool:
 
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
     """The columns of this answer."""
-    means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
+    of_means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
     without = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE, PART])]
     return [
         column
         for column in COLUMNS[question]
-        if (column.of_means or not means) and column not in without
+        if (column.of_means or not of_means) and column not in without
     ]
 
 
 def title(column: Column, question: QueryName, answer: Document) -> str:
     """The heading of a column of this answer: "95% interval", for means with their unit."""
-    means = is_of_means(question, answer)
-    text = (means and column.mean_title) or column.title
+    of_means = is_of_means(question, answer)
+    text = (of_means and column.mean_title) or column.title
     if question == "trend" and answer.get("kind") == "ranges" and column.field == "share":
         series = [line["value"] for line in answer["series"]]
         text = series[0] if len(series) == 1 else "percentile"
-    numbers = column.unit in _OF_NUMBERS if means else column.field == "value"
+    numbers = column.unit in _OF_NUMBERS if of_means else column.field == "value"
     if question == "percentiles":
         numbers = column.field == "number"
-    in_unit = means or question == "percentiles" or answer.get("kind") == "ranges"
+    in_unit = of_means or question == "percentiles" or answer.get("kind") == "ranges"
     if answer.get("unit") and numbers and in_unit:
         text += f" ({answer['unit']})"
     return text.replace("{level}", f"{100 * answer.get('confidence', 0):.6g}%")

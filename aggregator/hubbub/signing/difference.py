@@ -131,8 +131,8 @@ def _caps(bundle: Bundle) -> dict[str, Any]:
 
 
 def _fields(metric: Metric) -> dict[str, Any]:
-    own: dict[str, Any] = metric.definition() | dumped(metric, defines=False)
-    return own
+    fields: dict[str, Any] = metric.definition() | dumped(metric, defines=False)
+    return fields
 
 
 def _limits_text(metric: Metric) -> str:

@@ -153,8 +153,8 @@ class Bundle:
             return self.asked_in(name)
         if slash:
             tiers = {f"{epsilon:g}": epsilon for epsilon in metric.tiers if metric.grown}
-            own = self.streams[f"{whole}/{tier}"]
-            metric = metric.tier_alone(tiers[tier]) if tier in tiers else own
+            tier_metric = self.streams[f"{whole}/{tier}"]
+            metric = metric.tier_alone(tiers[tier]) if tier in tiers else tier_metric
         return metric if cell == whole else part_of_metric(metric, name)
 
     def asked_in(self, stream: str) -> Metric:
@@ -301,7 +301,7 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
     rules, wanted = metric.breakdown, told_by(name)
     odd = [field for field, values in wanted.items() if not _are_of(values, rules.get(field, {}))]
     if odd or ("@" in name and not rules):
-        fields = ", ".join(f"{field} ({', '.join(own)})" for field, own in rules.items())
+        fields = ", ".join(f"{field} ({', '.join(names)})" for field, names in rules.items())
         has = f"its breakdown has {fields}" if rules else "it has no breakdown"
         raise UnknownMetric(f'metric "{metric.base_name}" does not have these cells; {has}')
     return metric.named(name)

@@ -39,10 +39,10 @@ def _kind() -> Kind:
     def problem(table: Any) -> str:
         if not (isinstance(table, Mapping) and 1 <= len(table) <= _MAX_FIELDS):
             return f"must be {words}"
-        for field, own in table.items():
+        for field, values in table.items():
             if not (isinstance(field, str) and FIELD.fullmatch(field)):
                 return f"names a public field that does not match {FIELD.pattern}; rename it"
-            if reason := _problem_with(own):
+            if reason := _problem_with(values):
                 return f"{field}: {reason}"
         cells = prod(map(len, table.values()))
         if cells > _MAX_CELLS:
@@ -66,18 +66,18 @@ def _kind() -> Kind:
     )
 
 
-def _problem_with(own: Any) -> str:
+def _problem_with(values: Any) -> str:
     """What is wrong with the values of one field; "" if nothing."""
-    if not (isinstance(own, list | tuple | Mapping) and own):
+    if not (isinstance(values, list | tuple | Mapping) and values):
         return (
             "must be a list of values, or a table from each value to the patterns that count as it"
         )
-    for name in own:
+    for name in values:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             return f"a value does not match {_NAME.pattern}; write a short name of it"
-    if len(set(own)) != len(own):
+    if len(set(values)) != len(values):
         return "holds a value twice; remove one"
-    patterns = own.values() if isinstance(own, Mapping) else ()
+    patterns = values.values() if isinstance(values, Mapping) else ()
     for pattern in [item for group in patterns for item in _listed(group)] or ["*"]:
         if not (is_text(pattern) and len(pattern) <= _LONGEST):
             return (
@@ -92,10 +92,10 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _values(own: Any) -> dict[str, tuple[str, ...]]:
-    if isinstance(own, Mapping):
-        return {name: tuple(_listed(patterns)) for name, patterns in own.items()}
-    return {name: (name,) for name in own}
+def _values(values: Any) -> dict[str, tuple[str, ...]]:
+    if isinstance(values, Mapping):
+        return {name: tuple(_listed(patterns)) for name, patterns in values.items()}
+    return {name: (name,) for name in values}
 
 
 def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -103,7 +103,9 @@ def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
         field: {name: as_tuple(patterns) for name, patterns in map(as_tuple, as_tuple(values))}
         for field, values in map(as_tuple, as_tuple(thing))
     }
-    if not rules or [len(own) for own in rules.values()] != [len(values) for _, values in thing]:
+    if not rules or [len(names) for names in rules.values()] != [
+        len(values) for _, values in thing
+    ]:
         raise ValueError("a breakdown has no field, or a repeated value")
     return rules
 
@@ -178,8 +180,8 @@ def streams_of(name: str, rules: Rules) -> Iterator[str]:
     cell, _, tier = name.partition("/")
     base, _, where = cell.partition("@")
     wanted = told_by(name)
-    own = [[f"{f}={v}" for v in wanted.get(f, values)] for f, values in rules.items()]
-    cells = [f"{base}@{','.join(cell)}" for cell in product(*own)] if rules else []
+    conditions = [[f"{f}={v}" for v in wanted.get(f, values)] for f, values in rules.items()]
+    cells = [f"{base}@{','.join(cell)}" for cell in product(*conditions)] if rules else []
     if where == UNLISTED:
         cells = [base]
     elif not wanted:

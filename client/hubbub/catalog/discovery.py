@@ -109,11 +109,11 @@ def counting(metric: Any) -> float:
 
 def loss_of_either(metric: Any) -> float:
     """The largest privacy loss of one report, in nats, in either role."""
-    own: float = metric.report_loss
+    report_loss: float = metric.report_loss
     if not metric.discover:
-        return own
+        return report_loss
     # PRIVACY: a device reports in one of both roles, never in both.
-    return max(own, build(_TREE, epsilon=metric.epsilon).privacy_loss())
+    return max(report_loss, build(_TREE, epsilon=metric.epsilon).privacy_loss())
 
 
 def finder_in(streams: Mapping[str, Any], metric: Any) -> Any:

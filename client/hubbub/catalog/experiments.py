@@ -174,21 +174,25 @@ def check_experiment(metric: Any) -> None:
 
 def experiments_of(metrics: Mapping[str, Any]) -> dict[str, Experiment]:
     """The experiments in which metrics take part, by name."""
-    own = [metric.experiment for metric in metrics.values() if metric.experiment]
-    return {experiment.name: experiment for experiment in own}
+    experiments = [metric.experiment for metric in metrics.values() if metric.experiment]
+    return {experiment.name: experiment for experiment in experiments}
 
 
 def clashes(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields metrics whose experiment conflicts with others', and why."""
     experiments = experiments_of(metrics)
-    stops = {f"{name}.{arm}" for name, own in experiments.items() for arm in own.arms}
+    stops = {f"{name}.{arm}" for name, experiment in experiments.items() for arm in experiment.arms}
     for name, metric in metrics.items():
-        own = metric.experiment
-        if own and list(own.arms.items()) != list(experiments[own.name].arms.items()):
-            yield name, f'the experiment "{own.name}" has other arms in another metric'
+        experiment = metric.experiment
+        if experiment and list(experiment.arms.items()) != list(
+            experiments[experiment.name].arms.items()
+        ):
+            yield name, f'the experiment "{experiment.name}" has other arms in another metric'
         if name in stops:
             yield name, "the metric has the name by which notices stop an arm; rename it"
-        taken = metric.breakdown.keys() & experiments.keys() - ({own.name} if own else set())
+        taken = metric.breakdown.keys() & experiments.keys() - (
+            {experiment.name} if experiment else set()
+        )
         if taken:
             yield name, f"breakdown names the experiment {min(taken)}; rename the public field"
 

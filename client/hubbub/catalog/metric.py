@@ -389,7 +389,7 @@ class Metric:
     def _name_streams(self) -> None:
         """Names the streams: one per list of values, per tier of it, and per cell of that."""
         lists = list_names(self.name, self.grown, len(self.values or ()))
-        own = [
+        stream_lists = [
             tuple(
                 stream
                 for name in (list_name, *(f"{list_name}/{tier:g}" for tier in self.tiers))
@@ -401,8 +401,8 @@ class Metric:
             self,
             tier=tier_of(self.name),
             stream=lists[-1],
-            own_streams=own[-1],
-            streams=tuple(stream for streams in own for stream in streams),
+            own_streams=stream_lists[-1],
+            streams=tuple(stream for streams in stream_lists for stream in streams),
         )
 
     def _central(self) -> CentralPromise | None:

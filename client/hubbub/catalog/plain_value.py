@@ -35,8 +35,8 @@ def as_python(thing: Any, listed: Collection[str] = ()) -> Any:
     kind = getattr(getattr(thing, "dtype", None), "kind", "")
     if kind == "m":
         return _span_of(thing)
-    own = _OWN.get(kind)
-    return own(thing) if own else thing
+    converter = _OWN.get(kind)
+    return converter(thing) if converter else thing
 
 
 def _number_of(thing: Any) -> Any:

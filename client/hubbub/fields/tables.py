@@ -28,13 +28,13 @@ def table_of(section: type, *, flat: bool = False) -> Kind:
 
 def object_schema(section: type) -> Schema:
     """The JSON schema of a table with a dataclass' fields."""
-    own = _authored_fields(section)
+    fields = _authored_fields(section)
     schema: Schema = {
         "type": "object",
-        "properties": {field.name: field_schema(field) for field in own},
+        "properties": {field.name: field_schema(field) for field in fields},
         "additionalProperties": False,
     }
-    required = [field.name for field in own if field.required]
+    required = [field.name for field in fields if field.required]
     return schema | ({"required": required} if required else {})
 
 
@@ -59,15 +59,15 @@ def _authored_fields(section: type) -> list[CatalogField]:
 def _problem(section: type, table: Any) -> str:
     if isinstance(table, section):
         return ""
-    own = {field.name: field for field in _authored_fields(section)}
-    if not (isinstance(table, dict) and table.keys() <= own.keys()):
+    fields = {field.name: field for field in _authored_fields(section)}
+    if not (isinstance(table, dict) and table.keys() <= fields.keys()):
         return f"must hold {_enumerated(section)}"
-    if absent := [name for name, field in own.items() if field.required and name not in table]:
+    if absent := [name for name, field in fields.items() if field.required and name not in table]:
         return f"lacks {' and '.join(absent)}; must hold {_enumerated(section)}"
     wrong = [
         f"{name} {problem}"
         for name, value in table.items()
-        if (problem := own[name].problem(value))
+        if (problem := fields[name].problem(value))
     ]
     if wrong:
         return "; ".join(wrong)
@@ -79,21 +79,21 @@ def _problem(section: type, table: Any) -> str:
 
 
 def _read(section: type, table: Mapping[str, Any]) -> Any:
-    own = [field for field in fields_of(section) if field.name in table]
-    return section(**{field.name: field.entry.kind.read(table[field.name]) for field in own})
+    fields = [field for field in fields_of(section) if field.name in table]
+    return section(**{field.name: field.entry.kind.read(table[field.name]) for field in fields})
 
 
 def _load(section: type, table: Any, *, flat: bool) -> Any:
-    own = {field.name for field in fields_of(section)}
-    if not (isinstance(table, dict) and (flat or table.keys() <= own)):
+    names = {field.name for field in fields_of(section)}
+    if not (isinstance(table, dict) and (flat or table.keys() <= names)):
         raise TypeError("a table is something else")
     return section(**loaded(section, table))
 
 
 def _enumerated(section: type) -> str:
     """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
-    own = _authored_fields(section)
-    needed = [field.name for field in own if field.required]
-    optional = [field.name for field in own if not field.required]
+    fields = _authored_fields(section)
+    needed = [field.name for field in fields if field.required]
+    optional = [field.name for field in fields if not field.required]
     *first, last = [*needed, *(f"perhaps {name}" for name in optional)] if needed else optional
     return f"{'' if needed else 'any of '}{', '.join(first)} and {last}"

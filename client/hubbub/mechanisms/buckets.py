@@ -64,8 +64,8 @@ class BucketFlips(Memoized, ranges.InBuckets):
         if not (isinstance(self.sampled, int) and 2 <= self.sampled <= self.buckets):  # noqa: PLR2004 as said
             raise BadParameter(f"sampled {self.sampled} is outside [2, buckets {self.buckets}]")
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
-        own, layout = Range(self.low, self.high), Samples(self.buckets, self.sampled)
-        set_derived(self, lie=lie, range=own, layout=layout)
+        value_range, layout = Range(self.low, self.high), Samples(self.buckets, self.sampled)
+        set_derived(self, lie=lie, range=value_range, layout=layout)
 
     @property
     def permanent_groups(self) -> int:
@@ -97,8 +97,8 @@ class BucketFlips(Memoized, ranges.InBuckets):
         )
 
     def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
-        own = self.range.bucket(value, self.buckets)
-        yes, no = 2 * own + 1, 2 * own
+        bucket = self.range.bucket(value, self.buckets)
+        yes, no = 2 * bucket + 1, 2 * bucket
         if yes not in cells and no not in cells:
             return Fraction(1)  # the device does not answer about this bucket
         odds = self.lie.complement.exact / self.lie.exact

@@ -88,8 +88,8 @@ def joined(groups: Iterable[Estimates], reports: int) -> Estimates:
     """The estimates of all groups, one group after the other; `reports` are those of all."""
     every = list(groups)
     return Estimates(
-        tuple(value for own in every for value in own.values),
-        tuple(variance for own in every for variance in own.variances),
+        tuple(value for estimate in every for value in estimate.values),
+        tuple(variance for estimate in every for variance in estimate.variances),
         reports,
     )
 

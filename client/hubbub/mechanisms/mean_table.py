@@ -172,7 +172,7 @@ def _worst_variance(mechanism: TableMean) -> float:
     gap = mechanism.window.near - mechanism.window.far
     worst = 0.0
     for start, (low, high) in enumerate(pairwise(sums)):
-        top = min(max((y[start] + y[start + width]) / (2 * gap), Fraction(low)), Fraction(high))
-        place = float((top - sums[0]) / (sums[-1] - sums[0]))
+        vertex = min(max((y[start] + y[start + width]) / (2 * gap), Fraction(low)), Fraction(high))
+        place = float((vertex - sums[0]) / (sums[-1] - sums[0]))
         worst = max(worst, mechanism.variance(place, 1))
     return worst

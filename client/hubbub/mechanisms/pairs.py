@@ -173,7 +173,7 @@ class PairedParts(Grouped[int]):
         supports = [(transform.sums(cells, size), sum(cells)) for cells, size in tables]
         if self.groups == 1:
             return self.channel.estimates_among(supports[0][0], totals)
-        return joined((self.channel.estimates(*own) for own in supports), totals.reports)
+        return joined((self.channel.estimates(*support) for support in supports), totals.reports)
 
     def probes(self) -> Sequence[int]:
         if (number := prod(self.sizes)) <= _MAX_PROBES:

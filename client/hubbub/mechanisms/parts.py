@@ -35,5 +35,7 @@ def tables_of(parts: int, ways: int = 2) -> tuple[tuple[int, ...], ...]:
 
 def cell_names(values: Sequence[str], ways: int = 2) -> tuple[str, ...]:
     """The names of cells in answers, table by table, row by row, as "theme=dark, country=de"."""
-    listed = [listed_parts({part: own}) for part, own in parts_of(values).items()]
-    return tuple(", ".join(cell) for own in combinations(listed, ways) for cell in product(*own))
+    listed = [listed_parts({part: part_values}) for part, part_values in parts_of(values).items()]
+    return tuple(
+        ", ".join(cell) for chosen in combinations(listed, ways) for cell in product(*chosen)
+    )

@@ -142,9 +142,9 @@ class PrivSet(pure.PureMechanism[int]):
         self.check(value)
         size, d, k = value.bit_count(), self.categories, self.layout.ones
         if size > self.most:
-            own = list(members(value))
+            set_members = list(members(value))
             drawn = numbered(size, self.most, source.below(comb(size, self.most)))
-            own_places = [own[place] for place in members(drawn)]
+            own_places = [set_members[place] for place in members(drawn)]
         else:
             own_places = [*members(value), *range(d, self._filled(size))]
         # PRIVACY: the only coin that depends on epsilon; then all such choices are equally likely.

@@ -197,10 +197,10 @@ class PrefixTree(Grouped[str]):
         the bits before are spread over all of them.
         """
         begin = self.ends[job - 1] if job else 0
-        own = self.ends[job] - begin
+        width = self.ends[job] - begin
         raw = digest(before.to_bytes((begin + 7) // 8, "big"), job * self.hashes + function)
-        row = int.from_bytes(raw[:4], "little") % (self.cells >> own)
-        return row << own, int.from_bytes(raw[4:8], "little") & ((1 << own) - 1)
+        row = int.from_bytes(raw[:4], "little") % (self.cells >> width)
+        return row << width, int.from_bytes(raw[4:8], "little") & ((1 << width) - 1)
 
     def counted_at(self, function: int, bits: int) -> int:
         """The place of a string in the count."""
@@ -223,8 +223,8 @@ class PrefixTree(Grouped[str]):
 
     def row(self, value: str) -> Sequence[int]:
         bits = self.spelled(value)
-        own = [self.place(bits, group) for group in range(self.groups)]
-        return [int(place == mine) for mine in own for place in range(self.cells)]
+        places = [self.place(bits, group) for group in range(self.groups)]
+        return [int(place == mine) for mine in places for place in range(self.cells)]
 
     def probes(self) -> Sequence[str]:
         return (*STRINGS, *self.beginnings)

@@ -161,9 +161,9 @@ def trust_other(folder: Path, other: Path) -> str:
         BadParameter: another authority of that service is trusted already.
     """
     try:
-        own = (folder / "ca.pem").read_bytes()
+        ours = (folder / "ca.pem").read_bytes()
         trusted = {
-            own_certificate.subject for own_certificate in x509.load_pem_x509_certificates(own)
+            own_certificate.subject for own_certificate in x509.load_pem_x509_certificates(ours)
         }
         certificates = x509.load_pem_x509_certificates(other.read_bytes())
         services = [role for role in PARTIES if not (folder / f"{role}.key").exists()]
@@ -179,7 +179,7 @@ def trust_other(folder: Path, other: Path) -> str:
                 f"{folder / 'ca.pem'}: already trusts an authority of the {services[0]}; "
                 "remove it by hand to replace it"
             )
-        replace_file(folder / "ca.pem", own + named[0].public_bytes(_PEM), 0o644)
+        replace_file(folder / "ca.pem", ours + named[0].public_bytes(_PEM), 0o644)
     except OSError as error:
         place = error.filename or folder
         raise KeysUnusable(

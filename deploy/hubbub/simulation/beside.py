@@ -173,9 +173,9 @@ async def public_rows(
         answer = await query.breakdown(metric.name, question, by)
         for row in answer.values:
             if row.part not in shares:
-                own = people.counts_of(by, row.part)
-                true = true_values(metric.randomizer, names, people.codes, own)
-                people_of_part = 1 if answer.kind in OF_NUMBERS else max(own.sum(), 1)
+                part_counts = people.counts_of(by, row.part)
+                true = true_values(metric.randomizer, names, people.codes, part_counts)
+                people_of_part = 1 if answer.kind in OF_NUMBERS else max(part_counts.sum(), 1)
                 shares[row.part] = dict(zip(names, true / people_of_part, strict=True))
             share = float(shares[row.part].get(row.value, 0.0))
             rows.append(with_truth(PublicRow, row, by=by, true=share))

@@ -60,8 +60,8 @@ class Days:
 def has_days(path: Path, metric: Metric) -> bool:
     """Whether the file's first line has a column `day` that is not one of the metric's own."""
     head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
-    own = {*metric.parts, *metric.breakdown}
-    return "day" in _words(head, but=own) and "day" not in own
+    columns_of_metric = {*metric.parts, *metric.breakdown}
+    return "day" in _words(head, but=columns_of_metric) and "day" not in columns_of_metric
 
 
 def read_days(path: Path, metric: Metric) -> Days:
@@ -80,29 +80,31 @@ def read_days(path: Path, metric: Metric) -> Days:
             "sets, parts or numbers; leave the column out"
         )
     parts = metric.parts
-    own = [*parts] or ["value"]
+    names = [*parts] or ["value"]
     rows = csv_rows(path, "--values")
     head = _words(next(rows)[1], but=parts)
-    other = next((name for name in head if name not in {"day", *own}), "")
+    other = next((name for name in head if name not in {"day", *names}), "")
     if len({*head}) != len(head) or {*head} not in [
-        {"day", *own, *last} for last in ((), ("person",), ("count",))
+        {"day", *names, *optional} for optional in ((), ("person",), ("count",))
     ]:
         raise BadParameter(
-            f"--values {path}: line 1: write the header day,{','.join(own)}, and person or count "
+            f"--values {path}: line 1: write the header day,{','.join(names)}, and person or count "
             "if needed"
         )
     code, codes = coder(metric), dict[Any, int]()
     people: dict[str, int] = {}
     memo: dict[tuple[str, ...], tuple[int, int]] = {}  # many lines are equal
     columns = [array("q") for _ in range(4)]
-    places = [head.index(name) for name in ("day", *own)]
+    places = [head.index(name) for name in ("day", *names)]
     for line, row in rows:
         try:
             cells = [cell.strip() for cell in row]
             key = tuple(cells[place] for place in places)
             if key not in memo:
                 when, *texts = key
-                value = numbered(dict(zip(own, texts, strict=True)), metric) if parts else texts[0]
+                value = (
+                    numbered(dict(zip(names, texts, strict=True)), metric) if parts else texts[0]
+                )
                 memo[key] = _day(when), codes.setdefault(code(value), len(codes))
             last = cells[head.index(other)] if other else ""
             count = 1 if other != "count" else _count(last)

@@ -142,8 +142,8 @@ def _run(
 ) -> DayRun:
     day_counts, missed = _reporting(metric, days, chance)
     windows = {}
-    for day, own in zip(days.days, day_counts, strict=True):
-        totals = draw(metric.randomizer, days.codes, own.tolist(), chance)
+    for day, counts in zip(days.days, day_counts, strict=True):
+        totals = draw(metric.randomizer, days.codes, counts.tolist(), chance)
         window_totals = as_window(metric, totals, chance)
         if window_totals and totals.reports:
             windows[Window(metric.name, day)] = window_totals
@@ -156,8 +156,8 @@ def _run(
         )
     series = tuple(_beside(days, truth, trend))
     below = sum(
-        Window(metric.name, day) not in windows or int(own.sum()) < metric.fewest
-        for day, own in zip(days.days, day_counts, strict=True)
+        Window(metric.name, day) not in windows or int(counts.sum()) < metric.fewest
+        for day, counts in zip(days.days, day_counts, strict=True)
     )
     return DayRun(
         reports=reports,
@@ -194,13 +194,13 @@ def _on_their_day(
     """
     every = sorted(set(periods), key=lambda period: period.start)
     places = {period: place for place, period in enumerate(every)}
-    own = np.array([places[period] for period in periods])[days.day]
+    period_places = np.array([places[period] for period in periods])[days.day]
     drawn = np.column_stack(
         [period.start + chance.integers(0, len(period), person.max() + 1) for period in every]
     )
     there = np.zeros(drawn.shape, dtype=np.bool_)
-    there[person, own] = True
-    rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[person, own])
+    there[person, period_places] = True
+    rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[person, period_places])
     return rows, int(there.sum())
 
 

@@ -202,5 +202,5 @@ class _Devices:
 
 def _value(metric: Metric) -> Any:
     if metric.parts:
-        return {part: _random.choice(own) for part, own in metric.parts.items()}
+        return {part: _random.choice(values) for part, values in metric.parts.items()}
     return metric.value_kind.example(metric, _random)

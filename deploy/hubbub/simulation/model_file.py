@@ -55,7 +55,7 @@ class Planned:
             name=self.name,
             kind=table["kind"],
             epsilon=table.get("epsilon", MIN_EPSILON),
-            features=tuple(Column(*own) for feature in features for own in feature.columns),
+            features=tuple(Column(*column) for feature in features for column in feature.columns),
             low=low,
             high=high,
             rounds=table.get("rounds", CROWD_ROUNDS if crowded else 0),
@@ -156,7 +156,8 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
     ]
     if not people:
         raise BadParameter(f"{path} has no people: write a line for each, after the header")
-    columns, labels = np.array([own for own, _, _ in people]), np.array([at for _, at, _ in people])
+    columns = np.array([values for values, _, _ in people])
+    labels = np.array([label for _, label, _ in people])
     clipped = sum(outside for _, _, outside in people)
     if model.kind == "logistic":
         if not np.isin(labels, (0.0, 1.0)).all():
@@ -184,8 +185,8 @@ def _person(
     texts = dict(zip(head, map(str.strip, row), strict=True))
     columns, clipped = list[float](), 0
     for feature in features:
-        own, outside = _coded(f'{where}, column "{feature.name}"', feature, texts[feature.name])
-        columns += own
+        codes, outside = _coded(f'{where}, column "{feature.name}"', feature, texts[feature.name])
+        columns += codes
         clipped += outside
     label = _label(f'{where}, column "{planned.label}"', texts[planned.label], planned)
     return columns, label, clipped

@@ -96,8 +96,8 @@ def _learned(
         else:
             about = np.column_stack([columns - centre, np.ones(len(turn))])
             vectors = gradients(model.kind, about, labels, weights)
-        own = replace(codes, seed=f"{pool}/{number}", dimensions=vectors.shape[1])
-        return draw_moments(own, unit_of(vectors, chance), chance)
+        round_codes = replace(codes, seed=f"{pool}/{number}", dimensions=vectors.shape[1])
+        return draw_moments(round_codes, unit_of(vectors, chance), chance)
 
     return learn(model, len(order), codes, means)
 
@@ -109,8 +109,8 @@ def _turns(
     if not model.rounds_each:
         return list(deal(people, rounds))
     order = chance.random((people, rounds + 1)).argsort(axis=1)
-    own = order[:, : model.rounds_each]
-    return [np.flatnonzero((own == number).any(axis=1)) for number in range(rounds + 1)]
+    person_rounds = order[:, : model.rounds_each]
+    return [np.flatnonzero((person_rounds == number).any(axis=1)) for number in range(rounds + 1)]
 
 
 def _judged_by_reports(

@@ -35,10 +35,10 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     """
     code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
-    own = metric.value_kind.columns(metric)
+    value_columns = metric.value_kind.columns(metric)
     head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
     apart = any(cell.strip() in metric.breakdown for cell in head)  # columns of public fields
-    lines = _lines_of_columns(path, metric, apart=apart) if own or apart else _lines(path)
+    lines = _lines_of_columns(path, metric, apart=apart) if value_columns or apart else _lines(path)
     for number, (text, public, count) in lines:
         try:
             value = code(text)
@@ -102,9 +102,9 @@ def _lines_of_columns(
     `apart` is whether public fields have columns.
     """
     parted = metric.value_kind.columns(metric)
-    own = [*parted] or ["value"]
+    value_columns = [*parted] or ["value"]
     public = [*metric.breakdown] if apart else []
-    parts = [*own, *public]
+    parts = [*value_columns, *public]
     rows = csv_rows(path, "--values")
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
@@ -134,8 +134,8 @@ def _lines_of_columns(
 def numbered(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
     """Reads parts that are numbers as numbers; invalid ones stay texts, and are refused later."""
     values: dict[str, Any] = dict(texts)
-    for part, own in metric.ranges.items():
-        if texts[part] not in own.values:
+    for part, range_of_part in metric.ranges.items():
+        if texts[part] not in range_of_part.values:
             with suppress(ValueError):
                 number = float(texts[part])
                 values[part] = int(number) if number.is_integer() else number
@@ -153,8 +153,8 @@ def coder(metric: Metric) -> Callable[[Any], Any]:
 
     def number(text: str) -> float:
         if text in (metric.values or ()):
-            part: float = metric.code(text)
-            return part
+            code: float = metric.code(text)
+            return code
         raw_number = float(text)
         if not isfinite(raw_number):
             raise ValueError("not a number")

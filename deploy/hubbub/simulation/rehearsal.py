@@ -239,14 +239,14 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     epoch = withheld = 0
     for part in _taking_part(plan, counts, parts, chance):
         for stream in dict.fromkeys(streams.tolist()):
-            own = np.where(streams == stream, part, 0)
-            drawn = draw_epochs(mechanism, codes, own.tolist(), plan.epochs // parts, chance)
+            people = np.where(streams == stream, part, 0)
+            drawn = draw_epochs(mechanism, codes, people.tolist(), plan.epochs // parts, chance)
             for number, totals in enumerate(drawn, start=epoch):
                 window_totals = as_window(metric, totals, chance)
                 if window_totals is None:
                     withheld += 1
                     continue
-                reported += own
+                reported += people
                 if totals.reports:
                     windows[Window(stream, number)] = window_totals
         epoch += plan.epochs // parts

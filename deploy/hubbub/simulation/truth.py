@@ -43,7 +43,7 @@ class Truth:
         if not by:
             return counts
         parts = [told_by(stream).get(by, [UNLISTED]) for stream in self.streams]
-        return np.where([part in own for own in parts], counts, 0)
+        return np.where([part in values_of_stream for values_of_stream in parts], counts, 0)
 
 
 def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> int:
@@ -89,12 +89,12 @@ def true_values(
 
 def with_truth(section: type[Compared], row: Any, **truth: Any) -> Compared:
     """A row of an answer as a `section`, whose fields it has, but for those in `truth`."""
-    own = {
+    values = {
         field.name: getattr(row, field.name)
         for field in fields(section)  # type: ignore[arg-type]  # of a dataclass
         if field.name not in truth
     }
-    return section(**own, **truth)
+    return section(**values, **truth)
 
 
 @dataclass(slots=True)

@@ -243,8 +243,10 @@ def add_commands(
         if members:
             actions = parser.add_subparsers(required=alone is None, metavar="ACTION")
             for action, command in members.items():
-                own = actions.add_parser(action, help=command.text, **_texts(command, examples))
-                _add_options(own, command)
+                action_parser = actions.add_parser(
+                    action, help=command.text, **_texts(command, examples)
+                )
+                _add_options(action_parser, command)
             if alone:
                 parser.actions = actions
         if alone:

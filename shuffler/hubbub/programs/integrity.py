@@ -37,21 +37,21 @@ def content_digest(hashes: Mapping[str, str]) -> str:
 
 def installed() -> list[Installed]:
     """The distributions of hubbub, then the installed ones that they require."""
-    own = [*_here(_OURS)]
+    distributions = [*_here(_OURS)]
     named = {
         _NAME.match(requirement)[0].lower()  # type: ignore[index]
-        for distribution in own
+        for distribution in distributions
         for requirement in distribution.requires or ()
     }
-    return [_looked_at(each) for each in (*own, *_here(sorted(named.difference(_OURS))))]
+    return [_looked_at(each) for each in (*distributions, *_here(sorted(named.difference(_OURS))))]
 
 
 def identity() -> str:
     """The version of hubbub that runs, with the digest of its content where hashes are recorded."""
-    own = [_looked_at(each) for each in _here(_OURS)]
-    if not all(each.files for each in own):
-        return f"hubbub {own[0].version}, a checkout, which nothing records"
-    return f"hubbub {own[0].version}, content sha256:{digest_of(own)}"
+    distributions = [_looked_at(each) for each in _here(_OURS)]
+    if not all(each.files for each in distributions):
+        return f"hubbub {distributions[0].version}, a checkout, which nothing records"
+    return f"hubbub {distributions[0].version}, content sha256:{digest_of(distributions)}"
 
 
 def digest_of(distributions: Iterable[Installed]) -> str:

@@ -93,21 +93,21 @@ async def serve_until_signal(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, on_signal, number.name)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
-    parts = {asyncio.create_task(loop()): loop.__qualname__ for loop in loops}
+    names_by_task = {asyncio.create_task(loop()): loop.__qualname__ for loop in loops}
     stopped = asyncio.create_task(stop.wait())
     try:
         for server in servers:
             await server.start()
-            parts[asyncio.create_task(server.serve())] = type(server).__qualname__
+            names_by_task[asyncio.create_task(server.serve())] = type(server).__qualname__
         _log.info("started", extra=facts(version=VERSION, **startup_facts))
-        await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
-        failed = [task for task in parts if task.done()]
-        reason = why[0] if why else f"{parts[failed[0]]} has failed"
+        await asyncio.wait([stopped, *names_by_task], return_when=asyncio.FIRST_COMPLETED)
+        failed = [task for task in names_by_task if task.done()]
+        reason = why[0] if why else f"{names_by_task[failed[0]]} has failed"
         _log.info("stopping", extra=facts(version=VERSION, why=reason))
         grace_seconds = 0.0 if failed else _GRACE_SECONDS
         await asyncio.gather(*(server.stop(grace_seconds) for server in servers))
         for task in failed:
-            _raise_failure(task, parts[task])
+            _raise_failure(task, names_by_task[task])
     finally:  # the runner would cancel each once, which one may swallow
         await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
     _log.info("stopped")

@@ -93,10 +93,10 @@ class Crowds:
         self, place: Place, crowd: CrowdTake, level: Level, crowd_id: bytes, shards: int
     ) -> int:
         pool, crowds, law, gathering = keys_of(place, "pool", "crowds", "law", "gathering")
-        own = (crowd_key(place, crowd_id), crowd_key(place, crowd_id, "dummies"))
+        crowd_keys = (crowd_key(place, crowd_id), crowd_key(place, crowd_id, "dummies"))
         step = script(
             _LEAVE,
-            [pool, crowds, own[0], law, own[1], gathering],
+            [pool, crowds, crowd_keys[0], law, crowd_keys[1], gathering],
             [
                 crowd_id.hex(),
                 crowd.needs if shards == 1 else 0,

@@ -170,10 +170,10 @@ class Departures:
         with self._stages.of("pad", sum(law.most for law in laws)):
             if stream.noise:
                 sealed += (await self._sealed(window, stream, stream.noise.most))[:number]
-            for value, own in enumerate(named):
+            for value, dummy_count in enumerate(named):
                 assert stream.value_noise  # noqa: S101 it has numbers
                 most = stream.value_noise.most
-                sealed += (await self._sealed(window, stream, most, value))[:own]
+                sealed += (await self._sealed(window, stream, most, value))[:dummy_count]
             await self._pool.hidden.keep(window, shuffled(sealed))
 
     async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:

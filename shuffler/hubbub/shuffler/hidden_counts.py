@@ -32,8 +32,8 @@ class HiddenCounts:
 
     async def named(self, window: Window, law: CountNoise, values: int) -> list[int]:
         """The number of dummies of each value, drawn once as in `drawn`; empty once deleted."""
-        drawn = await self._once(window, "named", ",".join(str(law.draw()) for _ in range(values)))
-        return [int(number) for number in drawn.split(b",")] if drawn else []
+        text = await self._once(window, "named", ",".join(str(law.draw()) for _ in range(values)))
+        return [int(number) for number in text.split(b",")] if text else []
 
     async def _once(self, window: Window, field: str, drawn: int | str) -> bytes:
         """Stores what was drawn unless the field has a value; returns the field's value."""

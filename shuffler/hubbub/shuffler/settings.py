@@ -230,7 +230,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     settings = read_options(Settings, parser().parse_args(arguments))
     settings.http.check()
     common = settings.common.of("shuffler")
-    own: dict[str, Any] = {
+    values: dict[str, Any] = {
         # In development a single report leaves, and at once.
         "reserve": 0.0 if common.development else _RESERVE,
         "delay": 0.0 if common.development else _DELAY_SECONDS,
@@ -242,7 +242,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         common=common,
         http=replace(settings.http, tls=settings.http.tls or common.tls),
         aggregators=settings.aggregators or ("127.0.0.1:7071",),
-        **{name: number for name, number in own.items() if getattr(settings, name) is None},
+        **{name: number for name, number in values.items() if getattr(settings, name) is None},
     )
 
 

@@ -41,19 +41,23 @@ class ShownCounts:
 
     async def terms(self) -> ShownTerms:
         """The terms that may be shown to every caller."""
-        own = await self._pool.report_counts()
+        terms = await self._pool.report_counts()
         # Numbers drawn later belong to streams of the table.
-        hidden = await self._pool.hidden.windows(own)
+        hidden = await self._pool.hidden.windows(terms)
         streams = self._streams()
-        hidden = hidden | {w for w in own if (stream := streams.get(w.stream)) and stream.is_noisy}
+        hidden = hidden | {
+            w for w in terms if (stream := streams.get(w.stream)) and stream.is_noisy
+        }
         if self._development:
-            hidden_terms = what_left({w: own[w] for w in hidden}, streams, hidden)
-            return ShownTerms({**{w: own[w] for w in own if w not in hidden}, **hidden_terms}, {})
-        windows = what_left(own, streams, hidden)
+            hidden_terms = what_left({w: terms[w] for w in hidden}, streams, hidden)
+            return ShownTerms(
+                {**{w: terms[w] for w in terms if w not in hidden}, **hidden_terms}, {}
+            )
+        windows = what_left(terms, streams, hidden)
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.
         hides = hidden or any(stream.is_noisy for stream in streams.values())
-        return ShownTerms(windows, sum_terms((windows if hides else own).values()))
+        return ShownTerms(windows, sum_terms((windows if hides else terms).values()))
 
     async def windows(self) -> WindowTerms:
         """The terms per window."""
@@ -69,9 +73,9 @@ def what_left(
     the number of late reports is without noise, and dummies are shown by their expected number.
     """
     counts: dict[Window, Mapping[str, int]] = {}
-    for window, own in terms.items():
-        departures = own["acknowledged"] + own["dummies"] - own["pooled"]
-        dummies, withheld = own["dummies"], own["withheld"]
+    for window, counted in terms.items():
+        departures = counted["acknowledged"] + counted["dummies"] - counted["pooled"]
+        dummies, withheld = counted["dummies"], counted["withheld"]
         if window in hidden:
             departures, withheld = departures - withheld, 0
             stream = streams.get(window.stream)
@@ -82,7 +86,7 @@ def what_left(
                 "acknowledged": departures - dummies,
                 "dummies": dummies,
                 "pooled": 0,
-                "in_flight": own["in_flight"],
+                "in_flight": counted["in_flight"],
                 "withheld": withheld,
             }
     return counts

@@ -173,8 +173,8 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     names = {field.name for field in fields(Oidc)} - {"origin", "secret", "session_seconds"}
     table.only(*sorted(names | {"secret_file", "session_hours"}))
     issuer = _address(table, "issuer", table.text("issuer"))
-    own = urlsplit(_address(_Table(path, "", {}), "origin", origin))
-    if own.path not in {"", "/"} or own.query:
+    own_origin = urlsplit(_address(_Table(path, "", {}), "origin", origin))
+    if own_origin.path not in {"", "/"} or own_origin.query:
         raise BadParameter(f"{path}: origin must be only https://HOST")
     client = table.text("client")
     named = {field: path.parent / table.text(field) for field in _FILES if field in table.fields}

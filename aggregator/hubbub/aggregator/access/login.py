@@ -157,18 +157,21 @@ class Login:
 
         Raises StoreUnavailable if it is unknown whether the session was ended.
         """
-        own = self._sessions.open(cookie)
-        if own is None or (own.issuer, own.client) != (self.oidc.issuer, self.oidc.client):
+        session = self._sessions.open(cookie)
+        if session is None or (session.issuer, session.client) != (
+            self.oidc.issuer,
+            self.oidc.client,
+        ):
             return None
-        if await self._ended.has(own.id):
+        if await self._ended.has(session.id):
             return None
         return Caller(
-            name=own.name,
+            name=session.name,
             way="login",
-            grants=granted(own.groups, self._rights),
-            subject=own.subject,
-            groups=own.groups,
-            until=own.until,
+            grants=granted(session.groups, self._rights),
+            subject=session.subject,
+            groups=session.groups,
+            until=session.until,
         )
 
     async def script(self, token: str) -> Caller:
@@ -204,8 +207,8 @@ class Login:
                 f"{name} has logged in, but the provider sends no groups: it must put the claim "
                 f'"{claim}" into its tokens, or the access file has to name another as groups_claim'
             )
-        own = tuple(right for right in self._rights if right in groups)
-        if not own:
+        own_groups = tuple(right for right in self._rights if right in groups)
+        if not own_groups:
             raise AccessRefused(
                 f"{name} has logged in, but has no group with access; ask the operator of this "
                 "service for a group of its access file"
@@ -213,9 +216,9 @@ class Login:
         return Caller(
             name=name,
             way=way,
-            grants=granted(own, self._rights),
+            grants=granted(own_groups, self._rights),
             subject=str(claims["sub"]),
-            groups=own,
+            groups=own_groups,
             until=until,
         )
 
@@ -283,15 +286,15 @@ class Login:
         return {**user_claims, **claims} if user_claims.get("sub") == claims["sub"] else claims
 
     def _client(self, described: Mapping[str, Any]) -> AsyncOAuth2Client:
-        own = self.oidc
+        provider = self.oidc
         ways = described.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         way = "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
         return AsyncOAuth2Client(
-            own.client,
-            own.secret or None,
-            token_endpoint_auth_method=way if own.secret else "none",
-            redirect_uri=own.origin + CALLBACK,
-            scope=" ".join(own.scopes),
+            provider.client,
+            provider.secret or None,
+            token_endpoint_auth_method=way if provider.secret else "none",
+            redirect_uri=provider.origin + CALLBACK,
+            scope=" ".join(provider.scopes),
             code_challenge_method="S256",
             **self._keys.calling(described["token_endpoint"]),
         )

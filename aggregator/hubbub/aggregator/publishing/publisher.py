@@ -85,19 +85,19 @@ class Folder:
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether the epoch has no file yet."""
-        own = self._folder / metric
-        return not any((own / f"{name}.json").exists() for name in (file_name(date), epoch))
+        folder = self._folder / metric
+        return not any((folder / f"{name}.json").exists() for name in (file_name(date), epoch))
 
     async def take(self, closed: Closed) -> None:
         """Writes the files; the JSON last, as the sign that all are complete."""
 
         def write() -> None:
-            own = self._folder / closed.metric
-            own.mkdir(exist_ok=True)
+            folder = self._folder / closed.metric
+            folder.mkdir(exist_ok=True)
             if "values" in closed.document:
                 table = to_csv(whole_rows("estimates", closed.document)).encode()
-                replace_file(own / f"{file_name(closed.date)}.csv", table)
-            replace_file(own / f"{file_name(closed.date)}.json", closed.json())
+                replace_file(folder / f"{file_name(closed.date)}.csv", table)
+            replace_file(folder / f"{file_name(closed.date)}.json", closed.json())
 
         await asyncio.to_thread(write)
 

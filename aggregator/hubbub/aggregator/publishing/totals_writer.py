@@ -125,23 +125,23 @@ class TotalsWriter:
         for window in sorted({*counted, *await self._files.report_counts()}):
             try:
                 [filed] = await self._files.content([window])
-                [own] = await self._store.read([window])
+                [live] = await self._store.read([window])
             except TotalsUnreadable as error:
                 sentences.append(str(error))
                 continue
             whole += bool(filed.counted)
             if not filed.counted:
-                remedy = "hubbub totals write creates it" if own.cells.size else "put back a copy"
+                remedy = "hubbub totals write creates it" if live.cells.size else "put back a copy"
                 absent.setdefault((window.stream, remedy), []).append(window.epoch)
-            elif window in counted and not _agree(own, filed):
+            elif window in counted and not _agree(live, filed):
                 remedy = (
                     "delete the file if Redis is right"
-                    if filed.counted > own.counted
+                    if filed.counted > live.counted
                     else "hubbub totals write creates it again"
                 )
                 sentences.append(
                     f"{self._files.place.name}: the file of {self._name_of(window)} has another "
-                    f"state ({filed.counted:,} reports) than Redis ({own.counted:,}); {remedy}"
+                    f"state ({filed.counted:,} reports) than Redis ({live.counted:,}); {remedy}"
                 )
         for (stream, remedy), epochs in absent.items():
             seconds = EPOCH_SECONDS[self._collected.bundle.streams[stream].epoch]
@@ -187,7 +187,7 @@ class TotalsWriter:
         self._dropped.add(window)
 
 
-def _agree(own: WindowTotals, filed: WindowTotals) -> bool:
+def _agree(live: WindowTotals, filed: WindowTotals) -> bool:
     """Whether a file agrees with everything that Redis still has."""
-    same = (own.counted, own.dummies, own.last) == (filed.counted, filed.dummies, filed.last)
-    return same and (not own.cells.size or own.cells.tolist() == filed.cells.tolist())
+    same = (live.counted, live.dummies, live.last) == (filed.counted, filed.dummies, filed.last)
+    return same and (not live.cells.size or live.cells.tolist() == filed.cells.tolist())

@@ -133,7 +133,7 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
 
     def of_values(chosen: Sequence[str]) -> EpochSelection:
         every = {**conditions, field: chosen}
-        return within(",".join(f"{name}={'+'.join(own)}" for name, own in every.items()))
+        return within(",".join(f"{name}={'+'.join(names)}" for name, names in every.items()))
 
     parts = []
     for value in values:
@@ -174,7 +174,7 @@ def broken_down(
             )
         )
     answers = {
-        name: (own.answer, rest.answer if rest else None) for name, (own, rest) in works.items()
+        name: (work.answer, rest.answer if rest else None) for name, (work, rest) in works.items()
     }
     rows = part_rows(answers)
     bounds = [
@@ -195,9 +195,9 @@ def broken_down(
 def part_rows(answers: Mapping[str, tuple[Answer, Answer | None]]) -> list[PartRow]:
     """Rows of the table, from the answers to each part and to its others, by the part's name."""
     rows: list[PartRow] = []
-    for name, (own, rest) in answers.items():
-        differences = changes(rest, own) if rest else [None] * len(own.values)
-        rows += [_row(name, own, *pair) for pair in zip(own.values, differences, strict=True)]
+    for name, (answer, rest) in answers.items():
+        differences = changes(rest, answer) if rest else [None] * len(answer.values)
+        rows += [_row(name, answer, *pair) for pair in zip(answer.values, differences, strict=True)]
     # The marks first held over each part alone; now they hold over all rows.
     compared = [place for place, row in enumerate(rows) if row.p_value is not None]
     beyond = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
@@ -206,12 +206,12 @@ def part_rows(answers: Mapping[str, tuple[Answer, Answer | None]]) -> list[PartR
     return rows
 
 
-def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> PartRow:
-    of_numbers = own.kind in OF_NUMBERS
+def _row(part: str, answer: Answer, value: ValueAnswer, other: Change | None) -> PartRow:
+    of_numbers = answer.kind in OF_NUMBERS
     return PartRow(
         part=part,
         value=value.value,
-        reports=own.reports,
+        reports=answer.reports,
         estimate=value.estimate,
         stderr=value.stderr,
         share=value.estimate if of_numbers else value.share or 0.0,

@@ -182,7 +182,7 @@ class TotalsCache:
             counts = await self._store.counted(key)
             if not self.dummies_each:
                 return counts
-            return {window: self._apart(window, own) for window, own in counts.items()}
+            return {window: self._apart(window, count) for window, count in counts.items()}
 
         if key not in self._counting:
             self._counting[key] = CoalescedRead(read)
@@ -207,8 +207,8 @@ class TotalsCache:
         for window, raw in zip(missing, await self._store.read(missing), strict=True):
             totals[window] = raw
             if self.dummies_each:
-                own = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
-                totals[window] = replace(raw, counted=own.reports, dummies=own.dummies)
+                split = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
+                totals[window] = replace(raw, counted=split.reports, dummies=split.dummies)
             self._recent.keep(window, totals[window], raw.cells.nbytes + _SMALLEST_BYTES)
         return {window: totals[window] for window in counted}
 

@@ -93,8 +93,8 @@ async def with_candidates(
         return query
     if not (looks_for_strings(metric) or query.lists or query.candidates):
         return query
-    own = (CATALOG, DISCOVERED) if metric.discover else (CATALOG,)
-    names = query.lists or (() if query.candidates else own)
+    catalog_lists = (CATALOG, DISCOVERED) if metric.discover else (CATALOG,)
+    names = query.lists or (() if query.candidates else catalog_lists)
     strings = list(query.candidates)
     for name in names:
         if name == DISCOVERED and metric.discover:

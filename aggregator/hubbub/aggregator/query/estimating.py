@@ -155,7 +155,7 @@ def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstim
     metric = selected.metric
     repeats = reports_of_one(metric, selected.selection.epochs)
     of_lists = [*selected.by_list()][::-1] if metric.grown else [selected]
-    lists = [(own.tiers(), len(own.metric.values or ())) for own in of_lists]
+    lists = [(part.tiers(), len(part.metric.values or ())) for part in of_lists]
     tiers = [tier for own_tiers, _ in lists for tier in own_tiers if tier[1].reports]
     answer = _answer(metric, lists, query, query.confidence, repeats)
     if query.anytime:

@@ -152,7 +152,7 @@ class Arms:
         judged = [
             counts
             for epoch in by_epoch[0]
-            if least * sum(counts := [own[epoch] for own in by_epoch])
+            if least * sum(counts := [arm_counts[epoch] for arm_counts in by_epoch])
             >= _SURELY * self.metric.fewest
         ]
         if not judged:
@@ -172,15 +172,14 @@ async def experimented(
     Raises:
         UnknownMetric: no metric of the bundle measures it.
     """
-    own = experiment_named(query.collected.bundle.experiments, name)
+    experiment = experiment_named(query.collected.bundle.experiments, name)
     every = [
-        await _arms_of(query, metric, own)
+        await _arms_of(query, metric, experiment)
         for metric in query.collected.bundle.metrics.values()
-        if metric.experiment == own
+        if metric.experiment == experiment
     ]
-    pairs = [
-        (arms, arm, arms.why_not(arm)) for arms in every for arm in own.arms if arm != own.control
-    ]
+    treatments = [arm for arm in experiment.arms if arm != experiment.control]
+    pairs = [(arms, arm, arms.why_not(arm)) for arms in every for arm in treatments]
     unanswered = [
         Unanswered(metric=arms.metric.name, arm=arm, why=why) for arms, arm, why in pairs if why
     ]
@@ -205,9 +204,9 @@ async def experimented(
     # The epochs of several metrics may have different lengths.
     dates = [selection.date(epoch) for selection in selections for epoch in selection.epochs]
     return Experimented(
-        experiment=own.name,
-        control=own.control,
-        over=own.is_over(()),
+        experiment=experiment.name,
+        control=experiment.control,
+        over=experiment.is_over(()),
         confidence=confidence,
         final=all(map(query.collected.is_final, selections)),
         dates="..".join(sorted({min(dates), max(dates)})) if dates else "",
@@ -215,7 +214,7 @@ async def experimented(
         ratio_p_value=p_value,
         ratio_fits=fits,
         sizes=_sizes_sentence(every, p_value, fits=fits),
-        verdict=" ".join(_sentences(own, values, unanswered, reports=reports, fits=fits)),
+        verdict=" ".join(_sentences(experiment, values, unanswered, reports=reports, fits=fits)),
         notice=query.notice(),
         arms=[row for arms in every for row in arms.sizes],
         values=values,
@@ -228,14 +227,14 @@ async def _arm_estimates(
 ) -> tuple[ArmEstimate, ArmEstimate]:
     """Estimates of the control arm and of another arm, at this confidence."""
     if measure := effect_measure(arms.metric):
-        own, others = [
+        control_bounds, arm_bounds = [
             {
                 measure.format(figure=figure.figure): figure.bounds
                 for figure in await query.figures_of(part, confidence)
             }
             for part in arms.pair(arm)
         ]
-        return ArmEstimate(None, None, own), ArmEstimate(None, None, others)
+        return ArmEstimate(None, None, control_bounds), ArmEstimate(None, None, arm_bounds)
     question = EstimateQuery(confidence=confidence)
     control, other = [await query.work(part, question) for part in arms.pair(arm)]
     return (
@@ -262,9 +261,9 @@ async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -
     """A metric's reports by arm."""
     whole = await query.collected.find(metric.name, EpochRange(epochs="all"))
     every = parts_by(query.collected.bundle, whole, experiment.name)
-    own = {part.name: part.own for part in every if part.name in experiment.arms}
-    common = sorted(set.intersection(*(set(part.by_epoch()) for part in own.values())))
-    return Arms(metric, experiment, {arm: own[arm].only(common) for arm in experiment.arms})
+    parts = {part.name: part.own for part in every if part.name in experiment.arms}
+    common = sorted(set.intersection(*(set(part.by_epoch()) for part in parts.values())))
+    return Arms(metric, experiment, {arm: parts[arm].only(common) for arm in experiment.arms})
 
 
 def _row_of(metric: Metric, arm: str, effect: Effect) -> EffectRow:

@@ -152,26 +152,26 @@ class Figuring:
             for day in self.selection.epochs:
                 windows.setdefault(epoch_at(epoch_start(day, _DAY), length), []).append(day)
             for window, days in sorted(windows.items(), reverse=True):
-                own = self.selection.only(days)
-                if own.reports < self._metric.fewest:
+                in_window = self.selection.only(days)
+                if in_window.reports < self._metric.fewest:
                     continue
                 yield count_of(self._joint(days, days), np.arange(3) >= first).figure(
                     name,
                     below="reports",
                     dates=epoch_dates(days, EPOCH_SECONDS[_DAY]),
-                    reports=own.reports,
+                    reports=in_window.reports,
                     confidence=self.confidence,
-                    note=self._note(window, length, own),
+                    note=self._note(window, length, in_window),
                 )
 
-    def _note(self, window: int, length: str, own: EpochSelection) -> str:
+    def _note(self, window: int, length: str, selection: EpochSelection) -> str:
         """Whether the window goes on, misses days, or accepts reports; "" for a final one."""
-        span, days = EPOCH_SECONDS[length] // EPOCH_SECONDS[_DAY], len(own.epochs)
+        span, days = EPOCH_SECONDS[length] // EPOCH_SECONDS[_DAY], len(selection.epochs)
         ends = epoch_start(window + 1, length)
         if ends > self.collected.now():
             return f"running: {days} of {span} days" if span > 1 else "running"
         missing = "" if days == span else f"{days} of {span} days"
-        unfinished = "" if self.collected.is_final(own) else UNFINISHED
+        unfinished = "" if self.collected.is_final(selection) else UNFINISHED
         return "; ".join(filter(None, [missing, unfinished]))
 
     def retention(self) -> Iterator[Figure]:

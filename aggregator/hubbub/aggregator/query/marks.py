@@ -79,9 +79,9 @@ class Marks:
 
     def seen_by(self, viewer: Caller) -> Self:
         """The same for one caller: without marks of hidden metrics; publishers write marks."""
-        own = copy(self)
-        own._viewer = viewer  # noqa: SLF001 of the same class
-        return own
+        marks = copy(self)
+        marks._viewer = viewer  # noqa: SLF001 of the same class
+        return marks
 
     async def all(self, metric: str = "") -> list[Mark]:
         """All readable and visible marks, or those in a metric's trend, by date."""
@@ -137,8 +137,8 @@ class Marks:
         for field, text in (await self._server.ask("HGETALL", _KEY)).items():
             with suppress(ValueError, TypeError, KeyError, RecursionError):
                 document = json.loads(text)
-                own = {name: str(document[name]) for name in Mark.__slots__}
-                marks[field.decode(errors="replace")] = Mark(**own)
+                mark_fields = {name: str(document[name]) for name in Mark.__slots__}
+                marks[field.decode(errors="replace")] = Mark(**mark_fields)
         return marks
 
 

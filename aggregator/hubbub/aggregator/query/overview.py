@@ -59,7 +59,7 @@ async def line(
     waiting, withheld = upstream_reports(
         EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
     )
-    own = None if metric.model else family_for(metric.randomizer)
+    family = None if metric.model else family_for(metric.randomizer)
     lowest, highest = number_range(metric) or (None, None)
     updated = await collected.updated(selection.only(selection.epochs[-2:]))
     return MetricLine(
@@ -68,7 +68,7 @@ async def line(
         owner=metric.owner,
         expires=metric.expires.isoformat(),
         mechanism=metric.mechanism,
-        kind=own.KIND if own else "model",
+        kind=family.KIND if family else "model",
         epsilon=metric.report_loss,
         tiers=list(metric.tiers),
         epoch_length=metric.epoch,

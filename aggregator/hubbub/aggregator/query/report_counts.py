@@ -144,25 +144,27 @@ async def status(
     """The law over every window; reads again for a second if it seems not to balance."""
     for _ in range(_TRIES):
         # The aggregator first: reports counted meanwhile appear as in flight, not twice.
-        own = await store.report_counts()
+        counted = await store.report_counts()
         upstream_terms = await upstream.terms(fresh=True) if upstream else None
         upstream_total = upstream.total if upstream and upstream_terms is not None else {}
         lines = [
             _line(
                 window,
                 date_of(window),
-                own.get(window, {}),
+                counted.get(window, {}),
                 None if upstream_terms is None else upstream_terms.get(window, {}),
                 shows_pooled=not upstream_total,
             )
-            for window in sorted({*own, *(upstream_terms or {})})
+            for window in sorted({*counted, *(upstream_terms or {})})
         ]
         if upstream_terms is None or all(line.balanced for line in lines):
             break
         await asyncio.sleep(_PAUSE_SECONDS)
     is_known = upstream_terms is not None
     beyond_all = upstream_total or sum_terms((upstream_terms or {}).values())
-    total = _line(Window("all", 0), None, sum_terms(own.values()), beyond_all if is_known else None)
+    total = _line(
+        Window("all", 0), None, sum_terms(counted.values()), beyond_all if is_known else None
+    )
     return PipelineStatus(
         complete=is_known,
         balanced=all(line.balanced for line in lines) if is_known else None,
@@ -182,24 +184,24 @@ def upstream_reports(
     if terms is None or hides_number(selection.metric):
         return None, None
     streams, epochs = set(selection.metric.streams), set(selection.epochs)
-    own = sum_terms(
+    sums = sum_terms(
         counts
         for window, counts in terms.items()
         if window.stream in streams and window.epoch in epochs
     )
-    waiting = own["pooled"] + own["in_flight"] if selection.metric.development else None
-    return waiting, own["withheld"]
+    waiting = sums["pooled"] + sums["in_flight"] if selection.metric.development else None
+    return waiting, sums["withheld"]
 
 
 def _line(
     window: Window,
     date: str | None,
-    own: Mapping[str, int],
+    counted_terms: Mapping[str, int],
     counts: Mapping[str, int] | None,
     *,
     shows_pooled: bool = True,
 ) -> ReportCounts:
-    terms: dict[str, Any] = sum_terms([own, counts or {}])
+    terms: dict[str, Any] = sum_terms([counted_terms, counts or {}])
     balanced = None if counts is None else balances(terms)
     if counts is None:
         terms |= dict.fromkeys(_BEYOND)
@@ -211,7 +213,7 @@ def _line(
         date=date,
         **terms,
         balanced=balanced,
-        deleted=own.get(DELETED, 0),
+        deleted=counted_terms.get(DELETED, 0),
     )
 
 

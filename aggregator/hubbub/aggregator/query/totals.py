@@ -71,8 +71,8 @@ class EpochSelection:
     def only(self, epochs: Sequence[int]) -> "EpochSelection":
         """The selection reduced to these epochs."""
         wanted = set(epochs)
-        own = {window: count for window, count in self.counted.items() if window.epoch in wanted}
-        return EpochSelection(self.metric, tuple(epochs), own)
+        counted = {window: n for window, n in self.counted.items() if window.epoch in wanted}
+        return EpochSelection(self.metric, tuple(epochs), counted)
 
     def of_version(self, metric: Metric, streams: Collection[str]) -> "EpochSelection":
         """The reports to one of the metric's lists of values, as a selection of `metric`."""
@@ -114,33 +114,35 @@ class SelectedTotals:
             cells.setdefault(stream.partition("/")[2], []).append(stream)
         tiers = []
         for streams in cells.values():  # of one mechanism each, so that their totals add exactly
-            own = self.bundle.asked_in(streams[0])
+            metric = self.bundle.asked_in(streams[0])
             parts = [
                 window_totals
                 for w, window_totals in self.by_window.items()
                 if w.stream in streams and w.epoch in wanted
             ]
-            size = own.randomizer.layout.size
-            if own.central is None:
-                added = sum_totals(parts, size, dummies=own.dummies)
+            size = metric.randomizer.layout.size
+            if metric.central is None:
+                added = sum_totals(parts, size, dummies=metric.dummies)
             else:
                 added = sum_totals(
                     parts,
                     size,
-                    dummies=expected_dummies(own),
-                    each=own.made_each,
-                    hidden=sum(count_variance(own, part.counted) for part in parts if part.dummies),
-                    noise=value_noise(own),
+                    dummies=expected_dummies(metric),
+                    each=metric.made_each,
+                    hidden=sum(
+                        count_variance(metric, part.counted) for part in parts if part.dummies
+                    ),
+                    noise=value_noise(metric),
                 )
-            tiers.append((own.randomizer, added))
+            tiers.append((metric.randomizer, added))
         return tiers
 
     def by_list(self) -> Iterator["SelectedTotals"]:
         """The totals by version of the metric's list of values, the latest first."""
         newest, *former = reversed(list(versions_of(self.metric)))
         for metric, version in ((self.metric, newest), *zip(former, former, strict=True)):
-            own = self.selection.of_version(metric, set(version.own_streams))
-            yield replace(self, selection=own)
+            selection = self.selection.of_version(metric, set(version.own_streams))
+            yield replace(self, selection=selection)
 
 
 class TotalsByEpoch:

@@ -171,8 +171,8 @@ def series(
                 points[index].append(_point(whole, epoch, reports, mean))
     metrics = [part.metric for part in parts]
     return [
-        _series_of(name, own, missing, metrics, answer)
-        for name, own, missing in zip(names, points, not_asked, strict=True)
+        _series_of(name, series_points, missing, metrics, answer)
+        for name, series_points, missing in zip(names, points, not_asked, strict=True)
     ]
 
 
@@ -203,7 +203,8 @@ def percentile_series(selected: SelectedTotals, query: EstimateQuery) -> list[Se
             )
             points[row.percentile].append(replace(point, reaches=row.reaches))
     return [
-        Series(value=percentile_name(percentile), points=own) for percentile, own in points.items()
+        Series(value=percentile_name(percentile), points=series_points)
+        for percentile, series_points in points.items()
     ]
 
 

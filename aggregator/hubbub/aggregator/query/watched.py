@@ -54,8 +54,8 @@ class Watched:
 
 def watched(bundle: Bundle, arrivals: Sequence[Arrival], notice: str) -> Watched:
     """Arrivals of this bundle's streams, in its words."""
-    own = [arrival for arrival in arrivals if arrival.window.stream in bundle.streams]
-    return Watched([_arrived(bundle, arrival) for arrival in own], notice)
+    of_bundle = [arrival for arrival in arrivals if arrival.window.stream in bundle.streams]
+    return Watched([_arrived(bundle, arrival) for arrival in of_bundle], notice)
 
 
 def _arrived(bundle: Bundle, arrival: Arrival) -> Arrived:

@@ -68,12 +68,12 @@ class FileIndex:
             windows.setdefault(window.stream, {})[str(window.epoch)] = state
         document = {"version": _VERSION, "windows": windows}
         content = json.dumps(document, separators=(",", ":")).encode()
-        own = _name(content)
-        if names == [own]:
+        index_name = _name(content)
+        if names == [index_name]:
             return
-        self._place.write(f"{_FOLDER}/{own}", content, owner_only=True)
+        self._place.write(f"{_FOLDER}/{index_name}", content, owner_only=True)
         for name in names:
-            if name != own:
+            if name != index_name:
                 self._place.delete(f"{_FOLDER}/{name}")
 
     def _names(self) -> list[str]:

@@ -236,13 +236,13 @@ class RedisStore:
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         shard_counts = await self._shard_counts()
-        laws = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
-        every = {window: Counted.of(*law) for window, law in laws.items()}
+        rows = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
+        every = {window: Counted.of(*row) for window, row in rows.items()}
         return {window: count for window, count in every.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        laws = await self._changed(await self._shard_counts())
-        return {window: terms for window, (terms, _) in laws.items()}
+        rows = await self._changed(await self._shard_counts())
+        return {window: terms for window, (terms, _) in rows.items()}
 
     async def _shard_counts(self) -> dict[Window, int]:
         """All windows, and the numbers of their shards."""
@@ -303,8 +303,8 @@ def _window_totals(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     counts = [Counted.of(law).tags for law in laws]
     cells = [_cells(shard) for shard in shards]
     # If one shard has dropped its cells, the file has those of all shards.
-    is_whole = all(own.size for own, counted in zip(cells, counts, strict=True) if counted)
-    parts = [own for own in cells if own.size]
+    is_whole = all(part.size for part, counted in zip(cells, counts, strict=True) if counted)
+    parts = [part for part in cells if part.size]
     summed = np.stack(parts).sum(axis=0) if parts and is_whole else np.zeros(0, dtype=np.int64)
     # Totals from before crowds and times were stored have none.
     batch_sizes = [

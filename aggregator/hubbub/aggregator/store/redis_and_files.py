@@ -33,8 +33,12 @@ class FiledStore:
             TotalsUnreadable: a file that Redis relies on is missing, damaged, or of another state.
         """
         every = dict(zip(windows, await self._redis.read(windows), strict=True))
-        moved = [w for w, own in every.items() if not own.cells.size and own.counted + own.dummies]
-        unknown = [w for w, own in every.items() if not own.cells.size and w not in moved]
+        moved = [
+            w
+            for w, stored in every.items()
+            if not stored.cells.size and stored.counted + stored.dummies
+        ]
+        unknown = [w for w, stored in every.items() if not stored.cells.size and w not in moved]
         if unknown:
             forgotten = await self._forgotten()
             unknown = [window for window in unknown if window not in forgotten]
@@ -50,17 +54,17 @@ class FiledStore:
         return [every[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        own = await self._redis.counted(streams)
+        in_redis = await self._redis.counted(streams)
         filed = await self._unless_away(self._files.counted(streams), {})
         # Redis does not know these windows, has lost them, or their totals were deleted.
-        only = {window: count for window, count in filed.items() if window not in own}
+        only = {window: count for window, count in filed.items() if window not in in_redis}
         forgotten = await self._forgotten() if only else frozenset()
-        return {**{w: count for w, count in only.items() if w not in forgotten}, **own}
+        return {**{w: count for w, count in only.items() if w not in forgotten}, **in_redis}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        own = await self._redis.report_counts()
+        in_redis = await self._redis.report_counts()
         counts = await self._unless_away(self._files.report_counts(), {})
-        return {**{w: terms for w, terms in counts.items() if not own.get(w)}, **own}
+        return {**{w: terms for w, terms in counts.items() if not in_redis.get(w)}, **in_redis}
 
     async def delete(self, window: Window, filed: int = 0) -> int:
         """Deletes a closed window's totals in Redis, which hides them at once, and in files.

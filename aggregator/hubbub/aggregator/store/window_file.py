@@ -118,13 +118,13 @@ def encode(window: Window, totals: WindowTotals, metric: Metric) -> tuple[FileNa
     date = epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]).replace(":", "")
     short = checksum[:_SUM_DIGITS]
     name = f"{date}.{window.epoch}.{totals.counted}.{totals.dummies}.{short}.parquet"
-    own = FileName(
+    file = FileName(
         window=window, reports=totals.counted, dummies=totals.dummies, sum=short, name=name
     )
-    return own, out.getvalue().to_pybytes()
+    return file, out.getvalue().to_pybytes()
 
 
-def decode(content: bytes, own: FileName, definition: str, place: str) -> WindowTotals:
+def decode(content: bytes, label: FileName, definition: str, place: str) -> WindowTotals:
     """Totals in the whole content of a file with this name; `place` names it in errors.
 
     `definition` is the digest that it must have, by definition_of; "" for any. Raises
@@ -154,7 +154,7 @@ def decode(content: bytes, own: FileName, definition: str, place: str) -> Window
         raise _damaged(place) from error
     if not is_whole_file:
         raise _damaged(place)
-    named = (own.window.stream, own.window.epoch, own.reports, own.dummies, own.sum)
+    named = (label.window.stream, label.window.epoch, label.reports, label.dummies, label.sum)
     counts = (facts["reports"], facts["dummies"])
     if (facts["stream"], facts["epoch"], *counts, checksum[:_SUM_DIGITS]) != named:
         raise TotalsUnreadable(

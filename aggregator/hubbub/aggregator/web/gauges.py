@@ -99,8 +99,8 @@ async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """Returns the text for Prometheus; `requests` counts answered requests by status."""
     lines = [(line, await _newest(query, line)) for line in await query.metrics()]
     verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
-    own = _Estimates(lines, [verdict for verdict in verdicts if verdict], requests)
-    return generate_latest(own)
+    estimate_lines = _Estimates(lines, [verdict for verdict in verdicts if verdict], requests)
+    return generate_latest(estimate_lines)
 
 
 async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:

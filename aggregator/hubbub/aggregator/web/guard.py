@@ -173,14 +173,14 @@ def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
     origin = headers.get("origin")
     if origin in origins:
         return False
-    own = origin is None or origin.partition("://")[2] == headers.get("host")
-    return site not in {"same-origin", "none"} or not own
+    is_own_origin = origin is None or origin.partition("://")[2] == headers.get("host")
+    return site not in {"same-origin", "none"} or not is_own_origin
 
 
 def _is_ours(headers: Headers) -> bool:
     """Returns whether headers prove that a page of this service sent the request."""
-    own = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
-    return own or headers.get("sec-fetch-site") == "same-origin"
+    is_own_origin = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
+    return is_own_origin or headers.get("sec-fetch-site") == "same-origin"
 
 
 def _noted(send: Send, scope: Scope, audit: "AuditTrail") -> Send:

@@ -111,8 +111,8 @@ class FileAnswers:
         for name, epoch in sorted(self._left_out):
             epochs.setdefault(name, []).append(epoch)
         named = ", ".join(
-            f"{name} of {epoch_dates(own, EPOCH_SECONDS[self._bundle.metric(name).epoch])}"
-            for name, own in epochs.items()
+            f"{name} of {epoch_dates(numbers, EPOCH_SECONDS[self._bundle.metric(name).epoch])}"
+            for name, numbers in epochs.items()
         )
         document, field = json.loads(answer.body), "notice" if answer.is_success else "detail"
         sentence = f"Left out, because their files of totals cannot be read: {named}."

@@ -129,9 +129,9 @@ def _methods(app: FastAPI, request: Request) -> set[str]:
     parts = request.url.path.split("/")
 
     def fits(path: str) -> bool:
-        own = path.split("/")
-        return len(own) == len(parts) and all(
-            name == part or name.startswith("{") for name, part in zip(own, parts, strict=True)
+        segments = path.split("/")
+        return len(segments) == len(parts) and all(
+            name == part or name.startswith("{") for name, part in zip(segments, parts, strict=True)
         )
 
     paths: dict[str, Any] = app.openapi()["paths"]

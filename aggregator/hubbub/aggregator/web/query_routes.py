@@ -176,7 +176,7 @@ async def metric(query: Questions, metric: CatalogName) -> MetricDetail:
 @QUESTIONS.get("/columns")
 async def columns() -> dict[QueryName, list[Column]]:
     """Returns the columns of each answer's tables, in order, with units."""
-    return {question: list(own) for question, own in COLUMNS.items()}
+    return {question: list(question_columns) for question, question_columns in COLUMNS.items()}
 
 
 @QUESTIONS.get("/status")
@@ -236,8 +236,8 @@ async def export(
         return await run_in_threadpool(_file, "figures", figures, format)
     wanted = replace(ranks.of(question.query), anytime=anytime)
     answer = await query.estimate(question.name, wanted)
-    rows: QueryName = "percentiles" if wanted.asks_ranks else "estimates"
-    return await run_in_threadpool(_file, rows, answer, format)
+    question_name: QueryName = "percentiles" if wanted.asks_ranks else "estimates"
+    return await run_in_threadpool(_file, question_name, answer, format)
 
 
 def _file(rows: QueryName, answer: Estimated | Figured, kind: str) -> Response:

@@ -108,15 +108,15 @@ def associated_within(
     """
     interactions, lines, spreads = [], [], []
     for table, turn in zip(slices, turns, strict=True):
-        own, spread = _interaction(table.shares, table.likely, table.independent)
-        basis = _contrasts(own.shape)
-        interactions.append(basis.T @ own.reshape(-1))
+        departures, spread = _interaction(table.shares, table.likely, table.independent)
+        basis = _contrasts(departures.shape)
+        interactions.append(basis.T @ departures.reshape(-1))
         lines.append(basis.T @ _line(table.likely) @ turn)
         spreads.append(basis.T @ spread @ basis)
     rows = np.vsplit(independent, len(slices))
-    half = np.vstack([line @ own for line, own in zip(lines, rows, strict=True)])
+    half = np.vstack([line @ row for line, row in zip(lines, rows, strict=True)])
     columns = np.hsplit(half, len(slices))
-    covariance = np.hstack([own @ line.T for line, own in zip(lines, columns, strict=True)])
+    covariance = np.hstack([column @ line.T for line, column in zip(lines, columns, strict=True)])
     size = len(interactions[0])
     for place, spread in enumerate(spreads):  # includes the errors of the margins
         block = slice(place * size, (place + 1) * size)
@@ -126,10 +126,10 @@ def associated_within(
 
 def departures(table: Table) -> Floats:
     """Each cell's distance from independence, in standard errors; same shape as the table."""
-    own, spread = _interaction(table.shares, table.likely, table.independent)
+    difference, spread = _interaction(table.shares, table.likely, table.independent)
     errors = np.sqrt(np.maximum(np.diag(spread), 1e-30))
-    answer: Floats = own.reshape(-1) / errors
-    return answer.reshape(own.shape)
+    answer: Floats = difference.reshape(-1) / errors
+    return answer.reshape(difference.shape)
 
 
 def _interaction(shares: Floats, likely: Floats, spread: Floats) -> tuple[Floats, Floats]:
@@ -140,11 +140,11 @@ def _interaction(shares: Floats, likely: Floats, spread: Floats) -> tuple[Floats
     """
     even = np.eye(shares.size) - 1 / shares.size
     spread = even @ spread @ even
-    line = _line(likely)
+    linear_part = _line(likely)
     cells = spread.reshape(*shares.shape, *shares.shape)
     of_rows, of_columns = cells.sum(axis=(1, 3)), cells.sum(axis=(0, 2))
-    own = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
-    return own, line @ spread @ line.T + np.kron(of_rows, of_columns)
+    departures = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    return departures, linear_part @ spread @ linear_part.T + np.kron(of_rows, of_columns)
 
 
 def _line(likely: Floats) -> Floats:
@@ -196,14 +196,14 @@ def _squared(
     with phi squared, so each end is the value whose own error would reach the estimate (Wilson).
     """
     merged = np.kron(rows, columns)
-    shares, picture = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
-    own, spread = _interaction(shares, picture, merged @ table.spread @ merged.T)
-    margins = np.outer(picture.sum(axis=1), picture.sum(axis=0))
+    shares, likely = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
+    departures, spread = _interaction(shares, likely, merged @ table.spread @ merged.T)
+    margins = np.outer(likely.sum(axis=1), likely.sum(axis=0))
     weights = 1 / np.sqrt(margins.reshape(-1))
-    residuals, noise = own.reshape(-1) * weights, spread * np.outer(weights, weights)
+    residuals, noise = departures.reshape(-1) * weights, spread * np.outer(weights, weights)
     square = float(residuals @ residuals - np.trace(noise))
     both = float((noise * noise).sum())
-    gap: Floats = (picture - margins).reshape(-1) * weights
+    gap: Floats = (likely - margins).reshape(-1) * weights
     along = float(gap @ noise @ gap / max(float(gap @ gap), 1e-30))
     slope = max(along, both / float(np.trace(noise)))
     reach = reach_of(confidence) ** 2

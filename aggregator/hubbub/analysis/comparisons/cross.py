@@ -148,13 +148,13 @@ def crossed(
             "this metric has no parts to cross: give a metric parts, as parts = "
             "{ PART = [...], ... }"
         )
-    own = parts_of(values or ())
-    rows, columns, by = _named(list(own), (*parts, "")[:3], mechanism.ways)
+    metric_parts = parts_of(values or ())
+    rows, columns, by = _named(list(metric_parts), (*parts, "")[:3], mechanism.ways)
     part_names = tuple(part for part in (by, rows, columns) if part)
     request = _Request(
         parts=part_names,
-        places=tuple(map(list(own).index, part_names)),
-        names=tuple(own[part] for part in part_names),
+        places=tuple(map(list(metric_parts).index, part_names)),
+        names=tuple(metric_parts[part] for part in part_names),
         reports=max(answer.reports, 1),
         confidence=answer.confidence,
     )
@@ -180,7 +180,7 @@ def crossed(
         rows=rows,
         columns=columns,
         by=by,
-        parts=tuple(own),
+        parts=tuple(metric_parts),
         cells=tuple(_rows(request, cells, whole, split)),
         association=association,
         slices=slices,
@@ -228,10 +228,10 @@ def _covering_tables(mechanism: PairedParts, request: _Request, answer: Answer) 
     """The reported tables that contain the requested cells, with their likely shares."""
     picture = np.array([value.consistent for value in answer.values])
     every = tables(mechanism.sizes, picture, mechanism.ways)
-    own = tuple(sorted(request.places))
-    weights = {mechanism.tables.index(own): 1.0} if own in mechanism.tables else {}
+    places = tuple(sorted(request.places))
+    weights = {mechanism.tables.index(places): 1.0} if places in mechanism.tables else {}
     result = []
-    for group, weight in (weights or weights_for(mechanism.sizes, own, mechanism.ways)).items():
+    for group, weight in (weights or weights_for(mechanism.sizes, places, mechanism.ways)).items():
         table = mechanism.tables[group]
         axes = [table.index(place) for place in request.places]
         axes += [axis for axis in range(len(table)) if axis not in axes]
@@ -250,13 +250,13 @@ def _cells(
     covariance: Callable[..., Floats],
 ) -> Sequence[ValueAnswer]:
     """The requested cells' rows of the answer, or their sums over other parts of its tables."""
-    own = tuple(sorted(request.places))
-    if own in mechanism.tables:
-        first = sum(mechanism.cells[: mechanism.tables.index(own)])
+    places = tuple(sorted(request.places))
+    if places in mechanism.tables:
+        first = sum(mechanism.cells[: mechanism.tables.index(places)])
         return [answer.values[first + number] for number in sum_tables[0].lines[:, 0].tolist()]
     estimates = np.array([value.estimate for value in answer.values])
-    table = added_up(mechanism.sizes, estimates, own, mechanism.ways)
-    line = table.transpose([own.index(place) for place in request.places]).reshape(-1)
+    table = added_up(mechanism.sizes, estimates, places, mechanism.ways)
+    line = table.transpose([places.index(place) for place in request.places]).reshape(-1)
     errors = request.reports * np.sqrt(np.diag(covariance(sum_tables, 0)))
     order = np.argsort(request.places)
     names = [
@@ -432,10 +432,10 @@ def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, 
     """
     rows, columns = table.shape
     row = np.arange(rows)
-    own = spread.reshape(rows, columns, rows, columns)[row, :, row, :]
-    of_rows = np.repeat(own.sum(axis=(1, 2)), columns)
-    mixed = own.sum(axis=2).reshape(-1)
-    cells = np.diagonal(own, axis1=1, axis2=2).reshape(-1)
+    row_spread = spread.reshape(rows, columns, rows, columns)[row, :, row, :]
+    of_rows = np.repeat(row_spread.sum(axis=(1, 2)), columns)
+    mixed = row_spread.sum(axis=2).reshape(-1)
+    cells = np.diagonal(row_spread, axis1=1, axis2=2).reshape(-1)
     ends = fieller(
         table.reshape(-1),
         np.repeat(table.sum(axis=1), columns),

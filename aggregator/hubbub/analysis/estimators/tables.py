@@ -132,13 +132,13 @@ def _agreeing(
     for _ in range(_ROUNDS):
         for part, size in enumerate(sizes):
             # Axis along which a table counts the part, and how many cells it adds up for it.
-            own = [(t, pair.index(part)) for t, pair in enumerate(pairs) if part in pair]
-            margins = np.array([copies[t].sum(axis=1 - axis) for t, axis in own])
-            added = np.array([copies[t].size // size for t, _ in own])
+            tables_of_part = [(t, pair.index(part)) for t, pair in enumerate(pairs) if part in pair]
+            margins = np.array([copies[t].sum(axis=1 - axis) for t, axis in tables_of_part])
+            added = np.array([copies[t].size // size for t, _ in tables_of_part])
             common = np.average(margins, axis=0, weights=1 / added)
             if shares is not None:
                 common = reports * shares[part]
-            for (t, axis), mine, many in zip(own, margins, added.tolist(), strict=True):
+            for (t, axis), mine, many in zip(tables_of_part, margins, added.tolist(), strict=True):
                 copies[t] += np.expand_dims((common - mine) / many, 1 - axis)
         copies = [norm_sub(table.reshape(-1), reports).reshape(table.shape) for table in copies]
     return np.concatenate([table.reshape(-1) for table in copies])

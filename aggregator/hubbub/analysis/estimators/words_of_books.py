@@ -123,15 +123,15 @@ def near_words(
     ends = [(np.empty_like(every), np.empty((len(numbers), last - first, size))) for _ in range(2)]
     many = books_at_once(mechanism)
     for start in range(0, len(numbers), many):
-        own = slice(start, start + many)
-        words = words_of_each(mechanism, numbers[own])
-        every[own] = np.einsum("bwd->bd", words)
+        block = slice(start, start + many)
+        words = words_of_each(mechanism, numbers[block])
+        every[block] = np.einsum("bwd->bd", words)
         order = np.argsort(words @ direction, axis=1)
         for (sure, about), places in zip(ends, (order[:, ::-1], order), strict=True):
             is_sure = np.zeros(places.shape)
             np.put_along_axis(is_sure, places[:, :first], 1.0, axis=1)
-            sure[own] = (is_sure[:, None, :] @ words)[:, 0]
-            about[own] = np.take_along_axis(words, places[:, first:last, None], axis=1)
+            sure[block] = (is_sure[:, None, :] @ words)[:, 0]
+            about[block] = np.take_along_axis(words, places[:, first:last, None], axis=1)
     return NearWords(
         mechanism=mechanism,
         every=every,

@@ -119,21 +119,21 @@ class Bloom(Strings):
         many = max(1, min(_DECODED, cohorts * bits // 4))
         strings = [str(value) for value in values[:many]]
         places = bloom_places(mechanism, strings)
-        own = np.zeros(cohorts * bits + 1)
-        np.add.at(own, places, (shares[: len(strings), None] / cohorts))
+        ones = np.zeros(cohorts * bits + 1)
+        np.add.at(ones, places, (shares[: len(strings), None] / cohorts))
         rows = np.zeros((cohorts * bits + 1, len(strings) + 1))
         np.put_along_axis(rows.T[:-1], places.astype(np.int64), 1 / cohorts, axis=1)
         rows[:, -1] = (1 - (1 - 1 / bits) ** mechanism.hashes) / cohorts
         inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
         true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
-        coins = (inverse**2) @ (own[:-1] * true_variance + (1 / cohorts - own[:-1]) * other)
+        coins = (inverse**2) @ (ones[:-1] * true_variance + (1 / cohorts - ones[:-1]) * other)
         # A string's reports fall into cohorts at random. Its number of reports is fixed, and the
         # decoder has the size of each cohort; any other unevenness is noise.
         padded = np.column_stack([inverse, np.zeros(len(inverse))])
         split = np.zeros(len(strings))
         for string, share in zip(places.reshape(len(strings), cohorts, -1), shares, strict=False):
             split += share * padded[:, string].sum(axis=2).var(axis=1)
-        whole = inverse.reshape(len(strings), cohorts, bits) * own[:-1].reshape(cohorts, bits)
+        whole = inverse.reshape(len(strings), cohorts, bits) * ones[:-1].reshape(cohorts, bits)
         split -= (cohorts * whole.sum(axis=2)).var(axis=1)
         errors = np.sqrt((coins + split) / reports)
         beyond = np.full(len(shares) - len(strings), float(errors.mean()))
@@ -144,17 +144,17 @@ class Bloom(Strings):
         self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Counts:
         """Draws each person's cohort, then the counts of every bit."""
-        own, reports = _cohort_holders(mechanism, values, counts, chance)
+        ones, reports = _cohort_holders(mechanism, values, counts, chance)
         return cohort_cells(
-            reports, bit_counts(own, reports[:, None], mechanism.chain.channel, chance)
+            reports, bit_counts(ones, reports[:, None], mechanism.chain.channel, chance)
         )
 
     def draw_lasting(
         self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Callable[[], Counts]:
         """Draws cohorts and permanent bits once, and the reported bits at every call."""
-        own, reports = _cohort_holders(mechanism, values, counts, chance)
-        draw_bits = lasting_bits(own, reports[:, None], *chain_steps(mechanism.chain), chance)
+        ones, reports = _cohort_holders(mechanism, values, counts, chance)
+        draw_bits = lasting_bits(ones, reports[:, None], *chain_steps(mechanism.chain), chance)
         return lambda: cohort_cells(reports, draw_bits())
 
 

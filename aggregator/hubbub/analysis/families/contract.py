@@ -141,19 +141,20 @@ class Family(ABC):
         self, tiers: Sequence[Tier], candidates: Sequence[str], repeats: int
     ) -> tuple[list[ValueEstimates], Floats]:
         """As `figures_of`, for each tier, with the factor by which it counts for others."""
-        own = []
+        estimates = []
         for mechanism, totals in tiers:
             figures = self.figures(mechanism, totals, candidates)
             if repeats > 1 and isinstance(mechanism, Memoized):
                 figures = self.repeated(mechanism, figures, totals.reports, repeats)
-            own.append(figures)
-        if len(own) == 1:
-            return own, np.ones(1)
+            estimates.append(figures)
+        if len(estimates) == 1:
+            return estimates, np.ones(1)
         # Variances that do not depend on the estimates, so that weights cause no bias.
         variances = [
-            float((part.absent**2).mean()) if part.typical is None else part.typical for part in own
+            float((part.absent**2).mean()) if part.typical is None else part.typical
+            for part in estimates
         ]
-        return own, tier_scales(variances, [totals.reports for _, totals in tiers])
+        return estimates, tier_scales(variances, [totals.reports for _, totals in tiers])
 
     def figures_of(
         self, tiers: Sequence[Tier], candidates: Sequence[str] = (), repeats: int = 1
@@ -165,8 +166,8 @@ class Family(ABC):
         reports from one device; with a permanent response they share their lies. Raises as
         `figures`.
         """
-        own, scales = self.scaled(tiers, candidates, repeats)
-        return merged(own, [totals.reports for _, totals in tiers], scales)
+        estimates, scales = self.scaled(tiers, candidates, repeats)
+        return merged(estimates, [totals.reports for _, totals in tiers], scales)
 
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
@@ -186,8 +187,8 @@ class Family(ABC):
         """
         numbers = [totals.reports for _, totals in tiers]
         reports = sum(numbers)
-        own, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
-        figures = merged(own, numbers, scales)
+        estimates, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
+        figures = merged(estimates, numbers, scales)
         judged = Columns.of(figures, reports, confidence)
         values = judged.rows(names, self.consistent(tiers, scales, figures, judged))
         if figures.number_variance:
@@ -255,8 +256,8 @@ class Family(ABC):
 
         Here by the mechanism's variance of a value's own reports, and of all others.
         """
-        own, other = mechanism.variance(1.0, 1) / reports, mechanism.variance(0.0, 1) / reports
-        errors = np.sqrt(shares * own + (1 - shares) * other)
+        true, other = mechanism.variance(1.0, 1) / reports, mechanism.variance(0.0, 1) / reports
+        errors = np.sqrt(shares * true + (1 - shares) * other)
         return Expected(errors, np.full_like(shares, sqrt(other)))
 
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
@@ -312,7 +313,7 @@ class Family(ABC):
     def near_chances(self, mechanism: Any, value: Any, others: Sequence[Any]) -> list[float]:
         """Probability, for each of `others`, that a report of `value` is its likeliest one."""
         chances = one_hot_chances(mechanism, value)
-        return [float(chances[np.argmax(one_hot_chances(mechanism, own))]) for own in others]
+        return [float(chances[np.argmax(one_hot_chances(mechanism, other))]) for other in others]
 
     def rows_of(self, mechanism: Any, value: Any) -> Sequence[int]:
         """Places in `labels` for which a value counts."""

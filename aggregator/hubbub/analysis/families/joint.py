@@ -41,8 +41,8 @@ class Joint:
     @cached_property
     def _scaled(self) -> tuple[Floats, Floats]:
         """The sums of the tiers' estimates by how much each counts, and how much that is."""
-        own, scales = _LISTED.scaled(self.tiers, (), self.repeats)
-        return scales @ np.array([figures.estimates for figures in own]), scales
+        estimates, scales = _LISTED.scaled(self.tiers, (), self.repeats)
+        return scales @ np.array([figures.estimates for figures in estimates]), scales
 
     @cached_property
     def counts(self) -> Floats:
@@ -108,7 +108,7 @@ def coin_variances(mechanism: AnyMechanism, repeats: int, above: Floats, below: 
     ratio and ratio squared; shape (3, values).
     """
     coins = _coins(mechanism, repeats)
-    first, other = (np.einsum("xij,i->xj", coins, own) for own in (above, below))
+    first, other = (np.einsum("xij,i->xj", coins, weights) for weights in (above, below))
     return np.array([first @ above, -2 * first @ below, other @ below])
 
 

@@ -57,24 +57,24 @@ def one_hot(
     return cells
 
 
-def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
+def named(people: Counts, other: float, chance: np.random.Generator) -> Counts:
     """Draws how many reports name each value: any other value with probability `other` each.
 
-    A report names a uniform value, or certainly the true one. `own` is the number of people who
+    A report names a uniform value, or certainly the true one. `people` is the number of people who
     hold each value; rows are independent.
     """
-    values = own.shape[-1]
-    sure = chance.binomial(own, 1 - values * other)
+    values = people.shape[-1]
+    sure = chance.binomial(people, 1 - values * other)
     any_at_all = np.full(values, 1 / values)
-    cells: Counts = sure + chance.multinomial((own - sure).sum(axis=-1), any_at_all)
+    cells: Counts = sure + chance.multinomial((people - sure).sum(axis=-1), any_at_all)
     return cells
 
 
 def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> Counts:
     """Number of people who hold the value of each cell."""
-    own = np.zeros(mechanism.layout.size, dtype=np.int64)
-    np.add.at(own, np.array(values), counts)
-    return own
+    people = np.zeros(mechanism.layout.size, dtype=np.int64)
+    np.add.at(people, np.array(values), counts)
+    return people
 
 
 def bucket_holders(
@@ -86,19 +86,19 @@ def bucket_holders(
     """
     functions = buckets.shape[1]
     sent = chance.multinomial(counts, np.full(functions, 1 / functions))
-    own = np.zeros((functions, width), dtype=np.int64)
-    np.add.at(own, (np.arange(functions), buckets), sent)
-    return own
+    people = np.zeros((functions, width), dtype=np.int64)
+    np.add.at(people, (np.arange(functions), buckets), sent)
+    return people
 
 
-def bit_counts(own: Counts, reports: Counts, channel: Pure, chance: np.random.Generator) -> Counts:
-    """Draws how often each bit is sent as 1, if it is truly 1 in `own` of the reports."""
-    ones: Counts = chance.binomial(own, float(channel.p))
-    return ones + chance.binomial(reports - own, float(channel.q))
+def bit_counts(true: Counts, reports: Counts, channel: Pure, chance: np.random.Generator) -> Counts:
+    """Draws how often each bit is sent as 1, if it is truly 1 in `true` of the reports."""
+    ones: Counts = chance.binomial(true, float(channel.p))
+    return ones + chance.binomial(reports - true, float(channel.q))
 
 
 def lasting_bits(
-    own: Counts,
+    true: Counts,
     reports: Counts,
     permanent: tuple[float, float],
     fresh: tuple[float, float],
@@ -109,7 +109,7 @@ def lasting_bits(
     `permanent` has the probability of a permanent 1 for a true 1 and for a true 0; `fresh` that of
     a reported 1 for a permanent 1 and for a permanent 0.
     """
-    forever = chance.binomial(own, permanent[0]) + chance.binomial(reports - own, permanent[1])
+    forever = chance.binomial(true, permanent[0]) + chance.binomial(reports - true, permanent[1])
 
     def ones() -> Counts:
         sent: Counts = chance.binomial(forever, fresh[0])

@@ -166,15 +166,15 @@ class Listed(Family):
         """Draws by the form of a report: a value's or bucket's index, bits, or a set of values."""
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
-                own = holders(mechanism, values, counts)
-                return named(own, float(mechanism.channel.q), chance)
+                people = holders(mechanism, values, counts)
+                return named(people, float(mechanism.channel.q), chance)
             case LongitudinalHash():
-                own = _bucket_holders(mechanism, values, counts, chance)
-                return named(own, float(mechanism.response.channel.q), chance).reshape(-1)
+                people = _bucket_holders(mechanism, values, counts, chance)
+                return named(people, float(mechanism.response.channel.q), chance).reshape(-1)
         match mechanism.layout:
             case BitVector():
-                own = holders(mechanism, values, counts)
-                return bit_counts(own, counts.sum(), mechanism.channel, chance)
+                people = holders(mechanism, values, counts)
+                return bit_counts(people, counts.sum(), mechanism.channel, chance)
             case Subset():
                 return _subsets(mechanism, values, counts, chance)
             case _:
@@ -188,8 +188,8 @@ class Listed(Family):
             case LongitudinalGrr():
                 return _lasting_names(mechanism, holders(mechanism, values, counts), chance)
             case LongitudinalHash():
-                own = _bucket_holders(mechanism, values, counts, chance)
-                return _lasting_names(mechanism.response, own, chance)
+                people = _bucket_holders(mechanism, values, counts, chance)
+                return _lasting_names(mechanism.response, people, chance)
             case LongitudinalUnary():
                 permanent = 0.5, float(mechanism.rare.exact)
                 flip = float(mechanism.flip.exact)
@@ -275,7 +275,7 @@ def _subsets(
     """
     size, ones = mechanism.layout.size, mechanism.layout.ones
     check_size(mechanism, size * ones // QUICK)
-    own = holders(mechanism, values, counts)
+    people = holders(mechanism, values, counts)
     if counts.sum() >= _MAX_DRAWN:
         raise BadParameter(
             f"{mechanism.NAME}: {counts.sum():,} reports are too many to simulate; use fewer than "
@@ -288,7 +288,7 @@ def _subsets(
     to_go, cells = np.arange(ones + 1), np.zeros(size, dtype=np.int64)
     for element in range(size):
         came = chance.multivariate_hypergeometric(
-            rest[:2].reshape(-1), int(own[element]), method="marginals"
+            rest[:2].reshape(-1), int(people[element]), method="marginals"
         ).reshape(2, -1)
         rest[:2] -= came
         # Other elements still to come: of those whose own is among them one less.

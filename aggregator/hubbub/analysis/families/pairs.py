@@ -55,14 +55,14 @@ class Pairs(Family):
         if mechanism.groups == 1:
             return _LISTED.figures(mechanism.response, totals, candidates)
         n, even = totals.reports, _even(mechanism)
-        own = np.array(totals.cells).reshape(mechanism.groups, -1)
+        table_cells = np.array(totals.cells).reshape(mechanism.groups, -1)
         support_counts = np.concatenate(
             [
                 supports_of(mechanism.response, cells, size)
-                for cells, size in zip(own, mechanism.cells, strict=True)
+                for cells, size in zip(table_cells, mechanism.cells, strict=True)
             ]
         )
-        trials = np.repeat(own.sum(axis=1), mechanism.cells)
+        trials = np.repeat(table_cells.sum(axis=1), mechanism.cells)
         channel = mechanism.channel
         raw_counts = (support_counts - trials * float(channel.q)) / float(channel.p - channel.q)
         estimates = mechanism.groups * (raw_counts - trials * even) + n * even
@@ -89,12 +89,12 @@ class Pairs(Family):
         if mechanism.groups == 1:
             yield from _LISTED.sums(mechanism.response, cells, totals)
             return
-        own = cells.astype(np.int64).reshape(mechanism.groups, -1)
-        tables = zip(own, mechanism.cells, strict=True)
+        table_cells = cells.astype(np.int64).reshape(mechanism.groups, -1)
+        tables = zip(table_cells, mechanism.cells, strict=True)
         support_counts = np.concatenate(
             [supports_of(mechanism.response, table, size) for table, size in tables]
         )
-        trials = np.repeat(own.sum(axis=1), mechanism.cells).astype(np.float64)
+        trials = np.repeat(table_cells.sum(axis=1), mechanism.cells).astype(np.float64)
         yield from between("cell", support_counts.astype(np.float64), trials, mechanism.channel)
 
     def weights(self, mechanism: PairedParts, targets: Sequence[int]) -> tuple[Floats, float]:

@@ -240,7 +240,7 @@ def _asked_parts(
     """Draws answers part by part, counting people by the number of parts that they still answer."""
     buckets, sampled = mechanism.layout.buckets, mechanism.layout.sampled
     check_size(mechanism, len(values) * buckets * sampled // QUICK)
-    own = np.array([mechanism.range.bucket(value, buckets) for value in values])
+    own_buckets = np.array([mechanism.range.bucket(value, buckets) for value in values])
     lie = float(mechanism.lie.exact)
     rest = np.zeros((len(values), sampled + 1), dtype=np.int64)
     rest[:, sampled] = counts
@@ -250,6 +250,6 @@ def _asked_parts(
         rest -= trials
         rest[:, :-1] += trials[:, 1:]
         each = trials.sum(axis=1)
-        yes = chance.binomial(each, np.where(own == bucket, 1 - lie, lie)).sum()
+        yes = chance.binomial(each, np.where(own_buckets == bucket, 1 - lie, lie)).sum()
         cells[bucket] = each.sum() - yes, yes
     return cells.reshape(-1)

@@ -128,8 +128,8 @@ def _reported(
     drawn = 0
     for value, people in zip(values, counts.tolist(), strict=True):
         mechanism.check(value)
-        own = list(members(value))
-        if len(own) <= mechanism.most:
+        set_members = list(members(value))
+        if len(set_members) <= mechanism.most:
             reported[value] += people
             continue
         drawn += people
@@ -138,6 +138,6 @@ def _reported(
                 "too many people hold more than `most` to be simulated; simulate fewer"
             )
         for _ in range(people):
-            part = chance.choice(len(own), mechanism.most, replace=False).tolist()
-            reported[sum(1 << own[place] for place in part)] += 1
+            part = chance.choice(len(set_members), mechanism.most, replace=False).tolist()
+            reported[sum(1 << set_members[place] for place in part)] += 1
     return {value: people for value, people in reported.items() if people} or {0: 0}

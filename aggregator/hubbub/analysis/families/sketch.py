@@ -123,13 +123,15 @@ class Sketches(Strings):
         check_size(mechanism, len(values) * mechanism.hashes // QUICK)
         buckets = sketch_buckets(mechanism, values)
         if isinstance(mechanism, LocalHashing):
-            own = bucket_holders(buckets, mechanism.width, counts, chance)
-            return named(own, float(mechanism.channel.q), chance).reshape(-1)
+            people = bucket_holders(buckets, mechanism.width, counts, chance)
+            return named(people, float(mechanism.channel.q), chance).reshape(-1)
         first = mechanism.width * np.arange(mechanism.hashes)
-        own, reports = cohort_holders(
+        people, reports = cohort_holders(
             mechanism.layout, (buckets + first)[:, :, None], counts, chance
         )
-        return cohort_cells(reports, bit_counts(own, reports[:, None], mechanism.channel, chance))
+        return cohort_cells(
+            reports, bit_counts(people, reports[:, None], mechanism.channel, chance)
+        )
 
 
 def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:

@@ -181,11 +181,11 @@ class Vectors(Family):
         order = np.argsort(books, kind="stable")
         many = books_at_once(mechanism)
         for first in range(0, len(units), many):
-            own = order[first : first + many]
-            used, at = np.unique(books[own], return_inverse=True)
+            block = order[first : first + many]
+            used, at = np.unique(books[block], return_inverse=True)
             words = words_of_each(mechanism, used.tolist())[at]
-            ranks = np.argsort(-np.einsum("pd,pwd->pw", units[own], words), axis=1, kind="stable")
-            np.add.at(cells, (books[own], ranks[np.arange(len(own)), places[own]]), 1)
+            ranks = np.argsort(-np.einsum("pd,pwd->pw", units[block], words), axis=1, kind="stable")
+            np.add.at(cells, (books[block], ranks[np.arange(len(block)), places[block]]), 1)
         return cells.reshape(-1)
 
     def question(self, mechanism: VectorCodes) -> Mapping[str, Any]:
@@ -220,7 +220,7 @@ class Vectors(Family):
         near, far = (
             float(mechanism.near * chance) for chance in (mechanism.channel.p, mechanism.channel.q)
         )
-        return [near if value == own else far for own in others]
+        return [near if value == other else far for other in others]
 
 
 def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
@@ -237,11 +237,13 @@ def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
     axes = np.array([[1.0, 0.0, turn], [0.0, 1.0, turn]])
     reports = [totals.reports for _, totals in tiers]
     vectors: list[VectorCodes] = [mechanism for mechanism, _ in tiers]  # type: ignore[misc]  # of the family
-    scales = tier_scales([n * _even(own) for own, n in zip(vectors, reports, strict=True)], reports)
+    scales = tier_scales(
+        [n * _even(part) for part, n in zip(vectors, reports, strict=True)], reports
+    )
     sums, covariance = np.zeros(2), np.zeros((2, 2))
-    for own, (_, totals), scale in zip(vectors, tiers, scales.tolist(), strict=True):
-        mean, variances = _mean_and_variances(own, totals, axes)
-        least = totals.reports * _min_coins(own)
+    for part, (_, totals), scale in zip(vectors, tiers, scales.tolist(), strict=True):
+        mean, variances = _mean_and_variances(part, totals, axes)
+        least = totals.reports * _min_coins(part)
         first, second, between = variances + (repeats - 1) * np.maximum(variances - least, 0.0)
         most = sqrt(first * second)
         both = min(max(between - (first + second) / 2, -most), most)

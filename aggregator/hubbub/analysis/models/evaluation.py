@@ -49,8 +49,8 @@ def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
     if kind == "softmax":
         right = (foretold.argmax(axis=1) == labels).astype(float)
         groups, off = _groups(foretold.max(axis=1), right)
-        own = np.eye(foretold.shape[1])[labels.astype(int)]
-        square = float(((foretold - own) ** 2).sum(axis=1).mean())
+        one_hot_labels = np.eye(foretold.shape[1])[labels.astype(int)]
+        square = float(((foretold - one_hot_labels) ** 2).sum(axis=1).mean())
         accuracy = float(right.mean())
     else:
         groups, off = _groups(foretold, labels)

@@ -99,9 +99,9 @@ def draw_moments(
     mechanism: VectorCodes, units: Floats, chance: np.random.Generator
 ) -> DirectionMoments:
     """Moments of one report for each unit vector, drawn from its exact law."""
-    books, places = drawn_words(mechanism, len(units), chance)
+    books, ranks = drawn_words(mechanism, len(units), chance)
     sent = np.empty_like(units)
-    for at, (number, place) in enumerate(zip(books.tolist(), places.tolist(), strict=True)):
+    for at, (number, place) in enumerate(zip(books.tolist(), ranks.tolist(), strict=True)):
         words = words_of(mechanism, number)
         order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
         sent[at] = words[order[place]]

@@ -41,7 +41,7 @@ def without_privacy(
 
 def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
     people, size = whole.shape
-    own = np.eye(classes)[labels.astype(int)]
+    one_hot_labels = np.eye(classes)[labels.astype(int)]
     into = into_classes(classes - 1)
     pull = np.full(size, _LEAST)
     pull[-1] = _LEAST / people
@@ -49,7 +49,7 @@ def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
     def derivatives(weights: Floats) -> tuple[Floats, Floats]:
         rows = weights.reshape(classes - 1, size)
         predictions = foretold("softmax", whole @ rows.T)
-        slope = into @ (predictions - own).T @ whole / people + pull * rows
+        slope = into @ (predictions - one_hot_labels).T @ whole / people + pull * rows
         curvature = np.zeros((classes - 1, size, classes - 1, size))
         for a in range(classes - 1):
             for b in range(a + 1):

@@ -111,10 +111,10 @@ def found_from(tree: PrefixTree, reports: float) -> float:
     It accounts for the noise of others and of the string's own reports, and for how many of them
     fall to a job.
     """
-    other, own = tree.variance(0, 1), tree.variance(1, 1) + 1
+    other_variance, own_variance = tree.variance(0, 1), tree.variance(1, 1) + 1
     squared = _SURELY**2 * tree.jobs
-    grown = squared * (own - other)
-    return (grown + sqrt(grown**2 + 4 * squared * reports * other)) / (2 * reports)
+    grown = squared * (own_variance - other_variance)
+    return (grown + sqrt(grown**2 + 4 * squared * reports * other_variance)) / (2 * reports)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -350,9 +350,9 @@ class _Search:
                 continue
             spelled = self._tree.read(bits, self._end)
             ended_here = spelled is not None and spelled.used is not None
-            own = max(least - _SOONER, _LEAST) if ended_here else least
-            if spelled is not None and score > own:
-                nodes_of_level.append(_Node(bits, (*node.scores, score), own, ended_here))
+            level_least = max(least - _SOONER, _LEAST) if ended_here else least
+            if spelled is not None and score > level_least:
+                nodes_of_level.append(_Node(bits, (*node.scores, score), level_least, ended_here))
                 self._accept(bits, score)
         return nodes_of_level
 
@@ -415,23 +415,23 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
     cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if nodes else scores
     every = np.arange(tree.groups)
     for level in {level for level, _ in nodes}:
-        own = np.array([node_level == level for node_level, _ in nodes])
+        is_at_level = np.array([node_level == level for node_level, _ in nodes])
         hits = places.by_chance(places.groups_of(level + 1, tree.jobs - 1))
-        cuts[own] = hits.scores(cuts[own])
+        cuts[is_at_level] = hits.scores(cuts[is_at_level])
     for index in np.argsort(-scores, kind="stable").tolist():
         level, bits = nodes[index][0], nodes[index][1].bits
         spelled = tree.read(bits)
-        own = places.own(bits, every)
+        at = places.own(bits, every)
         groups = every[places.groups_of(level + 1, tree.jobs - 1)]
-        own_sums = residual[groups, own[groups]]
+        own_sums = residual[groups, at[groups]]
         score = places.less_others(float(own_sums.sum()), groups) / (places.stderr(groups) or inf)
         if spelled is None or not score > cuts[index]:
             continue
         rest = np.delete(groups, np.argmax(own_sums))
-        if len(rest) and not residual[rest, own[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
+        if len(rest) and not residual[rest, at[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
             continue
-        residual[every, own] -= places.contribution(
-            residual[every, own], float(own_sums.mean()), every
+        residual[every, at] -= places.contribution(
+            residual[every, at], float(own_sums.mean()), every
         )
         yield Found(
             bits=bits,

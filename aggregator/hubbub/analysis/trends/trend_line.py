@@ -222,8 +222,8 @@ class _Fit:
     def _at_days(self) -> Iterator[tuple[Floats, Floats, Floats]]:
         """`times` and `diagonal` of each likely pair, less weekdays, and its weights."""
         for pair in self._likely_pairs():
-            own = self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair]
-            yield *self._less_weekdays(*own, pair), self.weights[pair]
+            pair_results = self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair]
+            yield *self._less_weekdays(*pair_results, pair), self.weights[pair]
 
     def signal(self) -> tuple[Floats, Floats]:
         """Posterior mean and variance of the truth at each point."""
@@ -316,11 +316,11 @@ class _Fit:
 
     def _size(self, place: int) -> tuple[float, float]:
         """Size of the step before a point, and its standard error."""
-        prior, own = _WIDE * self._model.sizes[-1], self._smoothed
+        prior, smoothed = _WIDE * self._model.sizes[-1], self._smoothed
         laws = []
         for pair in range(self._model.pairs):
             signals, within = self._less_weekdays(
-                own.from_on[[place], pair], own.within[[place], pair], pair
+                smoothed.from_on[[place], pair], smoothed.within[[place], pair], pair
             )
             spread = prior / (1 + within[0] * prior)
             logs = self._logs[pair] + _likelier(signals[0], within[0], prior)

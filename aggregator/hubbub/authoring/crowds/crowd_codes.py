@@ -52,8 +52,8 @@ def planned_vectors(
             "or leave them out"
         )
     if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):
-        own = replace(promise, max_local_epsilon=most)
-        epsilon = codes_epsilon(own, dimensions, accountant, words=words)
+        bounded = replace(promise, max_local_epsilon=most)
+        epsilon = codes_epsilon(bounded, dimensions, accountant, words=words)
     pool = {name: size for name, size in pool_for(epsilon).items() if name not in table}
     codes = VectorCodes(
         epsilon=epsilon, dimensions=dimensions, words=words or pool["words"], books=1

@@ -68,8 +68,8 @@ def noisy_mean(
     plain = planned_number(table, promise, accountant)
     few = 2 * padded.dummies_shift * noisy.categories <= MAX_SEALED
     with_noise, without = (
-        worst_variance(_built(table, planned, accountant, own), own)
-        for planned, own in ((noisy, padded), (plain, promise))
+        worst_variance(_built(table, planned, accountant, mean_promise), mean_promise)
+        for planned, mean_promise in ((noisy, padded), (plain, promise))
     )
     return padded if few and EQUAL * with_noise < without else promise
 
@@ -100,21 +100,21 @@ def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accounta
     """The number of steps with the least worst error; stops when the error rises."""
     best, least = None, inf
     for steps in _STEPS:
-        own = {"steps": steps} if steps > 1 else {}
-        name = "mean.piecewise" if own else "mean.one_bit"
+        grid = {"steps": steps} if steps > 1 else {}
+        name = "mean.piecewise" if grid else "mean.one_bit"
         # With noise dummies a report reveals as much as it may; the caller accounts for the chosen.
         epsilon = (
             promise.max_local_epsilon
             if promise.noise
             else accountant.local_epsilon(promise, steps + 1)
         )
-        mechanism = build(name, epsilon=epsilon, **ends, **own)
+        mechanism = build(name, epsilon=epsilon, **ends, **grid)
         if not lies_evenly(mechanism):
             break
         worst = worst_variance(mechanism, promise)
         if worst >= least:
             break
-        best, least = Planned(mechanism=name, parameters=own, categories=steps + 1), worst
+        best, least = Planned(mechanism=name, parameters=grid, categories=steps + 1), worst
     assert best is not None  # noqa: S101 one bit always is even
     return best
 

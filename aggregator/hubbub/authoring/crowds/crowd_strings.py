@@ -38,8 +38,8 @@ def planned_strings(
         BadParameter: hashes or width are not numbers in range.
     """
     if table["mechanism"] == CROWD_TREE:
-        own = {name: table[name] for name in _OF_TREES if name in table}
-        return planned_geometry(CROWD_TREE, own, table, promise, accountant)
+        tree_options = {name: table[name] for name in _OF_TREES if name in table}
+        return planned_geometry(CROWD_TREE, tree_options, table, promise, accountant)
     if table["mechanism"] != AUTO:
         hashes: Any = table.get("hashes")
         width: Any = table.get("width")

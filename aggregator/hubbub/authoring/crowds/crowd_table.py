@@ -54,8 +54,8 @@ def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
     """Mechanisms whose whole epochs have an exact account, for this table's kind of values."""
     if "parts" in table:
         return (CROWD_PARTS,)
-    if own := kind_named(table.get("kind")).CROWD:
-        return (own,)
+    if kind_mechanisms := kind_named(table.get("kind")).CROWD:
+        return (kind_mechanisms,)
     match table.get("domain"):
         case "number":
             return CROWD_NUMBERS

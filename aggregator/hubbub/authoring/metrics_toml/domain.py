@@ -42,7 +42,7 @@ def ranges_of(table: Any) -> dict[str, PartRange]:
     """The parts in metrics.toml that are ranges of a number."""
     if not isinstance(table, Mapping):
         return {}
-    return {part: RANGE.read(own) for part, own in table.items() if isinstance(own, Mapping)}
+    return {part: RANGE.read(edges) for part, edges in table.items() if isinstance(edges, Mapping)}
 
 
 def read_values(

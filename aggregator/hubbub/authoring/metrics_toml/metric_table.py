@@ -106,15 +106,15 @@ def read_metric(
     table = _with_crowd(table, fields, listed, around.accountant, wrong)
     mechanism = table["mechanism"]
     table = read_candidates(mechanism, table, around.folder, wrong)
-    own = own_fields(mechanism)
-    takes = [*_names(fields), *(field.name for field in own)]
+    extras = own_fields(mechanism)
+    takes = [*_names(fields), *(field.name for field in extras)]
     remedies = {"buckets": _BUCKETS} if mechanism == AUTO else {}
     refuse_unknown(table, takes, f"for {mechanism}", wrong, remedies)
-    for parameter in own:
+    for parameter in extras:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)
     settings = _independent_fields(table, wrong)
-    if complained & {*_DECISIVE, *(item.name for item in own)}:
+    if complained & {*_DECISIVE, *(item.name for item in extras)}:
         return None  # of which the mechanism is built
     if complained:
         if _makes_promise(table):
@@ -123,7 +123,7 @@ def read_metric(
             **_STAND_INS,
             **{n: value for n, value in settings.items() if n not in complained},
         }
-    own_values = {field.name: table[field.name] for field in own if field.name in table}
+    own_values = {field.name: table[field.name] for field in extras if field.name in table}
     try:
         categories = len(listed) if listed else None
         chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
@@ -215,8 +215,8 @@ def _with_crowd(
     if mechanism != AUTO:
         del unknown["reports"]
     promise = _central(table, fields, wrong)
-    own = () if mechanism == AUTO else own_fields(mechanism)
-    if promise and not any(_problem_with_own(mechanism, field, table) for field in own):
+    extras = () if mechanism == AUTO else own_fields(mechanism)
+    if promise and not any(_problem_with_own(mechanism, field, table) for field in extras):
         shape: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
         if "parts" in table or kind_named(table.get("kind")).CROWD:
             if listed is None:

@@ -185,16 +185,16 @@ def _metrics_of(
         if not isinstance(table, dict):
             complain(name, "name", "must be a table; write [metrics.NAME] and its fields below")
             continue
-        named = NAME.fullmatch(name) is not None
-        if not named:
+        is_valid = NAME.fullmatch(name) is not None
+        if not is_valid:
             complain(name, "name", f"must match {NAME.pattern}; rename the metric")
         metric = read_metric(
-            name if named else "renamed",
+            name if is_valid else "renamed",
             {**defaults, **table},
             around,
             partial(complain, name),
         )
-        if metric is not None and named:
+        if metric is not None and is_valid:
             metrics[name] = metric
     return metrics
 
@@ -281,14 +281,14 @@ def _section(
 
 def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """The metrics' tables, after checking the top level of the file."""
-    own = {field.name: field for field in fields_of(Catalog)}
-    for name in [name for name in document if name not in own]:
-        meant = f'did you mean "{near}"? else ' if (near := similar(name, own)) else ""
+    catalog_fields = {field.name: field for field in fields_of(Catalog)}
+    for name in [name for name in document if name not in catalog_fields]:
+        meant = f'did you mean "{near}"? else ' if (near := similar(name, catalog_fields)) else ""
         wrong(name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table")
     also = [name for name in ("keep", "log", "cover", "models", "experiments") if name in document]
     sections = [] if document.get("models") and "metrics" not in document else ["metrics"]
     for name in ("shuffler", *sections, *also):
-        if problem := own[name].problem_in(document):
+        if problem := catalog_fields[name].problem_in(document):
             wrong(name, problem)
     tables = document.get("metrics")
     return tables if isinstance(tables, dict) else {}
@@ -320,9 +320,9 @@ def _experiments(
     tables = document.get("experiments")
     for name, table in tables.items() if isinstance(tables, dict) else ():
         wrong = partial(complain, name)
-        own = read_section(f"experiments.{name}", Experiment, table, wrong, name=name)
-        if own is not None:
-            experiments[name] = own
+        experiment = read_section(f"experiments.{name}", Experiment, table, wrong, name=name)
+        if experiment is not None:
+            experiments[name] = experiment
         elif FIELD.fullmatch(name):  # metrics that name it have no problem of their own
             experiments[name] = Experiment(name=name, arms={"control": 1, "new": 1})
     return experiments

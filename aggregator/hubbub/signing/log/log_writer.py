@@ -45,9 +45,9 @@ def append(
     Raises:
         LogBroken: the folder holds another log, or one that was changed, or cannot be written.
     """
-    own = NoteKey(name, key.public_key().public_bytes_raw())
+    log_note_key = NoteKey(name, key.public_key().public_bytes_raw())
     begun = (folder / CHECKPOINT).exists()
-    before = read_log(folder_fetch(folder), own).raw if begun else ()
+    before = read_log(folder_fetch(folder), log_note_key).raw if begun else ()
     entries = (*before, *(entry_of(kind, content) for kind, content in things))
     leaves = tuple(map(leaf_hash, entries))
     checkpoint = Checkpoint.sign(name, len(entries), tree_root(leaves), key)
@@ -61,7 +61,7 @@ def append(
         for path, content in files:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             replace_file(folder / path, content)
-    return read_log(folder_fetch(folder), own)
+    return read_log(folder_fetch(folder), log_note_key)
 
 
 def prove_bundle(log: ReadLog) -> LogProof:

@@ -27,15 +27,15 @@ LOG: Final = "log"
 def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> NoteKey | None:
     """The catalog's log. Raises BundleRefused if it differs from the previous bundle's."""
     before = old.log if old else None
-    own = (
+    current = (
         NoteKey(catalog.log, log_key(keys).public_key().public_bytes_raw()) if catalog.log else None
     )
-    if before and own != before:
+    if before and current != before:
         raise BundleRefused(
             f"{previous}: is in the log {before}, and devices that had it accept no bundle outside "
             f"it; keep log = {before.name!r} in the catalog and its key in {keys}"
         )
-    return own
+    return current
 
 
 def add_to_log(

@@ -38,10 +38,10 @@ def packed_entries(entries: Sequence[bytes], *, since: int = 0) -> Iterator[tupl
     """Yields path and content of the entry files that changed since there were `since` entries."""
     paths = entry_tiles(len(entries))
     for number in range(since // _WIDTH, len(paths)):
-        own = entries[number * _WIDTH : (number + 1) * _WIDTH]
+        members = entries[number * _WIDTH : (number + 1) * _WIDTH]
         yield (
             paths[number],
-            b"".join(len(entry).to_bytes(_LENGTH_BYTES, "big") + entry for entry in own),
+            b"".join(len(entry).to_bytes(_LENGTH_BYTES, "big") + entry for entry in members),
         )
 
 

@@ -77,17 +77,17 @@ def cosign_newest(
         LogBroken: the log is not what it signed, forked, or shows an older checkpoint than before.
         BadParameter: `state` is lost, unreadable or of others; or the clock went back.
     """
-    own, key = _read_witness(folder)
+    witness, key = _read_witness(folder)
     while True:
-        before = _cosigned_before(state, log, own, first=first)
+        before = _cosigned_before(state, log, witness, first=first)
         # Before the lock: a slow log would keep the witness from cosigning others.
         read_now = read_log(fetch, log)
         with _alone(folder):
-            if _cosigned_before(state, log, own, first=first) != before:
+            if _cosigned_before(state, log, witness, first=first) != before:
                 continue  # it may have grown past what was read
             if before:
                 _refuse_shrunk(read_now, *before, state, now)
-            note = cosign(read_now.checkpoint.note, own.name, key, int(now))
+            note = cosign(read_now.checkpoint.note, witness.name, key, int(now))
             with refuse_unwritable(state, BadParameter):
                 replace_file(state, note.encode())
         return read_now.checkpoint
@@ -175,16 +175,16 @@ def _read_witness(folder: Path) -> tuple[NoteKey, Ed25519PrivateKey]:
         )
     key = read_signing_key(folder / WITNESS_KEY)
     try:
-        own = NoteKey.read(read(path).decode().strip(), COSIGNATURE)
+        witness = NoteKey.read(read(path).decode().strip(), COSIGNATURE)
     except (UnicodeDecodeError, BadParameter) as error:
         raise KeysUnusable(
             f"{path}: {error}; put it back as hubbub keys witness made it"
         ) from error
-    if own != witness_key(own.name, key):
+    if witness != witness_key(witness.name, key):
         raise KeysUnusable(
             f"{path}: does not belong to the key beside it; restore the file of that key"
         )
-    return own, key
+    return witness, key
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _cosigned_before(
-    state: Path, log: NoteKey, own: NoteKey, *, first: bool
+    state: Path, log: NoteKey, witness: NoteKey, *, first: bool
 ) -> tuple[Checkpoint, int] | None:
     if first and state.exists():
         raise BadParameter(f"{state}: exists, so this log was cosigned before; leave out --first")
@@ -208,7 +208,7 @@ def _cosigned_before(
         )
     checkpoint = _read_checkpoint(state, log, BadParameter)
     try:
-        return checkpoint, cosigned_at(checkpoint.note, own)
+        return checkpoint, cosigned_at(checkpoint.note, witness)
     except BadParameter as error:
         raise BadParameter(f"{state}: {error}; restore the last cosigned state") from error
 

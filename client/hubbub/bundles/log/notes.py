@@ -77,8 +77,8 @@ class NoteKey:
 
 def sign_note(text: str, name: str, key: Ed25519PrivateKey) -> str:
     """Makes a note of a text, which must end with a line break, signed by one key."""
-    own = NoteKey(name, key.public_key().public_bytes_raw())
-    return signed_note(text, own, key.sign(text.encode()))
+    note_key = NoteKey(name, key.public_key().public_bytes_raw())
+    return signed_note(text, note_key, key.sign(text.encode()))
 
 
 def signed_note(text: str, key: NoteKey, signature: bytes) -> str:

@@ -350,7 +350,7 @@ class Learning:
             raise ValueOutOfDomain("features must be a mapping by name or a sequence")
         codes = [feature.coded(value) for feature, value in zip(self.features, values, strict=True)]
         place, outside = self._label(label)
-        columns = tuple(x for own, _ in codes for x in own)
+        columns = tuple(x for feature_columns, _ in codes for x in feature_columns)
         return Example(columns, place, outside + sum(clipped for _, clipped in codes))
 
     def _label(self, label: Any) -> tuple[float, int]:

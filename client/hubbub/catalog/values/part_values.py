@@ -115,16 +115,16 @@ def _part_kind() -> Kind:
     def problem(parts: Any) -> str:
         if not (isinstance(parts, Mapping) and 2 <= len(parts) <= MAX_PARTS):  # noqa: PLR2004 a pair
             return f"must be {words}"
-        for part, own in parts.items():
+        for part, values in parts.items():
             if not (is_text(part) and is_writable(part)) or part != part.strip() or "=" in part:
                 return 'names a part that is empty or holds "="; rename it'
-            if isinstance(own, Mapping):
-                if reason := RANGE.problem(own):
+            if isinstance(values, Mapping):
+                if reason := RANGE.problem(values):
                     return f"{part}: {reason}"
                 continue
-            if reason := listed.problem(own):
+            if reason := listed.problem(values):
                 return f"{part}: {reason}"
-            if not len(own) >= 2:  # noqa: PLR2004 one value is no question
+            if not len(values) >= 2:  # noqa: PLR2004 one value is no question
                 return f"{part}: has one value; list two or more, or leave the part out"
         return ""
 
@@ -139,8 +139,8 @@ def _part_kind() -> Kind:
         },
         read=lambda parts: listed_parts(
             {
-                part: RANGE.read(own).values if isinstance(own, Mapping) else listed.read(own)
-                for part, own in parts.items()
+                part: RANGE.read(names).values if isinstance(names, Mapping) else listed.read(names)
+                for part, names in parts.items()
             }
         ),
     )
@@ -166,8 +166,8 @@ def check_ranges(
     if ranges and REGISTRY[mechanism].FAMILY != "pairs":
         raise BadParameter(f"{mechanism} is not of parts; leave ranges out")
     listed = parts_of(values or ()) if ranges else {}
-    for part, own in ranges.items():
-        if listed.get(part) != own.values:
+    for part, part_range in ranges.items():
+        if listed.get(part) != part_range.values:
             raise BadParameter(f"ranges: the values of {part} are others than those of its edges")
 
 
@@ -201,18 +201,18 @@ def code_of(
     if len(value) > len(parts):
         raise ValueOutOfDomain(f"the value has a part that the metric does not have; {want}")
     places = []
-    for part, own in parts.items():
-        part_value = as_python(value[part], own)
+    for part, names in parts.items():
+        part_value = as_python(value[part], names)
         text = str(part_value).lower() if isinstance(part_value, bool) else part_value
-        if part in ranges and not (isinstance(text, str) and text in own):
+        if part in ranges and not (isinstance(text, str) and text in names):
             try:
                 places.append(ranges[part].place(part_value))
             except ValueOutOfDomain as error:
                 raise ValueOutOfDomain(f"part {part}: {error}") from None
             continue
-        if not (isinstance(text, str) and text in own):
-            raise ValueOutOfDomain(f"part {part} is not one of its {len(own)} values; {want}")
-        places.append(own.index(text))
+        if not (isinstance(text, str) and text in names):
+            raise ValueOutOfDomain(f"part {part} is not one of its {len(names)} values; {want}")
+        places.append(names.index(text))
     return mechanism.value_of(places)
 
 
@@ -220,4 +220,4 @@ def name_of(mechanism: "PairedParts", values: Sequence[str], code: int) -> str:
     """Returns the readable name of a code, as "theme=dark, country=de"."""
     parts = parts_of(values).items()
     places = zip(parts, mechanism.places_of(code), strict=True)
-    return ", ".join(f"{part}={own[place]}" for (part, own), place in places)
+    return ", ".join(f"{part}={names[place]}" for (part, names), place in places)

@@ -83,8 +83,8 @@ class Activity(PastKind):
 
 def _is_first(length: str, day: int, reported: Collection[int]) -> bool:
     """Returns whether no reported day is in the same epoch of this length."""
-    own = _epoch_of(day, length)
-    return all(_epoch_of(other, length) != own for other in reported)
+    epoch = _epoch_of(day, length)
+    return all(_epoch_of(other, length) != epoch for other in reported)
 
 
 def _epoch_of(day: int, length: str) -> int:

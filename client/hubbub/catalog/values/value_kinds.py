@@ -41,10 +41,10 @@ def numeric_kinds() -> dict[str, Number]:
 def check_family(metric: Any) -> None:
     """Raises BadParameter if only one of kind and mechanism is for sets, or for vectors."""
     mechanism, family = metric.mechanism, REGISTRY[metric.mechanism].FAMILY
-    own = kind_named(metric.kind)
-    if family == own.FAMILY:
+    value_kind = kind_named(metric.kind)
+    if family == value_kind.FAMILY:
         return
-    if own.FAMILY is not None:
+    if value_kind.FAMILY is not None:
         raise BadParameter(
             f"kind: {mechanism} is for a single value, not for a {metric.kind}; write mechanism = "
             '"auto"'

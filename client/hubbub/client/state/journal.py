@@ -129,17 +129,17 @@ class Journal:
             OSError: the file is gone, or another process has it.
         """
         try:
-            here = os.fstat(self._file)
+            status = os.fstat(self._file)
         except OSError:
-            here = None
-        if here is None or not os.path.samestat(here, self._stat):
+            status = None
+        if status is None or not os.path.samestat(status, self._stat):
             file = os.open(self.path, os.O_RDWR)
-            here = os.fstat(file)
-            if not os.path.samestat(here, self._stat) or not _lock(file):
+            status = os.fstat(file)
+            if not os.path.samestat(status, self._stat) or not _lock(file):
                 os.close(file)
                 raise FileNotFoundError(errno.ENOENT, "is another process's", str(self.path))
             self._file = file
-        if here.st_size < _SIZE:
+        if status.st_size < _SIZE:
             os.pwrite(self._file, bytes(_SIZE), 0)
             self._end = 0
 

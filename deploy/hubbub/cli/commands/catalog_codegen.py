@@ -102,11 +102,11 @@ def _lines(catalog: Catalog) -> Iterator[str]:
             )
         named[name] = metric.name
         yield ""
-        own = _type(metric)
+        value_type = _type(metric)
         if metric.parts:
-            own = f"_{name}"
-            yield f"{own} = TypedDict({own!r}, {_type_of_parts(metric)})"
-        yield f"{name}: Final = TypedMetric[{own}]({metric.name!r})"
+            value_type = f"_{name}"
+            yield f"{value_type} = TypedDict({value_type!r}, {_type_of_parts(metric)})"
+        yield f"{name}: Final = TypedMetric[{value_type}]({metric.name!r})"
         yield repr(metric.description)
     for experiment in experiments.values():
         name = f"arm_{_identifier(experiment.name)}"
@@ -126,11 +126,11 @@ def _lines(catalog: Catalog) -> Iterator[str]:
 def _type_of_parts(metric: Metric) -> str:
     """The type of each part's value, by the part's name."""
     types = []
-    for part, own in metric.parts.items():
-        kind = f"Literal[{', '.join(map(repr, own))}]"
+    for part, part_values in metric.parts.items():
+        kind = f"Literal[{', '.join(map(repr, part_values))}]"
         if part in metric.ranges:
             kind = kind_named(metric.ranges[part].kind).PYTHON
-        elif sorted(own) == ["false", "true"]:
+        elif sorted(part_values) == ["false", "true"]:
             kind = "bool"
         types.append(f"{part!r}: {kind}")
     return f"{{{', '.join(types)}}}"
@@ -147,9 +147,9 @@ def _type(metric: Metric) -> str:
     if metric.values is None and not metric.kind:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
     values = metric.values or ()
-    own = f"Literal[{', '.join(map(repr, values))}]"
+    annotation = f"Literal[{', '.join(map(repr, values))}]"
     if metric.other or len(values) > MAX_LITERALS:
-        own = "str"
+        annotation = "str"
     elif sorted(values) == ["false", "true"]:
-        own = "bool"
-    return metric.value_kind.PYTHON.format(own)
+        annotation = "bool"
+    return metric.value_kind.PYTHON.format(annotation)

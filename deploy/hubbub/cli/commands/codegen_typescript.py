@@ -112,8 +112,8 @@ def _type(metric: Metric) -> str:
     """The type of the argument of report()."""
     if metric.parts:
         fields = [
-            f"readonly {_text(part)}: {'number' if part in metric.ranges else _listed(own)}"
-            for part, own in metric.parts.items()
+            f"readonly {_text(part)}: {'number' if part in metric.ranges else _listed(part_values)}"
+            for part, part_values in metric.parts.items()
         ]
         return f"{{ {'; '.join(fields)} }}"
     if metric.values is None and metric.randomizer.VALUES == "strings":

@@ -77,9 +77,9 @@ def first_end(path: Path) -> datetime:
 def _aggregator(service: ServiceOptions) -> Iterator[Finding]:
     with service.connection() as connection:
         url, its = connection.service.url, connection.service.ask("/health")["version"]
-        own = version("hubbub")
-        same = "the same as here" if its == own else f"and {own} here"
-        verdict: Verdict = "ok" if its == own else "note"
+        own_version = version("hubbub")
+        same = "the same as here" if its == own_version else f"and {own_version} here"
+        verdict: Verdict = "ok" if its == own_version else "note"
         yield Finding("aggregator", verdict, f"{url} answers: version {its}, {same}")
         connection.service.ask("/ready")
         yield Finding("redis", "ok", "the aggregator's Redis answers")

@@ -154,14 +154,18 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
     chances = dict(requests)
     if len(chances) != len(requests):
         raise BadParameter("a metric is named twice; name each once")
-    arms = {f"{name}.{arm}" for name, own in bundle.experiments.items() for arm in own.arms}
+    arms = {
+        f"{name}.{arm}"
+        for name, experiment in bundle.experiments.items()
+        for arm in experiment.arms
+    }
     for name, chance in requests:
-        own = 1.0 if name in arms else _sampling_of(bundle, name)
+        sampling = 1.0 if name in arms else _sampling_of(bundle, name)
         if name in arms and 0 < chance < 1:
             raise BadParameter(f"--sampling {name}: an arm can only be stopped; write --stop")
-        if name not in options.lift and not chance < own:
+        if name not in options.lift and not chance < sampling:
             raise BadParameter(
-                f"--sampling {name}={chance:g}: its bundle has {own:g}, and a notice never "
+                f"--sampling {name}={chance:g}: its bundle has {sampling:g}, and a notice never "
                 f"raises it; lift it with --lift {name}"
             )
     return chances

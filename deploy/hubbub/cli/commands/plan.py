@@ -129,14 +129,14 @@ def _plan(options: PlanOptions) -> None:
             raise BadParameter("--permanent-epsilon goes with --values and --strings: leave it out")
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
     _check_percentile(options, question, metric)
-    rows, own = _rows(options, question, metric), None
+    rows, metric_row = _rows(options, question, metric), None
     if metric is not None and options.reports is not None:
-        own = row(question, metric.mechanism, metric.arguments, options.reports)
-    lines = [*rows, *([own] if own else [])]
+        metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
+    lines = [*rows, *([metric_row] if metric_row else [])]
     percentile, errors = options.percentile, list[float]()
     if percentile is not None:
         errors = [rank_error(question, line, percentile) for line in lines]
-    drawing = simulate(question, own or rows[0], options.seed) if options.simulate else {}
+    drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
     ratio_error = None
     if (error_of_ratio := _ratio_error(options, question, metric)) is not None:
         ratio_error = error_of_ratio(rows[0])
@@ -147,11 +147,11 @@ def _plan(options: PlanOptions) -> None:
             "ratio_error": ratio_error,
             "simulated": drawing,
         }
-        document = _document(question, rows, own, metric)
+        document = _document(question, rows, metric_row, metric)
         say_json(document | {name: figure for name, figure in further.items() if figure})
     else:
         name = "" if percentile is None else percentile_name(percentile)
-        show(question, rows, own, metric, percentile=name, errors=errors)
+        show(question, rows, metric_row, metric, percentile=name, errors=errors)
         _say_goal(options, rows[0], ratio_error)
         if drawing:
             show_simulated(drawing)
@@ -175,13 +175,13 @@ def _say_goal(options: PlanOptions, best: Row, ratio_error: float | None) -> Non
 
 
 def _document(
-    question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None
+    question: MetricDraft, rows: list[Row], metric_row: Row | None, metric: Metric | None
 ) -> dict[str, Any]:
     document: dict[str, Any] = {
         "question": asdict(question),
         "recommended": rows[0].mechanism,
         "rows": [_row_json(plan_row) for plan_row in rows],
-        "metric": None if own is None else _row_json(own),
+        "metric": None if metric_row is None else _row_json(metric_row),
     }
     if metric is not None:
         document["people_a_report"] = people_a_report(metric)

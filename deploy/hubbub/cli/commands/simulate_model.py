@@ -144,8 +144,8 @@ def _coefficients(
     estimates = coefficients(model, run.learned.weights, run.learned.stderrs, confidence)
     truth = in_own_units(model, plain).tolist()
     return [
-        {**asdict(own), "without_privacy": beside}
-        for own, beside in zip(estimates, truth, strict=True)
+        {**asdict(estimate), "without_privacy": beside}
+        for estimate, beside in zip(estimates, truth, strict=True)
     ]
 
 

@@ -264,7 +264,7 @@ def _by_stream(windows: Iterable[Row]) -> list[Row]:
     streams: dict[str, list[Row]] = {}
     for window in windows:
         streams.setdefault(window["stream"], []).append(window)
-    return [_together(name, own) for name, own in streams.items()]
+    return [_together(name, stream_windows) for name, stream_windows in streams.items()]
 
 
 def _together(name: str, windows: Sequence[Row]) -> Row:

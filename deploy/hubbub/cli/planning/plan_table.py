@@ -39,7 +39,7 @@ def _domain_text(question: MetricDraft) -> str:
 def show(
     question: MetricDraft,
     rows: Sequence[Row],
-    own: Row | None,
+    metric_row: Row | None,
     metric: Metric | None,
     *,
     percentile: str = "",
@@ -49,7 +49,10 @@ def show(
 
     `errors` are those of a `percentile`, in rank, by row.
     """
-    lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
+    lines = [
+        *rows,
+        *([replace(metric_row, mechanism=f"{metric_row.mechanism} *")] if metric_row else []),
+    ]
     worst = max(line.stderr for line in lines)
     mean = question.kind in MEANS
     ranks = dict(zip((line.mechanism for line in lines), errors, strict=False))
@@ -86,7 +89,7 @@ def show(
             "buckets, if numbers are spread evenly; +-2% of p95 is from p93 to p97"
         )
     _say_columns(question, rows[0])
-    if own:
+    if metric_row:
         say("*: as the catalog has it")
     if metric:
         _say_people(metric)

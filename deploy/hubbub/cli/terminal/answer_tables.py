@@ -297,8 +297,8 @@ def show_trend(answer: Answer) -> None:
         _columns_without("value", "trend", answer),
     )
     end = 0
-    for series, own in zip(answer["series"], series_rows, strict=True):
-        begin, end = end, end + len(own)
+    for series, shown_rows in zip(answer["series"], series_rows, strict=True):
+        begin, end = end, end + len(shown_rows)
         _table(
             "trend",
             {**answer, "series": [series]},
@@ -419,11 +419,11 @@ def _with_room(
     spares = sorted({column.spare for column in columns} | {0})
     for spare in spares:
         visible_columns = {
-            column: own for column, own in columns.items() if not 0 < column.spare <= spare
+            column: sized for column, sized in columns.items() if not 0 < column.spare <= spare
         }
         # A column has a space on either side, and one between it and the next.
         width = sum(
-            3 + max(map(len, (name(column), *own))) for column, own in visible_columns.items()
+            3 + max(map(len, (name(column), *sized))) for column, sized in visible_columns.items()
         )
         terminal_size = get_terminal_size().columns - width - 4
         if terminal_size >= _NARROWEST:

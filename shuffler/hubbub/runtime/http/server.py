@@ -179,9 +179,11 @@ class HttpDoor:
         """Changes the limit of connections of one address; 0 for none."""
         self._connections.of_address = of_address
 
-    def _connection(self, asked_for: Caller | None, arrived: Callable[[], None]) -> TimedConnection:
+    def _connection(
+        self, forwarded_for: Caller | None, arrived: Callable[[], None]
+    ) -> TimedConnection:
         options = {"config": self._config, "server_state": self._state, "app_state": {}}
-        return TimedConnection(self._connections, self._limits, asked_for, arrived, **options)
+        return TimedConnection(self._connections, self._limits, forwarded_for, arrived, **options)
 
     def _begin(self, work: Coroutine[Any, Any, None], used: socket.socket) -> "asyncio.Task[None]":
         """Starts a task; if it is cancelled, the socket `used` is closed too."""

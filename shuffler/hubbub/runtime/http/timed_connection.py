@@ -50,7 +50,7 @@ OF_DEVICES: Final = TimeLimits()
 class TimedConnection(HttpToolsProtocol):
     """One HTTP connection, counted among `connections`.
 
-    `asked_for` is the client for whom a proxy opened it; None for the peer itself. `arrived` is
+    `forwarded_for` is the client for whom a proxy opened it; None for the peer itself. `arrived` is
     called once its handshake is done, before it is counted.
     """
 
@@ -58,7 +58,7 @@ class TimedConnection(HttpToolsProtocol):
         self,
         connections: OpenConnections,
         limits: TimeLimits,
-        asked_for: tuple[str, int] | None,
+        forwarded_for: tuple[str, int] | None,
         arrived: Callable[[], None],
         **options: Any,
     ) -> None:
@@ -66,7 +66,7 @@ class TimedConnection(HttpToolsProtocol):
         self._arrived = arrived
         self._connections = connections
         self._limits = limits
-        self._asked_for = asked_for
+        self._forwarded_for = forwarded_for
         self._timer: asyncio.TimerHandle | None = None
         self._in_request = self._in_head = False
         self._frame_bytes = 0  # received bytes of a request besides its body, above their share
@@ -81,7 +81,7 @@ class TimedConnection(HttpToolsProtocol):
         transport.set_write_buffer_limits(_LARGEST_UNREAD_BYTES)
         certificate = transport.get_extra_info("peercert") or {}
         self.app_state["names"] = role_names(certificate)
-        self.client = self._asked_for or self.client
+        self.client = self._forwarded_for or self.client
         self.address = network_of(self.client)
         self._arrived()
         self._connections.add(self, self.address)

@@ -324,35 +324,35 @@ class MemoryServer:
         for over in [other for other, end in self._ends.items() if end <= now]:
             del self._ends[over]
             self._hashes.pop(over, None)
-        own, words = self._hashes.get(key, {}), [_bytes(word) for word in arguments]
+        old, words = self._hashes.get(key, {}), [_bytes(word) for word in arguments]
         match name, words:
             case "HGETALL", []:
-                return dict(own)
+                return dict(old)
             case "HGET", [field]:
-                return own.get(field)
+                return old.get(field)
             case "HMGET", fields:
-                return [own.get(field) for field in fields]
+                return [old.get(field) for field in fields]
             case "EXISTS", []:
-                return int(bool(own))
+                return int(bool(old))
             case "EXPIRE", [seconds]:
                 self._ends[key] = now + int(seconds)
                 return 1
-        return self._write(name, key, own, words)
+        return self._write(name, key, old, words)
 
-    def _write(self, name: str, key: str, own: dict[bytes, bytes], words: list[bytes]) -> int:
+    def _write(self, name: str, key: str, old: dict[bytes, bytes], words: list[bytes]) -> int:
         match name, words:
             case "HSETNX", [field, word]:
-                changed = {field: word, **own}
+                changed = {field: word, **old}
             case "HSET", pairs:
-                changed = own | dict(zip(pairs[::2], pairs[1::2], strict=True))
+                changed = old | dict(zip(pairs[::2], pairs[1::2], strict=True))
             case "HDEL", fields:
-                changed = {field: word for field, word in own.items() if field not in fields}
+                changed = {field: word for field, word in old.items() if field not in fields}
             case "UNLINK", []:
                 changed = {}
             case _:
                 raise NotImplementedError(name)
         self._hashes[key] = changed
-        return abs(len(changed) - len(own))
+        return abs(len(changed) - len(old))
 
 
 Hashes: TypeAlias = RedisServer | MemoryServer

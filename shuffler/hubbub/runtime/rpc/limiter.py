@@ -70,9 +70,9 @@ class Limiter:
 
     def _bucket(self, caller: str) -> tuple[_Buckets, str]:
         """The caller's own bucket if there is or can be one, else the narrowest shared one."""
-        own = self._levels[0]
-        if caller in own or len(own) < _MAX_CALLERS:
-            return own, caller
+        finest = self._levels[0]
+        if caller in finest or len(finest) < _MAX_CALLERS:
+            return finest, caller
         for buckets, network_key in zip(self._levels[1:], _networks(caller), strict=True):
             if network_key in buckets or len(buckets) < _MAX_CALLERS:
                 return buckets, network_key
