@@ -148,6 +148,15 @@ def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -
     assert answer.verdict.startswith("The arms' sizes do not fit their weights")
 
 
+def test_an_arm_that_more_people_come_back_in_is_no_sign_of_wrong_sizes(tmp_path: Path) -> None:
+    text = CATALOG.replace('kind = "boolean"\nmechanism = "rr"', 'kind = "retention"\nweeks = 1')
+    text = text.replace('epoch = "day"', 'epoch = "week"\nmechanism = "grr"')
+    people = {"control": [5000, 1000, 0], "new": [5000, 3000, 0]}
+    answer = _answer(_bundle(tmp_path, text), [0, 1, 2], people)
+    assert answer.ratio_p_value is None
+    assert answer.ratio_fits
+
+
 def test_an_arm_below_the_minimum_batch_has_no_answer(tmp_path: Path) -> None:
     answer = _experiment_answer(
         tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 99}

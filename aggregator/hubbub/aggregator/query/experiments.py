@@ -12,7 +12,7 @@ from typing import Final
 from hubbub.aggregator.query.breakdowns import parts_by
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
-from hubbub.aggregator.query.figures import effect_measure
+from hubbub.aggregator.query.figures import counts_returns, effect_measure
 from hubbub.aggregator.query.overview import notes_of_outside
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
@@ -142,10 +142,11 @@ class Arms:
     def ratio(self) -> float | None:
         """P-value of the arms' sizes; None if no epoch is large enough to judge, or an arm ended.
 
-        Reports of before an arm ended follow weights that the catalog no longer has.
+        Reports of before an arm ended follow weights that the catalog no longer has. Of a retention
+        or an activity the number of reports is what an arm may change.
         """
         weights = list(self.experiment.arms.values())
-        if 0 in weights:
+        if 0 in weights or counts_returns(self.metric):
             return None
         by_epoch = [selection.by_epoch() for selection in self.selections.values()]
         least = min(weights) / sum(weights)
@@ -289,7 +290,8 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
         )
     near, far = sorted((abs(low), abs(high)))
     direction = "higher" if low > 0 else "lower"
-    ends = f"{measured(near, error, end='low')} to {measured(far, error, end='high')}"
+    # An effect that is shown is at least a little more than 0.
+    ends = f"{measured(near, min(error, near), end='low')} to {measured(far, error, end='high')}"
     return f"{arm} is {direction} by {ends}{unit}"
 
 

@@ -88,6 +88,11 @@ def effect_measure(metric: Metric) -> str:
     return _KINDS[type(metric.value_kind)].measure if has_figures(metric) else ""
 
 
+def counts_returns(metric: Metric) -> bool:
+    """Whether a device that is used more often reports more often."""
+    return has_figures(metric) and _KINDS[type(metric.value_kind)].spans_epochs
+
+
 def whose_figures(metric: Metric) -> Whose:
     """A number of devices is of those that reported; shares and rates are of the population."""
     return _KINDS[type(metric.value_kind)].whose

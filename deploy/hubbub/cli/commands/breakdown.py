@@ -46,6 +46,9 @@ def show_breakdown(answer: Answer) -> None:
         table_rows = sorted(
             every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
         )
+    for part in answer["parts"]:
+        for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
+            explain(f"{part['part']}: {sentence}")
     show_table(
         "breakdown",
         answer,
@@ -56,8 +59,6 @@ def show_breakdown(answer: Answer) -> None:
     if len(every) > _ROWS:
         explain(f"largest differences first; {len(every) - _ROWS:,} more: --format csv shows all")
     for part in answer["parts"]:
-        for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
-            explain(f"{part['part']}: {sentence}")
         if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
             withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
             explain(
