@@ -23,7 +23,7 @@ NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || 
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 # The lock names every version and its hash; it is installed as it stands: uv by pip, and all else by
-# uv, in a seventh of pip's processor time; by pip if only pip's own settings name an index.
+# uv, which is faster; by pip if only pip's own settings name an index.
 .venv/ready: locks/dev.lock pyproject.toml
 	@$(NEW_ENOUGH)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
