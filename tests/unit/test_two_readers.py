@@ -13,7 +13,7 @@ from tests.support.node import needs_node
 from tests.support.typescript_fields import PATH, fields_file
 
 SOME = 200
-MANY = 8000
+MANY = 4000
 
 
 def _hold_together(count: int, seed: int) -> None:
