@@ -28,7 +28,7 @@ from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
 
-DEVICES = 400
+DEVICES = 1200
 PEOPLE = 2500
 
 
@@ -96,7 +96,7 @@ class WithoutKeptEstimates(LocalRun):
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes], list[bytes]]:
-    """A run of 400 devices: its folder, the two Redis dumps, and every payload sent."""
+    """A run of a thousand devices: its folder, the two Redis dumps, and every payload sent."""
     home = tmp_path_factory.mktemp("whole") / "home"
     os.environ["PYTHONPROFILEIMPORTTIME"] = "1"  # every import of a service goes to its log
     try:
