@@ -1,21 +1,22 @@
 """`hubbub plan central` for counts: errors in a crowd, of listed values, strings or parts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod, sqrt
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import found_from
-from hubbub.authoring.crowds.crowd_geometry import noisy_parts
+from hubbub.authoring.crowds.crowd_geometry import cell_variance, noisy_parts, planned_geometry
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_TREE
-from hubbub.cli.planning.central_parts import errors_of_tables, show_tables, ways_of_parts
+from hubbub.catalog.crowds.central_fields import CROWD_PARTS
 from hubbub.cli.planning.central_rows import (
     Way,
     count_row,
@@ -25,13 +26,18 @@ from hubbub.cli.planning.central_rows import (
     largest_local_of,
     show_ways,
 )
-from hubbub.cli.terminal.output import explain, say, say_json
+from hubbub.cli.terminal.output import explain, listing, say, say_json
 from hubbub.mechanisms import build
+from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.parts import tables_of
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.crowd import ExactAccountant, crowd_of_promise, what_decides
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+
+# Of reports of as many parts as the table, and of all parts with noise dummies.
+_ERRORS: Final = ("alone_rare", "alone_tenth", "whole_rare", "whole_tenth")
 
 
 def plan_counts(
@@ -48,7 +54,7 @@ def plan_counts(
         case "strings":
             ways = [*_of_strings(promise, question), curator]
         case "parts":
-            ways = [*ways_of_parts(promise, question.parts), curator]
+            ways = [*_of_parts(promise, question.parts), curator]
         case _:
             ways = [*_of_values(promise, question), curator]
     if not as_json:
@@ -64,7 +70,7 @@ def plan_counts(
         "rows": ways,
     }
     if question.kind == "parts":
-        document["tables"] = errors_of_tables(promise, question.parts)
+        document["tables"] = _errors_of_tables(promise, question.parts)
     if question.kind == "strings":
         local, share = _found_unlisted(promise)
         document["tree"] = {"epsilon_local": local, "found_from": share}
@@ -136,6 +142,85 @@ def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
     return local, found_from(PrefixTree(epsilon=local), promise.crowd)
 
 
+@lru_cache(maxsize=1)
+def _crowd_mechanisms(
+    promise: CentralPromise, sizes: tuple[int, ...]
+) -> Mapping[int, tuple[CentralPromise, Any]]:
+    """By number of parts together: the promise, and the mechanism that keeps it.
+
+    All parts together only with the promise's noise dummies; the others have none.
+    """
+    plain = replace(promise, **NO_DUMMIES)
+    promises = dict.fromkeys(range(2, min(len(sizes), 3) + 1), plain)
+    if promise.noise:
+        promises[len(sizes)] = promise
+    mechanisms = {}
+    for ways, own in promises.items():
+        shape = {"sizes": sizes, "ways": ways}
+        planned = planned_geometry(CROWD_PARTS, shape, {}, own, ExactAccountant())
+        mechanisms[ways] = own, build(CROWD_PARTS, epsilon=planned.epsilon, **shape)
+    return mechanisms
+
+
+def _of_parts(promise: CentralPromise, sizes: tuple[int, ...]) -> list[Way]:
+    """Rows of crowds with 2, 3 or all parts a report, and alone with 2; of the first table."""
+    rows = []
+    for number, (own, mechanism) in _crowd_mechanisms(promise, sizes).items():
+        lies = even_lies(mechanism, mechanism.privacy_loss())
+        crowd = crowd_of_promise(own, lies.categories, lies.epsilon, lies.groups)
+        if own.noise:
+            name, errors = f"crowd, all {number} parts", (crowd.stderr(0.0), crowd.stderr(0.1))
+        else:
+            name, errors = f"crowd, tables of {number}", _cell_errors(mechanism, promise.crowd)
+        rows.append(crowd_row(name, crowd, promise.delta, errors))
+    alone = build(CROWD_PARTS, epsilon=promise.epsilon, sizes=sizes)
+    errors = _cell_errors(alone, promise.crowd)
+    return [*rows, count_row("alone, tables of 2", promise.epsilon, promise.epsilon, *errors)]
+
+
+def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:
+    """Standard errors of a cell of the first table: of one that nobody holds, of one in ten."""
+    examples = [mechanism.with_cell(0, turn) for turn in (0, 1)]
+    expected = family_for(mechanism).expected(mechanism, examples, np.array([0.1, 0.9]), reports)
+    return reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
+
+
+def _errors_of_tables(promise: CentralPromise, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Every table of two or three parts, with its `_ERRORS` in reports; none without noise."""
+    if not promise.noise:
+        return []
+    mechanisms, rows = _crowd_mechanisms(promise, sizes), []
+    _, whole = mechanisms[len(sizes)]
+    for ways in range(2, min(len(sizes), 4)):
+        _, alone = mechanisms[ways]
+        for parts in tables_of(len(sizes), ways):
+            variances = [
+                cell_variance(mechanism, parts, share, promise.crowd, drawn)
+                for mechanism, drawn in ((alone, 0.0), (whole, promise.noise.variance))
+                for share in (0.0, 0.1)
+            ]
+            table = tuple(sizes[part] for part in parts)
+            errors = dict(zip(_ERRORS, map(sqrt, variances), strict=True))
+            rows.append({"table": table, "cells": prod(table), **errors})
+    return rows
+
+
+def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
+    listing(
+        "standard errors of each table's cells, in reports: reports of as many parts as the table, "
+        "and reports of all parts with noise dummies",
+        rows,
+        {
+            "parts of": lambda row: " x ".join(map(str, row["table"])),
+            "cells": "{cells:,}",
+            "rare, as many": "{alone_rare:,.4g}",
+            "rare, all": "{whole_rare:,.4g}",
+            "of one in ten, as many": "{alone_tenth:,.4g}",
+            "of one in ten, all": "{whole_tenth:,.4g}",
+        },
+    )
+
+
 def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -> None:
     special = {"strings": "strings", "parts": f"{len(question.parts)} parts"}
     whose = special.get(question.kind, f"{question.size:,} values")
@@ -163,8 +248,8 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -
         )
         further_fields = ', domain = "string", mechanism = "auto"'
     say(in_catalog(promise, best) + further_fields)
-    if rows := errors_of_tables(promise, question.parts) if question.parts else []:
-        show_tables(rows)
+    if rows := _errors_of_tables(promise, question.parts) if question.parts else []:
+        _show_tables(rows)
     elif not question.parts and (promise.dummies or promise.dummies_each or promise.noise):
         say(_worth(promise, question, ways))
     lowest = min(way["epsilon_central"] for way in ways if way["epsilon_local"] == best)
