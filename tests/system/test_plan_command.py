@@ -422,6 +422,9 @@ def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
     assert [table for table, _, _ in rows][:3] == ["2 x 3", "2 x 2", "2 x 2"]
     assert float(rows[0][2]) == pytest.approx(2.83 * 2, rel=0.01), "a sum of four cells"
     assert len(rows) == 6 + 4
+    listed = re.findall(r"\d x \d .* ([\d.]+) +([\d.]+)\n", output)[:6]
+    errors = [float(error) for row in listed for error in row]
+    assert errors == pytest.approx([6 * 2.83] * 12, rel=0.02), "six metrics share the promise"
     error = refusal_of(capsys, "plan", catalog)
     assert "a catalog goes with --metric NAME, plan attack and plan capacity" in error
 

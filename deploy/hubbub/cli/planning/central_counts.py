@@ -16,7 +16,8 @@ from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_TREE
-from hubbub.catalog.crowds.central_fields import CROWD_PARTS
+from hubbub.catalog.crowds.central_fields import CROWD_PARTS, NOISE
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
 from hubbub.cli.planning.central_rows import (
     Way,
     count_row,
@@ -36,8 +37,12 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 
-# Of reports of as many parts as the table, and of all parts with noise dummies.
-_ERRORS: Final = ("alone_rare", "alone_tenth", "whole_rare", "whole_tenth")
+# Of reports of as many parts as the table, of all parts with noise dummies, and of a metric of
+# listed cells for each table of two.
+_ERRORS: Final = (
+    *("alone_rare", "alone_tenth", "whole_rare", "whole_tenth"),
+    *("listed_rare", "listed_tenth"),
+)
 
 
 def plan_counts(
@@ -200,15 +205,37 @@ def _errors_of_tables(promise: CentralPromise, sizes: tuple[int, ...]) -> list[d
                 for share in (0.0, 0.1)
             ]
             table = tuple(sizes[part] for part in parts)
-            errors = dict(zip(_ERRORS, map(sqrt, variances), strict=True))
+            listed = _listed_errors(promise, sizes, table)
+            errors = dict(zip(_ERRORS, (*map(sqrt, variances), *listed), strict=True))
             rows.append({"table": table, "cells": prod(table), **errors})
     return rows
+
+
+def _listed_errors(
+    promise: CentralPromise, sizes: tuple[int, ...], table: tuple[int, ...]
+) -> tuple[float, float] | tuple[None, None]:
+    """Standard errors if each table of two is a metric of listed cells with noise dummies.
+
+    All these metrics together keep the promise. None for another table, or if the shuffler would
+    seal too many dummies.
+    """
+    tables, cells = len(tables_of(len(sizes), 2)), prod(table)
+    if len(table) > 2:  # noqa: PLR2004 a table of two
+        return None, None
+    share = replace(
+        promise, epsilon=promise.epsilon / tables, delta=promise.delta / tables, **NO_DUMMIES
+    )
+    share = ExactAccountant().padded(share, cells, NOISE)
+    if 2 * share.dummies_shift * cells > MAX_SEALED:
+        return None, None
+    return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
 
 
 def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
     listing(
         "standard errors of each table's cells, in reports: reports of as many parts as the table, "
-        "and reports of all parts with noise dummies",
+        "reports of all parts with noise dummies, and a metric of listed cells with noise dummies "
+        "for each table of two, which together keep the promise",
         rows,
         {
             "parts of": lambda row: " x ".join(map(str, row["table"])),
@@ -217,8 +244,14 @@ def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
             "rare, all": "{whole_rare:,.4g}",
             "of one in ten, as many": "{alone_tenth:,.4g}",
             "of one in ten, all": "{whole_tenth:,.4g}",
+            "rare, listed": lambda row: _error_text(row["listed_rare"]),
+            "of one in ten, listed": lambda row: _error_text(row["listed_tenth"]),
         },
     )
+
+
+def _error_text(error: float | None) -> str:
+    return "" if error is None else f"{error:,.4g}"
 
 
 def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -> None:
