@@ -52,6 +52,8 @@ _BLOCKS: Final = 96
 # Of two values, how much of what hides a person blocks of splits may leave out: twice what epsilon
 # is too large by.
 _SPLIT: Final = 0.015
+# Of a report, the chance that it is a lie; and of the dummies' variance, the lies on two values.
+_FEW_LIES: Final = 0.01
 # Where so many draws are each gone through; how many chords there are of more, fewer where g
 # spreads by less than so many times _NEAR; and over how many standard deviations they reach.
 _FEW: Final = 6
@@ -98,6 +100,8 @@ class NoisyCounts:
             cases = _of_two(crowd, noise, cut)
             return cls(noise=noise, keep=keep, lie=lie, cases=cases, wanted=delta)
         nodes, weights = zip(*_thirds(noise, int(d) - 2), strict=True)
+        # Else the other account gains less than half a percent, and takes long.
+        many = max(d * lie, 2 * crowd.others * lie / noise.variance) > _FEW_LIES
         return cls(
             noise=noise,
             keep=keep,
@@ -105,7 +109,7 @@ class NoisyCounts:
             cases=_of_many(crowd, noise, cut),
             neither=(d - 2) * lie * np.array(nodes),
             weights=np.array(weights),
-            lies=NoisyLies.of(crowd, law_of(noise), delta),
+            lies=NoisyLies.of(crowd, law_of(noise), delta) if many else None,
             wanted=delta,
         )
 
