@@ -130,7 +130,7 @@ def test_no_text_is_told_by_a_shorter_beginning_than_it_has() -> None:
 
 @pytest.mark.parametrize("begun", [("a", "a"), ("",), tuple(map(str, range(256)))])
 def test_beginnings_are_texts_each_once_and_not_too_many(begun: tuple[str, ...]) -> None:
-    with pytest.raises(BadParameter, match="beginnings must be 255 texts at most"):
+    with pytest.raises(BadParameter, match="beginnings must be at most 255 texts"):
         PrefixTree(epsilon=1.0, beginnings=begun)
 
 

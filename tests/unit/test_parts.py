@@ -75,7 +75,7 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
         (f"{PARTS}\nways = 9", '"ways": must be a whole number in [2, 8]'),
         (
             'parts = { a = ["x", "y"], b = ["x", "y"] }\nways = 3',
-            "sizes must be those of 3 to 8 parts",
+            "sizes must have a number for each of 3 to 8 parts",
         ),
         (
             "parts = { a = [LONG], b = [LONG] }".replace(
@@ -121,7 +121,7 @@ def test_a_part_may_be_a_range_of_numbers(
     code = metric.code({"age": age, "new": True})
     own = parts_of(metric.values or ())["age"]
     assert own[metric.randomizer.places_of(code)[0]] == part
-    with pytest.raises(BadParameter, match="values of age are others"):
+    with pytest.raises(BadParameter, match="values of age must be those"):
         replace(metric, ranges={"age": replace(metric.ranges["age"], edges=(0.0, 1.0, 65.0))})
 
 
@@ -160,7 +160,7 @@ def test_the_type_of_a_value_has_its_parts(tmp_path: Path) -> None:
 
 
 def test_parts_are_for_no_other_mechanism(tmp_path: Path) -> None:
-    with pytest.raises(CatalogInvalid, match="grr is not of parts; write values"):
+    with pytest.raises(CatalogInvalid, match="grr does not report parts; write values"):
         _metric(tmp_path, mechanism="grr")
 
 

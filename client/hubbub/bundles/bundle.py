@@ -210,7 +210,9 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
             history.get(version, own_digest) != own_digest
             for version, own_digest in digests_of(metric).items()
         ):
-            raise BadParameter(f'metric "{name}" differs from its definition in the history')
+            raise BadParameter(
+                f'metric "{name}" differs from its definition in the bundle\'s history'
+            )
     for name, digest in history.items():
         base, slash, rest = name.partition("/")
         valid_name = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)

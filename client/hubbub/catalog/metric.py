@@ -372,7 +372,9 @@ class Metric:
         if self.mechanism == AUTO:
             raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
         if self.parameters.keys() & {"epsilon", "categories", "sizes", "beginnings"}:
-            raise BadParameter("parameters hold epsilon or a number of values, which both follow")
+            raise BadParameter(
+                "parameters may not contain epsilon or sizes: the other fields set them"
+            )
         refuse_misfits(self)
         check_grown(self)
         check_experiment(self)

@@ -82,7 +82,9 @@ class PairedParts(Grouped[int]):
                 f"ways {self.ways} must be 2, 3 or the number of parts, {len(sizes)}"
             )
         if not (isinstance(sizes, tuple) and self.ways <= len(sizes) <= MAX_PARTS):
-            raise BadParameter(f"sizes must be those of {self.ways} to {MAX_PARTS} parts")
+            raise BadParameter(
+                f"sizes must have a number for each of {self.ways} to {MAX_PARTS} parts"
+            )
         for size in sizes:
             pure.check_categories(size)
         largest = prod(sorted(sizes)[-self.ways :])

@@ -105,7 +105,7 @@ class PrefixTree(Grouped[str]):
             and all(map(encoded, beginnings))
         ):
             raise BadParameter(
-                f"beginnings must be {_MAX_BEGINNINGS} texts at most, none empty and none twice"
+                f"beginnings must be at most {_MAX_BEGINNINGS} texts, none empty or repeated"
             )
         if not self._numbered < self.ends[0]:
             raise BadParameter(

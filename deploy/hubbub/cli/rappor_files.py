@@ -106,7 +106,7 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
                 "was the map made for these parameters?"
             )
         if lines.setdefault(name, line) != line:
-            raise BadParameter(f"{where}: the candidate of line {lines[name]} again; remove one")
+            raise BadParameter(f"{where}: repeats the candidate of line {lines[name]}; remove one")
         rows.append(places)
     if not rows:
         raise BadParameter(f"{path}: contains no candidate; write one per line")

@@ -147,7 +147,7 @@ class _Rest:
                 raise BadPayload(f"more than {_MAX_PARTS} chunks")
         self.fields(known_length=known_length)
         if self._message[self._at :].strip(b"\0"):
-            raise BadPayload("something is behind a message of binary HTTP")
+            raise BadPayload("bytes follow the end of a binary HTTP message")
         return b"".join(chunks)
 
 

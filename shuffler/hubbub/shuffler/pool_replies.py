@@ -83,7 +83,7 @@ class PoolReplies:
         try:
             reports, takes = map(int, numbers)
         except ValueError as error:
-            raise StoreUnavailable(f"{window.name}: its number of takes is none") from error
+            raise StoreUnavailable(f"{window.name}: its counts in Redis are no numbers") from error
         return Level(reports, takes)
 
     def since(self, moment: bytes | None, now: float) -> float:

@@ -137,7 +137,9 @@ class _KeyPeriod:
         if not all(type(n) is int for n in (self.id, self.start, self.end)):
             raise ValueError("a key's period needs whole numbers")
         if not (0 <= self.id < 2**32 and self.start < self.end):
-            raise ValueError("a key's id is in [0, 2**32), and its period ends after it starts")
+            raise ValueError(
+                "a key's id must be in [0, 2**32), and its period must end after it starts"
+            )
         keys: dict[Kem, PublicKey] = {}
         if self.public:
             keys[X25519] = X25519PublicKey.from_public_bytes(_bytes(self.public))

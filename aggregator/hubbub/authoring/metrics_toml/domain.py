@@ -105,7 +105,7 @@ def _problem_with_ways(
             f"{mechanism} is of parts; write parts = {{ PART = [...], ... }} and no values",
         )
     if not paired and "parts" in ways:
-        return "parts", f"{mechanism} is not of parts; write values = [...] and no parts"
+        return "parts", f"{mechanism} does not report parts; write values = [...] and no parts"
     if len(ways) != 1 or "domain" in ways:
         return "values", f"{mechanism} needs its values; write values = [...] or values_file = ..."
     return None

@@ -164,11 +164,11 @@ def check_ranges(
 ) -> None:
     """Raises BadParameter if ranges and listed values contradict each other."""
     if ranges and REGISTRY[mechanism].FAMILY != "pairs":
-        raise BadParameter(f"{mechanism} is not of parts; leave ranges out")
+        raise BadParameter(f"{mechanism} does not report parts; leave ranges out")
     listed = parts_of(values or ()) if ranges else {}
     for part, part_range in ranges.items():
         if listed.get(part) != part_range.values:
-            raise BadParameter(f"ranges: the values of {part} are others than those of its edges")
+            raise BadParameter(f"ranges: the values of {part} must be those that its edges make")
 
 
 def size_of(mechanism: str, values: Sequence[str]) -> dict[str, Any]:

@@ -152,5 +152,5 @@ class Boolean(ValueKind):
 
     def check(self, metric: Any, domain: str) -> None:
         if sorted(metric.values or ()) != [*BOOLEANS]:
-            raise BadParameter("kind: a boolean is true or false, and listed so")
+            raise BadParameter('kind: the values of a boolean must be "true" and "false"')
         super().check(metric, domain)

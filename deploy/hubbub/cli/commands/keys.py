@@ -361,8 +361,8 @@ def _token(options: TokenOptions) -> None:
 @command(
     "keys session",
     text="make a key that encrypts sessions, for session_keys of --http-access",
-    description="Adds a new key in front; the former key still opens existing sessions. All "
-    "aggregators read the same file.",
+    description="Adds a new key for new login sessions; the former key still opens existing ones. "
+    "All aggregators read the same file.",
 )
 def _session(options: SessionOptions) -> None:
     path = options.file

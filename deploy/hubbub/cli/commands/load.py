@@ -29,7 +29,7 @@ class LoadOptions:
     home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
     bundle: Path | None = option("bundle that devices have (app.hubbub of --home)")
     metrics: tuple[str, ...] = option(
-        "metric that devices report (repeatable; without it all that are reported at each call)",
+        "metric that devices report (repeatable; without it all but those that count events)",
         name="--metric",
         metavar="METRIC",
     )

@@ -82,7 +82,9 @@ def _origin(
         return None, options.key
     bundle = read_bundle(options.bundle)
     if bundle.log is None:
-        raise BadParameter(f"--bundle {options.bundle}: it names no log")
+        raise BadParameter(
+            f"--bundle {options.bundle}: names no log; give the key of the log with --key"
+        )
     return bundle, bundle.log
 
 

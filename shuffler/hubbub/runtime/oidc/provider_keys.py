@@ -138,7 +138,9 @@ class ProviderKeys:
         try:
             return KeySet.import_key_set(document)
         except (JoseError, ValueError, TypeError, KeyError) as error:
-            raise ServiceUnavailable("the provider's keys cannot be read") from error
+            raise ServiceUnavailable(
+                "the provider's jwks_uri returns no valid set of keys"
+            ) from error
 
     async def _fetch_description(self) -> Mapping[str, Any]:
         issuer = self._issuer
