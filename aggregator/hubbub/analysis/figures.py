@@ -278,12 +278,12 @@ def back_in_weeks(
 def rate_of(tiers: Sequence[Tier], repeats: int) -> Ratio:
     """The ratio of the sums of two coordinates; repeats: largest number of reports of a device."""
     sums, covariance = two_sums(tiers, repeats)
-    (own, both), (_, other) = covariance.tolist()
+    (numerator_variance, shared), (_, denominator_variance) = covariance.tolist()
     return Ratio(
         numerator=float(sums[0]),
         denominator=float(sums[1]),
-        variance=np.array([own, -2 * both, other]),
-        denominator_variance=other,
+        variance=np.array([numerator_variance, -2 * shared, denominator_variance]),
+        denominator_variance=denominator_variance,
         hidden=np.zeros(3),
         most=None,
     )

@@ -65,9 +65,9 @@ def top_sums(words: int) -> tuple[tuple[float, float], ...]:
         share = words * density(z) * width
         chances = binomial(words - 1, above(z), above(-z))
         fewer = 0.0
-        for many in range(words - 1):
-            fewer += chances[many]
+        for count in range(words - 1):
+            fewer += chances[count]
             part = share * fewer
-            sums[many] += z * part
-            squares[many] += z * z * part
+            sums[count] += z * part
+            squares[count] += z * z * part
     return tuple(zip(sums, squares, strict=True))

@@ -76,8 +76,8 @@ def gradient(
         weights: of the centred columns, then of the intercept; for softmax, for each contrast.
     """
     about = _about(columns, centre)
-    long = length(about)
-    return [r * x / long for r in _residuals(kind, about, label, weights) for x in about]
+    norm = length(about)
+    return [r * x / norm for r in _residuals(kind, about, label, weights) for x in about]
 
 
 def _residuals(

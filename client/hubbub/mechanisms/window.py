@@ -98,8 +98,8 @@ class Windowed(OverRange, Protocol):
         """The window at or below a number, and the chance of the next one, in 2**-64."""
 
     def randomize(self, value: float, source: BitSource) -> bytes:
-        start, up = self.step(value)
-        return self.window.draw(start, source, up)
+        start, up_chance = self.step(value)
+        return self.window.draw(start, source, up_chance)
 
     def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
         start, up = self.step(value)

@@ -101,10 +101,10 @@ def draw_moments(
     """Moments of one report for each unit vector, drawn from its exact law."""
     books, ranks = drawn_words(mechanism, len(units), chance)
     sent = np.empty_like(units)
-    for at, (number, place) in enumerate(zip(books.tolist(), ranks.tolist(), strict=True)):
+    for at, (number, rank) in enumerate(zip(books.tolist(), ranks.tolist(), strict=True)):
         words = words_of(mechanism, number)
         order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
-        sent[at] = words[order[place]]
+        sent[at] = words[order[rank]]
     sums = np.zeros((mechanism.books, mechanism.dimensions))
     np.add.at(sums, books, sent)
     counts = np.bincount(books, minlength=mechanism.books).astype(np.float64)

@@ -175,9 +175,9 @@ class HttpDoor:
         if self._tls:
             self._context = _context(self._tls, mutual=self._mutual)
 
-    def allow_connections(self, of_address: int) -> None:
+    def allow_connections(self, per_address: int) -> None:
         """Changes the limit of connections of one address; 0 for none."""
-        self._connections.of_address = of_address
+        self._connections.of_address = per_address
 
     def _connection(
         self, forwarded_for: Caller | None, arrived: Callable[[], None]
