@@ -333,6 +333,7 @@ def _of_files() -> dict[tuple[str, str], Case]:
     decode = "rappor decode --params {params} --counts {counts} --map {map}"
     run = "simulate theme --catalog {catalog} --values {people} --runs 2 --seed 1"
     text = "simulate visited --catalog {catalog} --values {strings} --runs 1 --seed 1"
+    number = "simulate took --catalog {catalog} --values {numbers} --runs 1 --seed 1"
     fdr = " ".join(f"--{name} {{demo}}/{name}.csv" for name in ("params", "counts"))
     fdr = f"rappor decode {fdr} --map {{demo}}/map.csv.gz"
     return {
@@ -347,6 +348,7 @@ def _of_files() -> dict[tuple[str, str], Case]:
         ("simulate", "--runs"): (run, run.replace("--runs 2", "--runs 3")),
         ("simulate", "--seed"): (run, run.replace("--seed 1", "--seed 2")),
         ("simulate", "--confidence"): (run, f"{run} --confidence 0.5"),
+        ("simulate", "--percentile"): (number, f"{number} --percentile 30"),
         ("simulate", "--candidates"): (text, f"{text} --candidates {{more}}"),
         ("simulate", "--test"): (
             "simulate left --catalog {model} --values {train} --runs 1 --seed 1 --test {train}",
@@ -482,6 +484,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "people": "light,3000\ndark,1500\nsystem,500\n",
         "people2": "light,1000\ndark,3500\nsystem,500\n",
         "strings": "often.example,3000\n",
+        "numbers": "1,2000\n5,1000\n",
         "train": "age,left\n" + "20,yes\n60,no\n" * 1000,
         "test": "age,left\n" + "20,no\n60,yes\n" * 100,
         "params": "k,h,m,p,q,f\n4,2,2,0.25,0.75,0.5\n",

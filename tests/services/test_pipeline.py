@@ -12,8 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 import redis
+from scipy.stats import binom
 
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import Catalog, read_catalog
@@ -144,14 +146,19 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     assert 20 <= estimates.shuffled.reports <= 240
     assert estimates.shuffled.epsilon == amplified_of(mechanism, estimates.shuffled.reports).epsilon
     assert (estimates.shuffled.delta, "honest" in estimates.shuffled.assumption) == (1e-8, True)
+    counts = np.arange(241)
     for value in estimates.values:
         assert abs(value.estimate - truth[value.value]) < 6 * value.stderr
-        # As far up as 1.96 standard errors of a truth that is there, and half of one report's step.
-        there = value.high - 0.5 / float(mechanism.total_variation())
-        own = math.sqrt(mechanism.variance(there, 240))
-        assert value.high == 240 or there - max(value.estimate, 0) == pytest.approx(
-            1.959964 * own, rel=1e-4
-        )
+        # Of the number of holders at the end, so few supports are a doubt of 2.5%.
+        if value.high < 240:
+            p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+            supports = round(value.estimate * (p - q) + 240 * q)
+            doubts = [
+                np.convolve(binom.pmf(counts, holders, p), binom.pmf(counts, 240 - holders, q))
+                for holders in (math.floor(value.high), math.ceil(value.high))
+            ]
+            most, least = (law[: supports + 1].sum() for law in doubts)
+            assert least / 1.01 <= 0.025 <= most * 1.01
         assert 0 <= value.low < value.high
         assert abs(value.share - value.estimate / 240) < 1e-12
     today = epoch_at(now(), "day")

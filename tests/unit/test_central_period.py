@@ -94,7 +94,11 @@ def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
     [
         ('"7d"', '"1d"', r'"central_period": must be "month", or from 2 to 366 days'),
         ('"7d"', "7", r'"central_period": must be "month"'),
-        ("central_epsilon = 1.0\n", "", r'"central_epsilon": is missing; write central_epsilon = 1.0'),
+        (
+            "central_epsilon = 1.0\n",
+            "",
+            r'"central_epsilon": is missing; write central_epsilon = 1.0',
+        ),
         ("limits", 'dummies = "auto"\nlimits', r'"dummies": .* write a number'),
         ("limits", 'dummies = "devices"\nlimits', r'"dummies": .* write a number'),
         (

@@ -14,7 +14,7 @@ from hubbub.client.no_reentry import Wakeup
 from hubbub.client.state import queries
 from hubbub.errors import StateBusy
 from tests.support.bundles import Signed
-from tests.support.client_parts import client_state
+from tests.support.client_parts import client_state, store_reports
 from tests.support.http_shuffler import HttpShuffler, http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -175,6 +175,7 @@ def test_a_call_in_the_middle_of_a_transaction_returns_at_once(
     with http_shuffler() as server:
         client = _client(signed, tmp_path, server, hold_seconds=None)
         assert client.report("theme", "dark") is Outcome.QUEUED
+        store_reports(client)  # else the background thread might, while they are counted
         # What a wait for the own thread would take.
         monkeypatch.setattr(files, "_USUAL_SECONDS", HANG_SECONDS)
         nested: list[Any] = []
@@ -194,7 +195,7 @@ def test_a_call_in_the_middle_of_a_transaction_returns_at_once(
         asking.start()
         asking.join(HANG_SECONDS / 2)
         assert waiting == [1]
-        returned = {"waiting": ["called", 1], "ledger": ["called"]}
+        returned = {"waiting": ["called", 0], "ledger": ["called"]}
         assert nested == returned.get(call, ["called", False])
         client.close()
 
