@@ -142,7 +142,7 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     assert estimates.mechanism == "unary.oue"
     assert 0.999 < estimates.epsilon <= 1.0
     # Every batch had the minimum at least; what the crowd adds is worked out for the smallest.
-    mechanism = run.bundle.metric("theme").randomizer
+    mechanism: Any = run.bundle.metric("theme").randomizer
     assert 20 <= estimates.shuffled.reports <= 240
     assert estimates.shuffled.epsilon == amplified_of(mechanism, estimates.shuffled.reports).epsilon
     assert (estimates.shuffled.delta, "honest" in estimates.shuffled.assumption) == (1e-8, True)
