@@ -124,16 +124,16 @@ def line_through(
         log_evidence, chances = fit.next_step(jumps)
         if len(steps) == _MAX_STEPS or not log_evidence >= -np.log(FALSE_ALARM):
             break
-        step, variances = fit.step(chances, confidence)
+        step, jump_variances = fit.step(chances, confidence)
         steps.append(step)
-        jumps += variances
+        jumps += jump_variances
         fit = model.fit(jumps)
     middle, variance = fit.signal()
     # The posterior probability of one more step.
     likely = float(expit(log_evidence + np.log(_STEP / (1 - _STEP))))
     if len(steps) < _MAX_STEPS and likely > _BENDS:
-        _, variances = fit.step(chances, confidence)
-        signals = (middle, variance), model.fit(jumps + variances).signal()
+        _, jump_variances = fit.step(chances, confidence)
+        signals = (middle, variance), model.fit(jumps + jump_variances).signal()
         middle, variance = _mixed(*signals, likely)
     half = reach * np.sqrt(np.maximum(variance, 0.0) + fixed)
     steps.sort(key=lambda step: step.place)
@@ -278,8 +278,8 @@ class _Fit:
         inside = np.flatnonzero(chances >= _UNLIKELY)
         order = np.argsort(-chances)
         region = order[: int(np.searchsorted(np.cumsum(chances[order]), confidence)) + 1]
-        variances = np.zeros_like(chances)
-        variances[inside] = chances[inside] * (size**2 + spread**2)
+        jump_variances = np.zeros_like(chances)
+        jump_variances[inside] = chances[inside] * (size**2 + spread**2)
         half = reach_of(confidence) * spread
         step = Step(
             place=place,
@@ -289,7 +289,7 @@ class _Fit:
             low=size - half,
             high=size + half,
         )
-        return step, variances
+        return step, jump_variances
 
     def _evidence(self) -> Floats:
         """Log likelihood ratio of a step before each point.
