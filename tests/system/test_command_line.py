@@ -384,8 +384,10 @@ def test_a_demo_that_is_ended_as_it_starts_leaves_no_process(
     tmp_path: Path, begun: str, number: int
 ) -> None:
     """By Ctrl-C or a closed terminal, while a Redis server or a service starts."""
+    # Under nohup, these tests and what they start would ignore SIGHUP.
+    heeding = ["env", "--default-signal=HUP"]
     demo = subprocess.Popen(
-        [sys.executable, "-m", "hubbub.cli", "demo", "--people", "50"],
+        [*heeding, sys.executable, "-m", "hubbub.cli", "demo", "--people", "50"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
