@@ -207,6 +207,7 @@ def test_percentiles_of_what_has_none_are_refused_in_words(
     [
         (["launches", "--percentile", "101"], "percentile 101 is outside (0, 100)"),
         (["launches", "--percentile", "half"], "'half' is not a percentile; write 50 or 95"),
+        (["launches", "--percentile", "nan"], "percentile nan is outside (0, 100)"),
         (["launches", "--percentile", "50", "--anytime"], "one look only"),
         (["theme", "--percentile", "50"], "has no ranges from which percentiles"),
         (["theme", "--below", "3"], "has no ranges from which percentiles"),

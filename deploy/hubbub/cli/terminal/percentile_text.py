@@ -11,7 +11,7 @@ from hubbub.programs.options import option, options
 def read_percentile(text: str) -> float:
     """Reads 95 or p95; a share such as 0.95 is read as 0.95%, with a warning.
 
-    Raises ArgumentTypeError with a readable message if `text` is no number.
+    Raises ArgumentTypeError with a readable message if `text` is no number inside (0, 100).
     """
     try:
         percentile = float(text.removeprefix("p"))
@@ -19,7 +19,11 @@ def read_percentile(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text[:40]!a} is not a percentile; write 50 or 95"
         ) from None
-    if 0 < percentile < 1:
+    if not 0 < percentile < 100:  # noqa: PLR2004 percent
+        raise argparse.ArgumentTypeError(
+            f"percentile {percentile:g} is outside (0, 100); write 50 for the median, or 95"
+        )
+    if percentile < 1:
         message = f"percentile {percentile:g} has {percentile:g}% of the numbers below it; "
         message += f"{percentile:.0%} is written {100 * percentile:g}"
         print(message, file=sys.stderr)  # noqa: T201 beside the answer
