@@ -31,7 +31,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 	@sed -n '/^uv==/,/[^\\]$$/p' locks/dev.lock > .venv/uv.lock
 	@$(PIP) --no-compile --require-hashes -r .venv/uv.lock
 	@$(UV) --require-hashes -r locks/dev.lock || $(PIP) --no-compile --require-hashes -r locks/dev.lock
-	@$(UV) --no-deps --no-build-isolation --editable ./client --editable .
+	@$(UV) --no-deps --no-build-isolation --editable ./client --editable . || $(PIP) --no-deps --no-build-isolation --editable ./client --editable .
 # Neither compiles. A file that is of another Python stays as it is, as with pip; tests are not used.
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 	@touch $@

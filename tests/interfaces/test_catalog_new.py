@@ -64,6 +64,7 @@ def test_a_number_is_counted_in_buckets_by_what_is_asked_of_it(
     assert mechanisms == {"few": "wave", "many": "haar", "single": "grr"}
     assert metrics["many"].parameters == {"low": 0.0, "high": 60.0, "buckets": 64}
     assert metrics["single"].edges == tuple(range(0, 61, 5))
+    assert new("nothing", *sixty, "--buckets", "0")[0] == 2
     code, text = new("none", *DESCRIPTION_OPTIONS, "--boolean", "--percentile", "50")
     assert (code, "--percentile goes with --range" in text) == (2, True)
 

@@ -224,7 +224,7 @@ def test_of_two_values_beside_lies_it_is_at_most_3_percent_above_the_worst_split
 
 
 @pytest.mark.parametrize("split", [[1.0], [0.2, 0.5, 0.3], [0.6, 0.3, 0.09, 0.01]])
-@pytest.mark.parametrize(("scale", "shift"), [(0.7, 3), (2.02, 6), (5.0, 4)])
+@pytest.mark.parametrize(("scale", "shift"), [(0.0626, 9), (0.7, 3), (2.02, 6), (5.0, 4)])
 @pytest.mark.parametrize("t", [1.02, 1.5, 4.0])
 def test_two_counts_of_a_known_sum_say_what_enumeration_of_both_says(
     split: list[float], scale: float, shift: int, t: float

@@ -149,8 +149,11 @@ class _Sums:
         end = k - start + 2 * c + 1
         first = end - 1 - flat
         power = 2 / self._scale
-        above = np.exp(power * (end - 1 - self._middle)) * self._after.between(end, end + side)
-        below = np.exp(-power * (first - self._middle)) * self._before.between(first - side, first)
+        # Powers that are cut off are of places outside the sequence, whose sums are 0.
+        risen = np.exp(np.minimum(power * (end - 1 - self._middle), _MAX_EXPONENT))
+        fallen = np.exp(np.minimum(power * (self._middle - first), _MAX_EXPONENT))
+        above = risen * self._after.between(end, end + side)
+        below = fallen * self._before.between(first - side, first)
         result: Floats = self._flat.between(first, end) + above + below
         return result
 

@@ -46,6 +46,7 @@ _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler answers again
 _BATCH_BYTES: Final = 1 << 20
 _CALL_SECONDS: Final = 10.0
+_LONGEST_SECONDS: Final = 1e6  # SQLite counts milliseconds in 31 bits
 _LONGEST_ASKED_SECONDS: Final = 3600.0
 _SHORTEST_ASKED_SECONDS: Final = 1.0  # after some failures: attempts cost power
 _CLAIMED_SECONDS: Final = 5.0
@@ -175,6 +176,7 @@ class Sender:
 
         It never raises, to protect the app.
         """
+        seconds = max(0.0, min(seconds, _LONGEST_SECONDS))  # of no number: 0
         try:
             with limited_to(seconds):
                 return self._flush(self._clock.monotonic() + seconds, patient=patient)

@@ -38,6 +38,7 @@ _AWAY: Final = {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
+_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ledger (metric TEXT PRIMARY KEY, account TEXT) WITHOUT ROWID;
@@ -330,13 +331,20 @@ class Database:
         except Damaged:
             self._start_over()
             raise
+        except BlockingIOError as error:
+            raise self._busy() from error
         except OSError as error:
             raise self._unusable(str(error.strerror)) from error
         except (sqlite3.Error, *FOREIGN) as error:
+            if _code_of(error) in _BUSY:
+                raise self._busy() from error
             if not _is_damage(error):
                 raise self._unusable(str(error)) from error
             self._start_over()
             raise Damaged(f"{self._path} is damaged, and set aside; try again") from error
+
+    def _busy(self) -> StateBusy:
+        return StateBusy(f"{self._path}: another process holds it all the time; try again")
 
     def _unusable(self, why: str) -> StateUnusable:
         return StateUnusable(f"{self._path}: {why}; free space there, or give a writable state_dir")
@@ -366,6 +374,11 @@ def _descriptors_of(path: Path) -> dict[int, FileId]:
     }
 
 
-def _is_damage(error: Exception) -> bool:
+def _code_of(error: Exception) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)  # None for an error of the Python module itself
-    return not isinstance(error, sqlite3.Error) or (code is not None and code & 0xFF not in _AWAY)
+    return None if code is None else code & 0xFF
+
+
+def _is_damage(error: Exception) -> bool:
+    code = _code_of(error)
+    return not isinstance(error, sqlite3.Error) or (code is not None and code not in _AWAY)

@@ -376,7 +376,7 @@ def _in_buckets(options: NewOptions, low: float, high: float) -> dict[str, str]:
 
     Of single buckets mechanisms over listed values err least, which "auto" weighs.
     """
-    size = options.buckets or _BUCKETS
+    size = _BUCKETS if options.buckets is None else options.buckets
     if options.percentile is None:
         return {"edges": f"[{', '.join(map(repr, Range(low, high).edges(size)))}]"}
     choice = load_module("percentile_choice", "hubbub catalog new --percentile", "plan")
@@ -397,7 +397,7 @@ def _reported(options: NewOptions) -> dict[str, str]:
     if options.range:
         low, high = map(repr, options.range)
         number = {"low": low, "high": high}
-        if options.buckets or options.percentile is not None:
+        if options.buckets is not None or options.percentile is not None:
             number = _in_buckets(options, *options.range)
     elif options.edges:
         number = {"edges": options.edges}

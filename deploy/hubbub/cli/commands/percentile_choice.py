@@ -14,11 +14,9 @@ def narrower(
     question = MetricDraft(kind="ranges", size=buckets, low=low, high=high)
     suitable = question.suitable(epsilon)
     rows = [row(question, name, suitable[name], reports) for name in ("wave", "haar")]
-    widths = {
-        plan.mechanism: (high - low) * percentile_width(question, plan, percentile) for plan in rows
-    }
+    widths = {plan.mechanism: percentile_width(question, plan, percentile) for plan in rows}
     best, other = (plan.mechanism for plan in ranked(rows, lambda own: widths[own.mechanism] ** 2))
     return best, (
         f"{best}: with {reports:,} reports, the interval of {percentile_name(percentile)} is about "
-        f"{widths[best]:.3g} wide; with {other}, {widths[other]:.3g}"
+        f"{(high - low) * widths[best]:.3g} wide; with {other}, {(high - low) * widths[other]:.3g}"
     )
