@@ -24,7 +24,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
-from hubbub.fields.rules import NAME
+from hubbub.fields.rules import NAME, Interval
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.ranges import Range
 from hubbub.programs.command_line import command, read_number, read_whole_number
@@ -111,6 +111,7 @@ class NewOptions:
     buckets: int | None = option(
         f"count a number of --range in N equal buckets ({_BUCKETS} with --percentile)",
         metavar="N",
+        within=Interval(2, 1024),
         needs="range",
     )
     percentile: float | None = option(
@@ -376,7 +377,7 @@ def _in_buckets(options: NewOptions, low: float, high: float) -> dict[str, str]:
 
     Of single buckets mechanisms over listed values err least, which "auto" weighs.
     """
-    size = _BUCKETS if options.buckets is None else options.buckets
+    size = options.buckets or _BUCKETS
     if options.percentile is None:
         return {"edges": f"[{', '.join(map(repr, Range(low, high).edges(size)))}]"}
     choice = load_module("percentile_choice", "hubbub catalog new --percentile", "plan")
@@ -397,7 +398,7 @@ def _reported(options: NewOptions) -> dict[str, str]:
     if options.range:
         low, high = map(repr, options.range)
         number = {"low": low, "high": high}
-        if options.buckets is not None or options.percentile is not None:
+        if options.buckets or options.percentile is not None:
             number = _in_buckets(options, *options.range)
     elif options.edges:
         number = {"edges": options.edges}
