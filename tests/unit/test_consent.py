@@ -26,7 +26,7 @@ from hubbub.client.diagnostics import OnDrop
 from hubbub.client.state import witness
 from hubbub.client.state.contract import Dropped
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.errors import BadParameter, StateBusy, StateUnusable
+from hubbub.errors import BadParameter, StateBusy
 from tests.support.bundles import DAY, Signed
 from tests.support.client_parts import client_state, store_reports
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -223,20 +223,19 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
 
 @pytest.mark.slow
 def test_off_that_cannot_be_written_down_holds_for_this_process_and_is_told(
-    client_of: Make, tmp_path: Path
+    client_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = FolderState(tmp_path / "state")
-    client = client_of(state=state)
+    """No disk is full, and a retry stores it."""
+    monkeypatch.setattr(files, "_USUAL_SECONDS", 0.01)
+    client = client_of(state=FolderState(tmp_path / "state"))
     client.report("theme", "dark")
-    waiting = state._database._connection
-    assert waiting
-    waiting.execute("PRAGMA busy_timeout = 10")  # for this lock, which nobody gives back
     blocker = sqlite3.connect(tmp_path / "state" / "hubbub.sqlite3", isolation_level=None)
     with contextlib.closing(blocker):
         blocker.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StateUnusable, match="locked"):
+        with pytest.raises(StateBusy, match="another process holds it all the time; try again"):
             client.disable()
         assert client.report("crashed", "yes") is Outcome.DISABLED
+    client.disable()
 
 
 def test_a_preference_chooses_the_tier_and_stays(client_of: Make) -> None:

@@ -17,7 +17,6 @@ import pytest
 
 from hubbub.client import Client, Outcome, TryAgain, default_client, files, transport_to
 from hubbub.client import client as sdk
-from hubbub.errors import StateBusy
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
 from tests.support.programs import run_program
@@ -235,20 +234,6 @@ def test_where_another_process_locks_the_state_flush_and_close_end_and_nothing_i
         with start() as again:
             assert again.flush(HANG_SECONDS)
         assert len(server.received) == 1
-
-
-def test_an_opt_out_that_another_process_keeps_from_the_file_is_busy(
-    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No disk is full, and a retry stores it."""
-    monkeypatch.setattr(files, "_USUAL_SECONDS", 0.01)
-    folder = tmp_path / "state"
-    with Client.from_bundle(signed.path, state_dir=folder, hold_seconds=None) as client:
-        with _locked(folder / "hubbub.sqlite3"):
-            with pytest.raises(StateBusy, match="another process holds it all the time; try again"):
-                client.disable()
-            assert client.report("theme", "dark") is Outcome.DISABLED
-        client.disable()
 
 
 @pytest.mark.parametrize(("timeout", "is_sent"), [(inf, True), (1e300, True), (nan, False)])
