@@ -39,10 +39,12 @@ def limited_to(seconds: float) -> Iterator[None]:
         _deadline.reset(before)
 
 
-def seconds_left(usual: float = _USUAL_SECONDS) -> float:
-    """Returns how long the next wait may take; `usual` outside of such a block."""
+def seconds_left(usual: float | None = None) -> float:
+    """Returns how long the next wait may take; outside of such a block `usual`, or 5 seconds."""
     deadline = _deadline.get()
-    return usual if deadline is None else max(_SHORTEST_SECONDS, deadline - time.monotonic())
+    if deadline is not None:
+        return max(_SHORTEST_SECONDS, deadline - time.monotonic())
+    return _USUAL_SECONDS if usual is None else usual
 
 
 def settled(folder: Path) -> Path:

@@ -20,7 +20,7 @@ class Sealer:
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
         self._lock = threading.Lock()
-        self._held = False
+        self._is_locked = False
 
     def sealed(self, number: int, drawn: PendingPayload) -> OutboxEntry | Dropped:
         """Returns the sealed entry of a payload, or why it cannot be sealed."""
@@ -67,11 +67,11 @@ class Sealer:
 
     def before_fork(self) -> None:
         """Waits until no thread is inside OpenSSL, whose locks a child would inherit locked."""
-        self._held = self._lock.acquire(timeout=_HOLD_SECONDS)
+        self._is_locked = self._lock.acquire(timeout=_HOLD_SECONDS)
 
     def after_fork_in_parent(self) -> None:
         """Continues in the parent."""
-        if self._held:
+        if self._is_locked:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
