@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from tests.conftest import CatalogFiles
-from tests.services.test_http_door import TYPE, Door, open_door
+from tests.services.test_http_door import TYPE, Door, leaves_no_ticket, open_door
 from tests.support.proxies import CONFIGURATIONS, haproxy, needs_haproxy
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
@@ -91,19 +90,8 @@ def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
     async def body() -> None:
         tls = TlsFolder(tmp_path, "shuffler")
         async with open_door(catalog_files, redis_url, tls=tls, **believed) as door:
-            trust = door.trust
-            assert isinstance(trust, ssl.SSLContext)
             with haproxy(tmp_path, configuration, door.port) as port:
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-                writer.write(HEALTH)
-                assert await reader.readuntil(b"ok\n")
-                spoken = writer.get_extra_info("ssl_object")
-                assert spoken.version() == "TLSv1.3"
-                assert not spoken.session.has_ticket
-                writer.close()
-                trust.maximum_version = ssl.TLSVersion.TLSv1_2
-                with pytest.raises((ssl.SSLError, ConnectionError)):
-                    await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+                await leaves_no_ticket(door, port)
 
     _run(body())
 

@@ -51,6 +51,26 @@ def _gateway(folder: Path, *relays: str) -> OhttpGateway:
     return OhttpGateway(read_gateway_keys(folder / GATEWAY_KEY), relays)
 
 
+def _sealed(
+    tls: Path,
+    content: bytes,
+    *headers: tuple[bytes, bytes],
+    path: str = REPORTS_PATH,
+    kind: str = REPORTS_TYPE,
+    padded_to: int = 1,
+) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """A sealed request of a device, and what opens its answer."""
+    request = Request(
+        method=b"POST",
+        scheme=b"https",
+        authority=b"here",
+        path=path.encode(),
+        headers=((b"content-type", kind.encode()), *headers),
+        content=content,
+    )
+    return encapsulate(read_gateway(tls), write_request(request, padded_to=padded_to))
+
+
 def _number(folder: Path) -> int | None:
     """Of the newest key, a byte: one other key in 256 has the same."""
     return next(iter(read_gateway(folder)), None)
@@ -155,19 +175,9 @@ async def test_what_a_sealed_request_says_of_its_length_is_not_believed(
     catalog_files: CatalogFiles, redis_url: str, tls: Path, length: bytes
 ) -> None:
     async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
-        headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
         content = door.front.request(2).SerializeToString()
-        request = Request(
-            method=b"POST",
-            scheme=b"https",
-            authority=b"here",
-            path=REPORTS_PATH.encode(),
-            headers=headers,
-            content=content,
-        )
-        message, opened = encapsulate(read_gateway(tls), write_request(request))
-        sealed = {"Content-Type": REQUEST_TYPE}
-        answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+        message, opened = _sealed(tls, content, (b"content-length", length))
+        answer = await door.ask("POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE})
         assert answer.status == 200
         assert read_response(opened(answer.body)).status == 200
         assert door.front.admission.counts == {"taken": 2}
@@ -183,18 +193,8 @@ async def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
             report.key_id += 1
         for content in (request, refused, None):
             raw = content.SerializeToString() if content else b"\xff no message"
-            headers = ((b"content-type", REPORTS_TYPE.encode()),)
-            question = Request(
-                method=b"POST",
-                scheme=b"https",
-                authority=b"here",
-                path=REPORTS_PATH.encode(),
-                headers=headers,
-                content=raw,
-            )
-            message, opened = encapsulate(read_gateway(tls), write_request(question))
-            sealed = {"Content-Type": REQUEST_TYPE}
-            answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+            message, opened = _sealed(tls, raw)
+            answer = await door.ask("POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE})
             lengths.add(len(answer.body))
             statuses.append(read_response(opened(answer.body)).status)
         assert statuses == [200, 200, 400]
@@ -229,17 +229,7 @@ async def test_an_answers_length_depends_on_the_requests_length_alone(
                 # Within the sealed request alone: its sender has room as it comes.
                 waits = [9.0, 0.0] if late else [0.0, 0.0]
                 monkeypatch.setattr(door.front.admission, "wait_seconds", _pop(waits))
-                headers = ((b"content-type", REPORTS_TYPE.encode()),)
-                request = Request(
-                    method=b"POST",
-                    scheme=b"https",
-                    authority=b"h",
-                    path=path.encode(),
-                    headers=headers,
-                    content=content,
-                )
-                payload_text = write_request(request, padded_to=4096)
-                message, opened = encapsulate(read_gateway(tls), payload_text)
+                message, opened = _sealed(tls, content, path=path, padded_to=4096)
                 sealed = {"Content-Type": REQUEST_TYPE}
                 answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
                 lengths.add(len(answer.body))
@@ -257,16 +247,7 @@ async def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
     limiter = Limiter(0.001, 1)
     async with open_door(catalog_files, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
         path, kind, status = wrong
-        headers = ((b"content-type", kind.encode()),)
-        request = Request(
-            method=b"POST",
-            scheme=b"https",
-            authority=b"here",
-            path=path.encode(),
-            headers=headers,
-            content=bytes(9000),
-        )
-        message, opened = encapsulate(read_gateway(tls), write_request(request))
+        message, opened = _sealed(tls, bytes(9000), path=path, kind=kind)
         for expected in (status, 429):
             answer = await door.ask("POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE})
             answer_status = (
