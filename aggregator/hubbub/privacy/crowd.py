@@ -210,7 +210,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     `dummies` is a lower bound on the epoch's dummies; None means the metric's own number.
     """
     promise = metric.central
-    assert promise is not None  # noqa: S101 as above
+    assert promise is not None  # noqa: S101 the caller has asked
     # Fewer than the crowd never leave. Of more, three digits will do: an epoch that grows is not
     # worked out anew with every report.
     reports = devices_at_least(reports_at_least(metric, reports), metric.dummies_each)

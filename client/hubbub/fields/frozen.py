@@ -21,10 +21,12 @@ def frozen(*, kw_only: bool = False) -> Callable[[type[Class]], type[Class]]:
         for name, method in SHARED_METHODS.items():
             if vars(cls).get(name) is None:
                 setattr(cls, name, method)
-        made: Any = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=False, repr=False)(cls)
-        made.compared_fields = attrgetter(*(part.name for part in fields(made) if part.compare))
-        made.shown_fields = tuple(part.name for part in fields(made) if part.repr)
-        return made  # type: ignore[no-any-return]
+        plain = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=False, repr=False)
+        frozen_class: Any = plain(cls)
+        parts = fields(frozen_class)
+        frozen_class.compared_fields = attrgetter(*(part.name for part in parts if part.compare))
+        frozen_class.shown_fields = tuple(part.name for part in parts if part.repr)
+        return frozen_class  # type: ignore[no-any-return]  # of the class's own type
 
     return decorate
 
@@ -47,8 +49,8 @@ def _hash(self: Any) -> int:
 
 def _text(self: Any) -> str:
     values = map(getattr, repeat(self), self.shown_fields)
-    shown = ", ".join(map("{}={!r}".format, self.shown_fields, values))
-    return f"{type(self).__qualname__}({shown})"
+    texts = ", ".join(map("{}={!r}".format, self.shown_fields, values))
+    return f"{type(self).__qualname__}({texts})"
 
 
 SHARED_METHODS: Final = {"__eq__": _equal, "__hash__": _hash, "__repr__": _text}

@@ -159,8 +159,9 @@ def _differences(
     elif control.answer and other.answer:
         every = changes(control.answer, other.answer)
         for place, measure in _measures(control.answer):
-            own = every[place]
-            yield measure, own.before, own.after, (own.difference, own.low, own.high), ""
+            change = every[place]
+            bounds = change.difference, change.low, change.high
+            yield measure, change.before, change.after, bounds, ""
     else:
         for measure, before in control.figures.items():
             if before and (after := other.figures[measure]):

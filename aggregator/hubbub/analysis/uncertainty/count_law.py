@@ -68,16 +68,16 @@ class CountLaw:
             before, off = off, np.clip(self.scores(numbers, ends) - worth, -_FAR, _FAR)
             least, most = np.where(off > 0, ends, least), np.where(off > 0, most, ends)
             change = off - before
-            known = np.abs(change) > _NEAR**2
-            step = off * np.where(known, -moved / np.where(known, change, 1.0), stderrs)
+            has_slope = np.abs(change) > _NEAR**2
+            step = off * np.where(has_slope, -moved / np.where(has_slope, change, 1.0), stderrs)
         return ends[0], ends[1]
 
-    def scores(self, supports: Floats, held: Floats) -> Floats:
+    def scores(self, supports: Floats, holders: Floats) -> Floats:
         """Normal scores of more than `supports`, each a half above a whole number.
 
-        `held` is how many reports hold the value.
+        `holders` is how many reports hold the value.
         """
-        own, p, others, q = self._binomials(held)
+        own, p, others, q = self._binomials(holders)
         x = np.clip(supports, _NEAR, own + others - _NEAR)
         # The tilt at which x is the mean: the positive root of a quadratic equation.
         odds, other_odds = p / (1 - p), q / (1 - q)
@@ -99,18 +99,18 @@ class CountLaw:
         answer = np.where(supports <= 0, -np.inf, answer)
         return np.where(supports >= own + others, np.inf, answer)
 
-    def _stderrs(self, held: Floats) -> Floats:
-        own, p, others, q = self._binomials(held)
+    def _stderrs(self, holders: Floats) -> Floats:
+        own, p, others, q = self._binomials(holders)
         stderrs: Floats = np.sqrt(own * p * (1 - p) + others * q * (1 - q)) / (self.p - self.q)
         return stderrs
 
-    def _binomials(self, held: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _binomials(self, holders: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Numbers and chances of two binomial numbers whose sum supports the value."""
-        own, p = held, np.full_like(held, self.p)
-        others, q = self.reports - held, np.full_like(held, self.q)
+        own, p = holders, np.full_like(holders, self.p)
+        others, q = self.reports - holders, np.full_like(holders, self.q)
         if self.sampled:
-            p = self.q + held / self.reports * (self.p - self.q)
-            own, others = np.full_like(held, float(self.reports)), np.zeros_like(held)
+            p = self.q + holders / self.reports * (self.p - self.q)
+            own, others = np.full_like(holders, float(self.reports)), np.zeros_like(holders)
         if self.dummies:
             # The binomial number with the mean and variance of both sums.
             mean = others * q + self.dummies * self.share
