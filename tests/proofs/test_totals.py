@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import product
 from math import isclose
+from typing import Any
 
 import pytest
 
@@ -42,3 +43,12 @@ def test_the_spread_of_dummies_that_hold_any_value_alike_is_that_of_a_multinomia
     totals = Totals(cells=[0] * VALUES, reports=0, dummies=6)
     assert totals.evenly() == 6
     assert isclose(totals.spread(), 6 * (1 / VALUES) * (1 - 1 / VALUES), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "uncertain",
+    [{"dummies": 1}, {"dummies_variance": 0.5}, {"beside_variance": 0.5}, {"value_law": (0.5, 0.5)}],
+)
+def test_totals_have_dummies_also_if_only_their_number_is_uncertain(uncertain: Any) -> None:
+    assert not Totals(cells=[0] * VALUES, reports=9).has_dummies
+    assert Totals(cells=[0] * VALUES, reports=9, **uncertain).has_dummies
