@@ -47,7 +47,12 @@ def test_the_spread_of_dummies_that_hold_any_value_alike_is_that_of_a_multinomia
 
 @pytest.mark.parametrize(
     "uncertain",
-    [{"dummies": 1}, {"dummies_variance": 0.5}, {"beside_variance": 0.5}, {"value_law": (0.5, 0.5)}],
+    [
+        {"dummies": 1},
+        {"dummies_variance": 0.5},
+        {"beside_variance": 0.5},
+        {"value_law": (0.5, 0.5)},
+    ],
 )
 def test_totals_have_dummies_also_if_only_their_number_is_uncertain(uncertain: Any) -> None:
     assert not Totals(cells=[0] * VALUES, reports=9).has_dummies
