@@ -33,7 +33,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import Ports
 from hubbub.conservation import balances
-from hubbub.simulation.load import Times
+from hubbub.simulation.load_devices import Times
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.law_terms import total_counts
 from tests.support.prometheus_scrape import scraped

@@ -22,7 +22,7 @@ from typing import Final
 from benchmarks.stock import METRIC, Stock, sealed_stock
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.errors.authorities import trusting
-from hubbub.simulation.load import Times
+from hubbub.simulation.load_devices import Times
 
 _PORTION: Final = 40_000  # reports that are sealed at a time, beside everything else
 _COMES_BACK_SECONDS: Final = 0.2

@@ -33,7 +33,7 @@ from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.catalog.models.features import features_of
-from hubbub.catalog.models.of_metric import in_minutes
+from hubbub.catalog.models.model_metric import in_minutes
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances

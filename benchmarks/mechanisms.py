@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.ingest.fold import fold, well_formed
-from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.mechanisms import REGISTRY, AnyMechanism, SystemBits, Totals, build
 
 SIZES: Final = (16, 128, 1024)

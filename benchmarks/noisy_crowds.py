@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats
 from hubbub.aggregator.query.cache import epochs_law
-from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, noise_of
 from hubbub.mechanisms import Totals, build

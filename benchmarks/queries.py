@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import counted, times
-from hubbub.analysis.estimators.vectorized_estimate import estimate, walsh_hadamard
+from hubbub.analysis.estimators.fast_pure_estimates import estimate, walsh_hadamard
 from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.design import bloom_places
+from hubbub.analysis.strings.decode_equations import bloom_places
 from hubbub.mechanisms import SystemBits, Totals, build
 from hubbub.mechanisms.rappor import Rappor
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from docs.reference.catalog_schema import catalog_schema
-from hubbub.authoring.auto import own_fields
+from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
+from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
-from hubbub.authoring.metrics_toml.source import Catalog
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric

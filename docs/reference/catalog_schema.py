@@ -7,11 +7,11 @@ files, are only checked when the catalog is read. TOML dates are texts for it.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hubbub.authoring.auto import own_fields
+from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
+from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.authoring.metrics_toml.sole_choice import SOLE
-from hubbub.authoring.metrics_toml.source import Catalog
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.models.learning import Learning

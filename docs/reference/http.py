@@ -11,7 +11,7 @@ import httpx2
 
 from docs.reference.tables import cell, table
 from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.query.answers import Envelope
+from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
 from hubbub.runtime.rpc.limiter import Limiter

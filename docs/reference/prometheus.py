@@ -5,7 +5,7 @@ from types import ModuleType
 
 import hubbub.aggregator.metrics
 import hubbub.issuer.issuing
-import hubbub.relay.passing
+import hubbub.relay.forwarding
 import hubbub.shuffler.metrics
 from docs.reference.tables import prose
 from hubbub.aggregator.web import gauges
@@ -42,7 +42,7 @@ def page() -> str:
                 "## The aggregator\n\n",
                 _list(declared(hubbub.aggregator.metrics)),
                 "## The relay\n\n",
-                _list(declared(hubbub.relay.passing)),
+                _list(declared(hubbub.relay.forwarding)),
                 "## The issuer\n\n",
                 _list(declared(hubbub.issuer.issuing)),
                 _ESTIMATES,

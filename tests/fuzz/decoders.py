@@ -22,7 +22,7 @@ from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.state import journal
 from hubbub.client.state.contract import PendingPayload
-from hubbub.client.trust.bundles import Trust
+from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.client.trust.store import held
 from hubbub.conservation import Window
 from hubbub.errors import (

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.releases.entry import Entry
+from hubbub.aggregator.releases.release_entry import Entry
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.server import HttpServer

@@ -36,7 +36,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import MemoryServer
+from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.authoring.auto import own_fields
+from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
 from hubbub.fields.field import fields_of

@@ -10,7 +10,7 @@ from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron, vstack
 
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.mean_table import TableMean
-from hubbub.mechanisms.ranges import PLACES
+from hubbub.mechanisms.number_range import PLACES
 
 
 def _table(epsilon: float) -> TableMean:

@@ -19,8 +19,8 @@ from hubbub.mechanisms import (
     build,
     parameters,
 )
-from hubbub.mechanisms.geometry import HashPool
 from hubbub.mechanisms.long_hash import LongitudinalHash
+from hubbub.mechanisms.projective_geometry import HashPool
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 
 every_small_mechanism = pytest.mark.parametrize("mechanism", SMALL, ids=repr)

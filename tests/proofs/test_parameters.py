@@ -13,12 +13,12 @@ from hubbub.mechanisms import (
     Totals,
     build,
 )
-from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
+from hubbub.mechanisms.projective_geometry import Incidence
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.registry import built_from, described_parameters
-from hubbub.mechanisms.spelling import spell
+from hubbub.mechanisms.string_bits import spell
 from hubbub.mechanisms.tree import PrefixTree
 
 

@@ -4,8 +4,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from hubbub.mechanisms.letters import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
-from hubbub.mechanisms.spelling import read, spell
+from hubbub.mechanisms.letter_codes import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
+from hubbub.mechanisms.string_bits import read, spell
 
 ENOUGH = 4096
 # Their bits, which are on the wire: a change is another mechanism.

@@ -20,7 +20,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import MemoryServer, RedisServer
+from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server
 from tests.support.stores import commit_of

@@ -26,7 +26,7 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.redis.command_lists import RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.servers import redis_server

@@ -15,7 +15,7 @@ from hubbub.conservation import Window, balances
 from hubbub.errors import BadPayload, StoreUnavailable
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.sealing import CountNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module

@@ -16,7 +16,7 @@ import pytest
 import redis
 from redis.exceptions import NoPermissionError
 
-from hubbub.aggregator.releases.entry import Entry
+from hubbub.aggregator.releases.release_entry import Entry
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
@@ -27,7 +27,7 @@ from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.issuer.issuing import Allowances
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import RedisServer, lua
+from hubbub.runtime.redis.command_lists import RedisServer, lua
 from hubbub.sealing import CountNoise
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixing_policy import CrowdTake, Take

@@ -27,7 +27,7 @@ from hubbub.oblivious import (
     write_request,
 )
 from hubbub.oblivious.encapsulation import encapsulate
-from hubbub.relay.passing import RelayApp
+from hubbub.relay.forwarding import RelayApp
 from hubbub.runtime.http.app import PROBLEM_TYPE
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
@@ -328,7 +328,7 @@ def test_no_cookie_of_the_gateways_goes_with_the_next_devices_request() -> None:
 def test_an_answer_in_drops_holds_no_connection_to_the_gateway(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hubbub.relay.passing._GATEWAY_SECONDS", 0)
+    monkeypatch.setattr("hubbub.relay.forwarding._GATEWAY_SECONDS", 0)
 
     async def drops() -> AsyncIterator[bytes]:
         for _ in range(100):

@@ -21,7 +21,7 @@ from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.cli.certificate_authorities import renew_certificates, write_certificates
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
+from hubbub.cli.installation_keys import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable

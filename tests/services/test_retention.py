@@ -24,7 +24,7 @@ from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import MemoryServer
+from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.commands import output_of

@@ -26,7 +26,7 @@ from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.cli.certificate_authorities import names_by_role, write_certificates
-from hubbub.cli.installation import build_bundle
+from hubbub.cli.installation_keys import build_bundle
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main

@@ -19,7 +19,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.catalog import PrivateKey, epoch_start, open_sealed, seal_info
-from hubbub.cli.installation import build_bundle
+from hubbub.cli.installation_keys import build_bundle
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.client import Client, FolderState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler

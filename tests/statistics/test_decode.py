@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.analysis.strings.decode import Decoded, decode, decode_counts, shrunk
-from hubbub.analysis.strings.design import Collection, Design, bloom_places
+from hubbub.analysis.strings.decode_equations import Collection, Design, bloom_places
 from hubbub.analysis.strings.regression import fit, non_negative
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch

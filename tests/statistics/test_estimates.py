@@ -8,16 +8,16 @@ import pytest
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.distribution import smooth, unbiased
-from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families.sketch import Sketch, buckets, count
-from hubbub.analysis.strings.design import sketch_buckets
+from hubbub.analysis.strings.decode_equations import sketch_buckets
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build, tally
 from hubbub.mechanisms.cms import CountMeanSketch
-from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mean_table import TableMean
+from hubbub.mechanisms.projective_geometry import Incidence
 from hubbub.mechanisms.walsh import WalshHadamard
 from hubbub.mechanisms.wave import SquareWave
 from tests.statistics.test_real_sizes import SeededBits

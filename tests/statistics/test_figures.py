@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.joint import Joint, coin_variances
+from hubbub.analysis.families.joint_errors import Joint, coin_variances
 from hubbub.analysis.figures import conversions, rate_of
 from hubbub.analysis.uncertainty.ratios import fieller
 from hubbub.mechanisms import BitVector, Subset, Totals, build

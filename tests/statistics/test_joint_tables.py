@@ -17,7 +17,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.covariance import Summed, table_covariance
 from hubbub.analysis.comparisons.cross import crossed
 from hubbub.analysis.families import draw, family_for
-from hubbub.authoring.crowds.crowd_geometry import cell_variance
+from hubbub.authoring.crowds.crowd_trees_and_parts import cell_variance
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import KeyedBits, Totals

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import along_over_across, words_of_each
+from hubbub.analysis.estimators.code_words import along_over_across, words_of_each
 from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models.coefficients import coefficients, in_own_units
 from hubbub.analysis.models.definition import Feature, Model

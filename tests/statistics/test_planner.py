@@ -12,12 +12,12 @@ from scipy.stats import binom
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import unbiased
-from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.laws import Counts, one_hot_chances
 from hubbub.analysis.families.sketch import count
 from hubbub.analysis.strings.decode import decode
-from hubbub.authoring.auto import choose
+from hubbub.authoring.auto_mechanism import choose
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch

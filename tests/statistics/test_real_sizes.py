@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Probability, Totals, build
 from hubbub.mechanisms import bits as bits_module
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.installation import DEMO_DEVICE
+from hubbub.cli.installation_keys import DEMO_DEVICE
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.catalog_reader import read_with_promises

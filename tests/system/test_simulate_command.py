@@ -14,7 +14,7 @@ import pytest
 
 from hubbub.authoring import read_catalog
 from hubbub.cli.main import main
-from hubbub.mechanisms.ranges import Range
+from hubbub.mechanisms.number_range import Range
 from hubbub.simulation.people_file import coder
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import document_of, output_of, refusal_of

@@ -21,7 +21,7 @@ from pathlib import Path
 from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, Outcome, transport_to
 from hubbub.client import client as sdk
-from hubbub.client.state import queries
+from hubbub.client.state import payload_queries
 from hubbub.mechanisms import Probability
 
 WORKERS = 4
@@ -32,7 +32,7 @@ SERIAL_BITS = 62
 QUEUED, DISABLED, AFTER = range(3)
 RECORD = struct.Struct("<BQ")
 
-queries.HISTORY = 10**9  # type: ignore[attr-defined]  # the test looks at every payload
+payload_queries.HISTORY = 10**9  # type: ignore[attr-defined]  # the test looks at every payload
 
 serials = random.SystemRandom()
 current = threading.local()

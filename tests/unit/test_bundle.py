@@ -15,7 +15,7 @@ from hubbub.bundles.handover import MAX_HANDOVERS
 from hubbub.bundles.opening_keys import OpeningKey
 from hubbub.catalog import epoch_at, epoch_start, open_sealed, seal, seal_info
 from hubbub.catalog.limits import Limits
-from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
 from hubbub.keys import read_opening_keys, read_operator_key, read_public_keys

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring import auto, read_catalog
-from hubbub.authoring.auto import choose
+from hubbub.authoring import auto_mechanism, read_catalog
+from hubbub.authoring.auto_mechanism import choose
 from hubbub.bundles import read_bundle
 from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
@@ -132,7 +132,7 @@ def test_a_build_says_which_mechanism_it_keeps(
     build_it += ["--streams", str(tmp_path / "streams.json")]
     assert main(["keys", "new", str(tmp_path / "keys")]) == 0
     with monkeypatch.context() as before:
-        before.setattr(auto, "built_from", lambda *_: ("mean.one_bit", "mean.piecewise"))
+        before.setattr(auto_mechanism, "built_from", lambda *_: ("mean.one_bit", "mean.piecewise"))
         assert main(build_it) == 0
     assert "keeps" not in capsys.readouterr().out
     assert main(build_it) == 0

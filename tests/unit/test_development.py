@@ -14,12 +14,12 @@ from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.query.watched import Watched
+from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.commands.status import show_pipeline
-from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.cli.terminal.answer_tables import (
     show_changes,
     show_estimates,

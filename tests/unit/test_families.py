@@ -16,7 +16,7 @@ from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed
 from hubbub.authoring import read_catalog
-from hubbub.authoring.auto import choose
+from hubbub.authoring.auto_mechanism import choose
 from hubbub.catalog import Release
 from hubbub.cli.main import main
 from hubbub.client import Outcome

@@ -14,7 +14,7 @@ import docs.reference.catalog_schema
 from docs.reference.catalog import PAGE, page
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import Catalog, read_catalog
-from hubbub.authoring.auto import own_fields
+from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.authoring.metrics_toml import metric_table
 from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Metric, Release

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import Compared, Estimated
+from hubbub.aggregator.query.answer_types import Compared, Estimated
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import Trended
@@ -20,10 +20,10 @@ from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.signed_lines import _signed
-from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
-from hubbub.client.trust.bundles import Trust
+from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused
 from hubbub.mechanisms import Totals, build

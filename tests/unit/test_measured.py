@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.query_results.cell_text import cell
 from hubbub.query_results.columns import COLUMNS
-from hubbub.query_results.measured import End, measured
+from hubbub.query_results.unit_text import End, measured
 
 
 @pytest.mark.parametrize(

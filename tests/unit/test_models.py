@@ -25,7 +25,7 @@ from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric, open_sealed, seal_info
 from hubbub.catalog.models.judging import judging
-from hubbub.catalog.models.of_metric import codes_of_round, in_minutes
+from hubbub.catalog.models.model_metric import codes_of_round, in_minutes
 from hubbub.cli.commands.codegen_typescript import typescript_module
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
@@ -50,7 +50,7 @@ from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.redis.server import MemoryServer
+from hubbub.runtime.redis.command_lists import MemoryServer
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed

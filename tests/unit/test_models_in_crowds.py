@@ -12,7 +12,7 @@ import pytest
 from hubbub.aggregator.learning.learner import step
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Metric
-from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.ledger import Account, charge

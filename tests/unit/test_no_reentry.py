@@ -11,7 +11,7 @@ import pytest
 from hubbub.client import Client, Outcome, files
 from hubbub.client.delivery.token_store import TokenStore
 from hubbub.client.no_reentry import Wakeup
-from hubbub.client.state import queries
+from hubbub.client.state import payload_queries
 from hubbub.errors import StateBusy
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, store_reports
@@ -179,7 +179,7 @@ def test_a_call_in_the_middle_of_a_transaction_returns_at_once(
         # What a wait for the own thread would take.
         monkeypatch.setattr(files, "_USUAL_SECONDS", HANG_SECONDS)
         nested: list[Any] = []
-        count = queries.waiting
+        count = payload_queries.waiting
 
         def interrupted(*arguments: Any) -> int:
             if not nested and threading.current_thread() is asking:
@@ -189,7 +189,7 @@ def test_a_call_in_the_middle_of_a_transaction_returns_at_once(
                     nested.append(asked() if callable(asked) else asked)
             return count(*arguments)
 
-        monkeypatch.setattr(queries, "waiting", interrupted)
+        monkeypatch.setattr(payload_queries, "waiting", interrupted)
         waiting: list[int] = []
         asking = threading.Thread(target=lambda: waiting.append(client.waiting), daemon=True)
         asking.start()

@@ -12,7 +12,7 @@ import pytest
 from hubbub.authoring import crowds_within, exposure, read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric, days_of_period, reports_of_one
-from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
 from hubbub.client.testing import FakeShuffler

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from hubbub.client import SealedReport, Submitted, TryAgain
-from hubbub.simulation.load import Load, _Devices
+from hubbub.simulation.load_devices import Load, _Devices
 from tests.conftest import CatalogFiles
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.authoring.metrics_toml.source import read_catalog
+from hubbub.authoring.metrics_toml.catalog_file import read_catalog
 from hubbub.cli.commands.backup import _secret
 from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates

@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.query.answers import Estimated
+from hubbub.aggregator.query.answer_types import Estimated
 from hubbub.aggregator.query.cache import (
     CoalescedRead,
     LruCache,
@@ -22,7 +22,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
-from hubbub.runtime.redis.server import MemoryServer
+from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore

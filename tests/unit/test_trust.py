@@ -21,7 +21,7 @@ from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.limits import Limits
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name
-from hubbub.client.trust.bundles import Pin, Trust, folder_of
+from hubbub.client.trust.accepted_bundles import Pin, Trust, folder_of
 from hubbub.client.trust.store import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.signing import sign_bundle

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
 
 from hubbub.bundles import Bundle, OpeningKey, Promise, open_bundle, read_bundle
 from hubbub.catalog import SEAL_BYTES, Kem, PrivateKey, open_sealed, seal, seal_info
-from hubbub.cli.installation import build_bundle
+from hubbub.cli.installation_keys import build_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeShuffler

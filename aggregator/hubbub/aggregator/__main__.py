@@ -66,7 +66,7 @@ from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import Loop, run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import Memory, RedisServer
+from hubbub.runtime.redis.command_lists import Memory, RedisServer
 from hubbub.runtime.reloading import Reloader
 from hubbub.runtime.rpc.server import Server
 

@@ -39,13 +39,13 @@ import numpy.typing as npt
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import chances
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.joint import pair_covariances
+from hubbub.analysis.families.joint_errors import pair_covariances
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.tiers import Tier, merged
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.mechanisms.ranges import IndexInBuckets
+from hubbub.mechanisms.number_range import IndexInBuckets
 
 Counts = npt.NDArray[np.int64]
 

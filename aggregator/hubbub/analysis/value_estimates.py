@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.uncertainty.count_law import CountLaw
+from hubbub.analysis.uncertainty.count_intervals import CountLaw
 from hubbub.analysis.uncertainty.intervals import Tail, ends_between, interval, reach_of, sampled
 
 

@@ -2,7 +2,7 @@
 
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.exposure import crowds_within, exposure, unchanged_exposure
-from hubbub.authoring.metrics_toml.source import Catalog, read_catalog
+from hubbub.authoring.metrics_toml.catalog_file import Catalog, read_catalog
 
 __all__ = [
     "Accountant",

@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.files import read
+from hubbub.keys.secret_files import read
 from hubbub.oblivious import key_config, read_config
+from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.text_files import read_list
-from hubbub.programs.unwritable import replace_file
 
 GATEWAY_KEY: Final = "gateway.key"
 """The file of the private key, which the shuffler reads: in base64, a line a key."""

@@ -11,8 +11,8 @@ from typing import Any, Final
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.keys.files import read
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.keys.secret_files import read
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.tokens import TOKEN_KEY
 from hubbub.tokens.issuer_key import KEY_BYTES
 

@@ -12,9 +12,9 @@ from hubbub.bundles.encoding import MALFORMED, from_text, to_text
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.bundles.weak_keys import KEY_BYTES
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.files import read, read_secret
 from hubbub.keys.operator import OPERATOR, write_operator_key
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.keys.secret_files import read, read_secret
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.sealing import (
     x_wing_public_bytes,
 )

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.bundles.encoding import MALFORMED, read_json, to_text
 from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.files import read, read_signing_key, signing_pem, write_secret
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.keys.secret_files import read, read_signing_key, signing_pem, write_secret
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 
 OPERATOR: Final = "operator.key"
 _PUBLIC: Final = "operator.pub"

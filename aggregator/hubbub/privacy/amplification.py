@@ -36,7 +36,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import above, pmf
-from hubbub.analysis.estimators.vectorized_estimate import Integers
+from hubbub.analysis.estimators.fast_pure_estimates import Integers
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 

@@ -13,7 +13,7 @@ from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, value_noise
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several

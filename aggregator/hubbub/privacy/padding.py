@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import ceil, floor, inf, log, sqrt, tanh
 from typing import Final
 
-from hubbub.authoring.auto import EQUAL
+from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.catalog.crowds.gaussian import mu_within
 from hubbub.catalog.crowds.noise_dummies import MIN_SCALE, noise_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch

@@ -5,8 +5,8 @@ from math import floor
 from typing import Any, Final
 
 from hubbub.query_results.columns import COLUMNS, OF_CLASS, PART, SLICE, Column, QueryName, Unit
-from hubbub.query_results.measured import End, error_of, measured
 from hubbub.query_results.rows import Document, Row
+from hubbub.query_results.unit_text import End, error_of, measured
 
 # Below this confidence an order is as good as unknown.
 _TELLING: Final = 0.95

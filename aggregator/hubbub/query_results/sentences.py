@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.rows import Document, percentile_name
+from hubbub.query_results.unit_text import error_of, measured
 
 _NAMES: Final = {"auc": "AUC", "accuracy": "accuracy"}
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

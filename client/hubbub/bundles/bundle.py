@@ -28,7 +28,7 @@ from hubbub.sealing import X_WING
 if TYPE_CHECKING:
     from hubbub.bundles.log.notes import NoteKey
     from hubbub.bundles.log.proof import LogProof
-    from hubbub.bundles.runs import Runs
+    from hubbub.bundles.operating_parties import Runs
     from hubbub.bundles.tokens import TokenIssuer
     from hubbub.catalog.models.learning import Learning
 

@@ -28,7 +28,7 @@ from hubbub.fields.tables import table_of
 
 if TYPE_CHECKING:
     from hubbub.bundles.log.notes import NoteKey
-    from hubbub.bundles.runs import Runs
+    from hubbub.bundles.operating_parties import Runs
     from hubbub.bundles.tokens import TokenIssuer
 
 # Versions for content that older SDKs would misread: grown lists of values, and tokens.
@@ -167,7 +167,7 @@ def _log(table: Mapping[str, str]) -> "NoteKey":
 
 
 def _runs(table: Any) -> "Runs":
-    from hubbub.bundles.runs import Runs  # noqa: PLC0415 as above
+    from hubbub.bundles.operating_parties import Runs  # noqa: PLC0415 as above
 
     runs: Runs = table_of(Runs).load(table)
     return runs

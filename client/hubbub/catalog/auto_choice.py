@@ -1,9 +1,4 @@
-"""`mechanism = "auto"`: the mechanism with the least error for a metric, and the runner-up.
-
-The error is exact: a mechanism's variance is linear in how many reports hold a value, so its mean
-over all values is the same whatever the answers are. Mechanisms within 5% of the least variance
-count as equal, and the shortest payload decides, then the fewest cells.
-"""
+"""The choice that a catalog recorded for `mechanism = "auto"`: the mechanism and the runner-up."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

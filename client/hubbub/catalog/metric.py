@@ -17,10 +17,10 @@ from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.judging import loss_of_judging
-from hubbub.catalog.models.of_metric import EPOCH, MODEL, as_reported, check_model
+from hubbub.catalog.models.model_metric import EPOCH, MODEL, as_reported, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
-from hubbub.catalog.randomizer import refuse_large_batch, refuse_loss, refuse_uneven_lies
+from hubbub.catalog.randomizer_checks import refuse_large_batch, refuse_loss, refuse_uneven_lies
 from hubbub.catalog.values.list_versions import (
     GROWN,
     STREAM,

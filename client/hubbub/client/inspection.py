@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from hubbub.bundles import Promise, open_bundle
 from hubbub.client.files import refuse_other_than_file
 from hubbub.client.ledger import FOREIGN
-from hubbub.client.state import queries, sealed_tables
+from hubbub.client.state import payload_queries, sealed_tables
 from hubbub.client.state.database import AS_TEXT, FILE_NAME
-from hubbub.client.trust.bundles import Vouched
+from hubbub.client.trust.accepted_bundles import Vouched
 from hubbub.errors import BundleRefused, StateUnusable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def peek(folder: Path) -> "LedgerView":
         if signed is None:
             raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
         sealed_tables.check(rows)
-        standing, payloads = sealed_tables.device_state(rows), queries.payload_records(rows)
+        standing, payloads = sealed_tables.device_state(rows), payload_queries.payload_records(rows)
     try:
         return view(open_bundle(signed, str(path)), standing, payloads, time.time())
     except BundleRefused as error:
@@ -54,7 +54,7 @@ def vouched(folder: Path) -> Vouched | None:
     path = folder / FILE_NAME
     try:
         with _opened(path, "") as rows:
-            operator, signed = queries.meta(rows, "operator"), _signed(rows)
+            operator, signed = payload_queries.meta(rows, "operator"), _signed(rows)
             names = {str(name) for (name,) in rows.execute("SELECT metric FROM ledger")}
     except StateUnusable:
         return None
@@ -68,7 +68,7 @@ def vouched(folder: Path) -> Vouched | None:
 
 def _signed(rows: sqlite3.Connection) -> bytes | None:
     """Returns the last bundle that used the state."""
-    packed = queries.meta(rows, "bundle")
+    packed = payload_queries.meta(rows, "bundle")
     return None if packed is None else zlib.decompress(packed)
 
 

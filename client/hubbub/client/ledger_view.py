@@ -7,7 +7,7 @@ from typing import Final
 
 from hubbub.bundles import Bundle
 from hubbub.bundles.notice import Notice
-from hubbub.bundles.runs import Runs
+from hubbub.bundles.operating_parties import Runs
 from hubbub.catalog import (
     EPOCH_SECONDS,
     SPANS,

@@ -18,7 +18,7 @@ from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.witness import Witnesses
 from hubbub.client.transport.addresses import relay_to, transport_to
 from hubbub.client.transport.contract import Transport
-from hubbub.client.trust.bundles import Pin, Trust, Vouched, folder_of, is_one
+from hubbub.client.trust.accepted_bundles import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust.store import TrustFile, beside, held
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
 

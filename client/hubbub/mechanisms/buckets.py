@@ -21,27 +21,30 @@ from math import comb
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import ranges
+from hubbub.mechanisms import number_range
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Samples, Totals
 from hubbub.mechanisms.mechanism import Memo, Memoized
+from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
-from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.subsets import choose, members
 
 
 @frozen(kw_only=True)
-class BucketFlips(Memoized, ranges.InBuckets):
+class BucketFlips(Memoized, number_range.InBuckets):
     """dBitFlipPM over [low, high] in `buckets` equal buckets; a device answers about `sampled`."""
 
     epsilon: float
-    low: float = field(metadata=ranges.LOW)
-    high: float = field(metadata=ranges.HIGH)
-    buckets: int = field(metadata=ranges.BUCKETS)
+    low: float = field(metadata=number_range.LOW)
+    high: float = field(metadata=number_range.HIGH)
+    buckets: int = field(metadata=number_range.BUCKETS)
     sampled: int = field(
         metadata=whole(
-            ("Number of parts about which a device answers."), 2, ranges.MAX_BUCKETS, example=4
+            ("Number of parts about which a device answers."),
+            2,
+            number_range.MAX_BUCKETS,
+            example=4,
         )
     )
     lie: Probability = field(init=False, repr=False)

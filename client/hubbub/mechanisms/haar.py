@@ -16,23 +16,23 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import ranges
+from hubbub.mechanisms import number_range
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.parameter import check_whole
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
-from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @frozen()
-class HaarResponse(ranges.IndexInBuckets):
+class HaarResponse(number_range.IndexInBuckets):
     """Haar response over [low, high] in `buckets` equal buckets."""
 
     epsilon: float
-    low: float = field(metadata=ranges.LOW)
-    high: float = field(metadata=ranges.HIGH)
-    buckets: int = field(metadata=ranges.FINE_BUCKETS)
+    low: float = field(metadata=number_range.LOW)
+    high: float = field(metadata=number_range.HIGH)
+    buckets: int = field(metadata=number_range.FINE_BUCKETS)
     range: Range = field(init=False, repr=False)
     levels: int = field(init=False, repr=False)
     keep: Probability = field(init=False, repr=False)

@@ -15,20 +15,20 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import ranges
+from hubbub.mechanisms import number_range
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
-from hubbub.mechanisms.ranges import Range
 
 
 @frozen()
-class OneBitMean(ranges.OfMean):
+class OneBitMean(number_range.OfMean):
     """The mean of numbers in [low, high] from one bit each."""
 
     epsilon: float
-    low: float = field(metadata=ranges.LOW)
-    high: float = field(metadata=ranges.HIGH)
+    low: float = field(metadata=number_range.LOW)
+    high: float = field(metadata=number_range.HIGH)
     keep: Probability = field(init=False, repr=False)
     range: Range = field(init=False, repr=False)
 
@@ -77,7 +77,7 @@ class OneBitMean(ranges.OfMean):
         value = float((ones - totals.reports * lie) / gap)
         clipped = min(max(value, 0.0), totals.reports)
         variance = self.variance(clipped, totals.reports)
-        variance += ranges.dummies_variance(self.contributions, totals, clipped)
+        variance += number_range.dummies_variance(self.contributions, totals, clipped)
         return Estimates((value,), (variance,), totals.reports)
 
     def variance(self, true: float, reports: int) -> float:

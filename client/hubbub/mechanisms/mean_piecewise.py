@@ -21,21 +21,21 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import ranges
+from hubbub.mechanisms import number_range
 from hubbub.mechanisms.layout import Estimates, Totals
+from hubbub.mechanisms.number_range import MAX_BUCKETS, Range
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
-from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
 from hubbub.mechanisms.window import Window, Windowed
 
 
 @frozen()
-class PiecewiseMean(Windowed, ranges.OfMean):
+class PiecewiseMean(Windowed, number_range.OfMean):
     """The mean of numbers in [low, high] from a place on a line each."""
 
     epsilon: float
-    low: float = field(metadata=ranges.LOW)
-    high: float = field(metadata=ranges.HIGH)
+    low: float = field(metadata=number_range.LOW)
+    high: float = field(metadata=number_range.HIGH)
     steps: int = field(
         default=256,
         metadata=whole("Number of steps of the range.", 2, MAX_BUCKETS, example=256),
@@ -83,7 +83,9 @@ class PiecewiseMean(Windowed, ranges.OfMean):
         squares = min(max(squares, least), places * self.steps)
         # The position between two steps is unknown: assume the most that rounding adds.
         variance = float(self._variance(places, squares, reports, Fraction(reports, 4)))
-        variance += ranges.dummies_variance(self.contributions, totals, float(places / self.steps))
+        variance += number_range.dummies_variance(
+            self.contributions, totals, float(places / self.steps)
+        )
         return Estimates((float(value),), (variance,), reports)
 
     def variance(self, true: float, reports: int) -> float:

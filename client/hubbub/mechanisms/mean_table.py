@@ -28,10 +28,10 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import ranges
+from hubbub.mechanisms import number_range
 from hubbub.mechanisms.layout import Estimates, Totals
+from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
-from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window, Windowed
 
 # Per row: epsilon, width, steps, and the outputs as a function of the outcome's place t in [-1, 1]:
@@ -73,12 +73,12 @@ _UNITS: Final = 1 << 12
 
 
 @frozen()
-class TableMean(Windowed, ranges.OfMean):
+class TableMean(Windowed, number_range.OfMean):
     """The mean of numbers in [low, high] from one of a table's outcomes each."""
 
     epsilon: float
-    low: float = field(metadata=ranges.LOW)
-    high: float = field(metadata=ranges.HIGH)
+    low: float = field(metadata=number_range.LOW)
+    high: float = field(metadata=number_range.HIGH)
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)
     outputs: tuple[int, ...] = field(init=False, repr=False)

@@ -1,7 +1,7 @@
 """Strings that nobody listed: a prefix tree, hashed level by level, and an index a report.
 
-Idea: a string is spelled as bits (spelling.py), which are cut into levels. A fair coin, which does
-    not look at the value, gives a device one job: to tell the bits of one level together with a
+Idea: a string is spelled as bits (string_bits.py), which are cut into levels. A fair coin, without
+    regard to the value, gives a device one job: to tell the bits of one level together with a
     hash of all bits before, by one of a few hash functions; or to tell a hash of them all. Who adds
     up follows the tree from the root, where a report's beginning is frequent, and counts what it
     found by the reports of the other jobs.
@@ -27,7 +27,7 @@ from hubbub.mechanisms.grouped import Grouped
 from hubbub.mechanisms.hashing import STRINGS, digest, encoded
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
-from hubbub.mechanisms.spelling import Spelled, read, spell
+from hubbub.mechanisms.string_bits import Spelled, read, spell
 
 # The same limit as for sketches, whose totals are read from the store at every query.
 _MAX_CELLS: Final = 1 << 22

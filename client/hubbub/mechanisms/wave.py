@@ -16,22 +16,22 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure, ranges
+from hubbub.mechanisms import number_range, pure
 from hubbub.mechanisms.layout import Estimates, Totals
+from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.parameter import check_whole
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window, Windowed
 
 
 @frozen()
-class SquareWave(Windowed, ranges.IndexInBuckets):
+class SquareWave(Windowed, number_range.IndexInBuckets):
     """Square Wave over [low, high] in `buckets` equal buckets."""
 
     epsilon: float
-    low: float = field(metadata=ranges.LOW)
-    high: float = field(metadata=ranges.HIGH)
-    buckets: int = field(metadata=ranges.FINE_BUCKETS)
+    low: float = field(metadata=number_range.LOW)
+    high: float = field(metadata=number_range.HIGH)
+    buckets: int = field(metadata=number_range.FINE_BUCKETS)
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)

@@ -13,8 +13,8 @@ from typing import Protocol
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
+from hubbub.mechanisms.number_range import OverRange
 from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most, log_at_least
-from hubbub.mechanisms.ranges import OverRange
 
 
 @frozen()

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
 ROLES: Final = (*SERVERS, "analyst")

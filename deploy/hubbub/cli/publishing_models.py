@@ -7,7 +7,7 @@ from hubbub.errors import BadParameter
 from hubbub.keys import read_operator_key
 from hubbub.keys.operator import read_handovers
 from hubbub.notebook.service import Service
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.signing.sign_bundle import sign_models
 
 

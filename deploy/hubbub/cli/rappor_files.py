@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from hubbub.aggregator.publishing.table_files import inert
 from hubbub.analysis.strings.decode import Decoded
-from hubbub.analysis.strings.design import Collection, Places, once
+from hubbub.analysis.strings.decode_equations import Collection, Places, once
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.two_step_response import channel
 from hubbub.programs.text_files import csv_rows

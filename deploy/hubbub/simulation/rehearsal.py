@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.answers import Estimated
+from hubbub.aggregator.query.answer_types import Estimated
 from hubbub.aggregator.query.experiments import EffectRow, experimented
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS
@@ -32,7 +32,7 @@ from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.simulation.beside import (
+from hubbub.simulation.further_answers import (
     Associated,
     FigureRow,
     PublicRow,

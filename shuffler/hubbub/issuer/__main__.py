@@ -18,7 +18,7 @@ from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.runtime.process import run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import Memory
+from hubbub.runtime.redis.command_lists import Memory
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import read_token_key

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.text_files import lines_of, read_text
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
 
 _NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" separates a backend from its users
 _LONGEST_ACCOUNT: Final = 256

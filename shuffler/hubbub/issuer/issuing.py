@@ -44,7 +44,7 @@ from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
 from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.runtime.oidc.signed_claims import check_claims
-from hubbub.runtime.redis.server import RedisServer, lua, script
+from hubbub.runtime.redis.command_lists import RedisServer, lua, script
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import poprf, token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse

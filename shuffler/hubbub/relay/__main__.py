@@ -9,7 +9,7 @@ import uvloop
 
 from hubbub.errors import KeysUnusable
 from hubbub.errors.authorities import trusting_file
-from hubbub.relay.passing import RELAYED_REQUESTS, RelayApp
+from hubbub.relay.forwarding import RELAYED_REQUESTS, RelayApp
 from hubbub.relay.settings import Settings, parse
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.metrics import Metrics

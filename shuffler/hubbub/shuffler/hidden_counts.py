@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from hubbub.conservation import Window
-from hubbub.runtime.redis.server import Command, RedisServer, lua, script
+from hubbub.runtime.redis.command_lists import Command, RedisServer, lua, script
 from hubbub.sealing import CountNoise
 from hubbub.shuffler.shards import Place, keys_of
 

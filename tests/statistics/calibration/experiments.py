@@ -18,7 +18,7 @@ from hubbub.analysis.comparisons.effect import (
     ratio_p_value,
 )
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.figures import conversions, rate_of
 from hubbub.analysis.ranks import ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build

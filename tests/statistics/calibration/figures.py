@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.figures import Figure, back_in_weeks, conversions, count_of, rate_of
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build

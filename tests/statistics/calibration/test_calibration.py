@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.answers import (
+from hubbub.aggregator.query.answer_types import (
     Compared,
     Crossed,
     Estimated,

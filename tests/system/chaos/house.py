@@ -18,7 +18,7 @@ from hubbub.authoring import Catalog
 from hubbub.bundles import read_bundle
 from hubbub.bundles.tokens import Tokens
 from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port

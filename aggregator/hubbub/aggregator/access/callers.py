@@ -12,7 +12,7 @@ from hubbub.aggregator.access.sessions import EndedSessions
 from hubbub.aggregator.access.tokens import PREFIX, Tokens
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.runtime.redis.server import MemoryServer
+from hubbub.runtime.redis.command_lists import MemoryServer
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login

@@ -17,7 +17,7 @@ from typing import Final
 
 from hubbub.aggregator.access.rights import Caller, Grant, Role, granted, within
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -17,7 +17,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError
 from hubbub.runtime.clocks import Clocks

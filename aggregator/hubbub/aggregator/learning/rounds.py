@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.weight_variances import Round
 from hubbub.errors import TotalsUnreadable
-from hubbub.runtime.redis.server import Hashes
+from hubbub.runtime.redis.command_lists import Hashes
 
 _KEY: Final = "aggregator:model:"
 # Largest dimension for which products are stored, 176 kB a round. Above it the contraction is

@@ -25,10 +25,10 @@ from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.errors.addresses import server_parts
+from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.http_calls import HttpCalls, NoHttp
-from hubbub.programs.unwritable import replace_file
 from hubbub.query_results.rows import whole_rows
-from hubbub.runtime.redis.server import Hashes
+from hubbub.runtime.redis.command_lists import Hashes
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0

@@ -8,7 +8,7 @@ meet the condition, at most a share 1 - confidence raise an alert, for every met
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hubbub.aggregator.query.answers import Compared
+from hubbub.aggregator.query.answer_types import Compared
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
@@ -17,7 +17,7 @@ from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.comparisons.change import Change
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert, Rule
-from hubbub.query_results.measured import End, measured
+from hubbub.query_results.unit_text import End, measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

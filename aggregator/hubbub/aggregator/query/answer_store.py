@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
-from hubbub.aggregator.query.answers import Estimated, Shuffled
+from hubbub.aggregator.query.answer_types import Estimated, Shuffled
 from hubbub.aggregator.query.cache import LruCache
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
@@ -24,7 +24,7 @@ from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.percentiles import Percentile, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.value_estimates import Mean
-from hubbub.runtime.redis.server import Hashes
+from hubbub.runtime.redis.command_lists import Hashes
 
 # Answers expire unless confirmed: those of removed metrics, or of past ranges.
 _SECONDS: Final = 3 * 86_400

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hubbub.aggregator.query.answers import Envelope
+from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.query.estimating import RangeEstimate
 from hubbub.aggregator.query.overview import notes_of_outside
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from hubbub.aggregator.query.answers import Estimated
+from hubbub.aggregator.query.answer_types import Estimated
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.text_rules import check_words
 from hubbub.analysis.families import family_for
@@ -28,7 +28,7 @@ from hubbub.errors import (
 )
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import NAME
-from hubbub.runtime.redis.server import Hashes
+from hubbub.runtime.redis.command_lists import Hashes
 
 # Names of the catalog's own list of a metric, of the strings of a question itself, and of those
 # that the metric's own tree found in the requested epochs.

@@ -17,7 +17,7 @@ from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.query.answer_store import AnswerStore, range_name, version_of
-from hubbub.aggregator.query.answers import (
+from hubbub.aggregator.query.answer_types import (
     Compared,
     Crossed,
     Estimated,
@@ -64,7 +64,7 @@ from hubbub.aggregator.query.trends import (
     series,
     together,
 )
-from hubbub.aggregator.query.watched import Watched, watched
+from hubbub.aggregator.query.watched_reports import Watched, watched
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import only_of_all
@@ -79,7 +79,7 @@ from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.redis.server import Hashes, MemoryServer
+from hubbub.runtime.redis.command_lists import Hashes, MemoryServer
 from hubbub.runtime.version import VERSION
 
 # Number of values of all stored answers, about 100 MB; and of points of all trends.

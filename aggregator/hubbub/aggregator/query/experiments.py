@@ -27,7 +27,7 @@ from hubbub.analysis.comparisons.effect import (
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.errors.grammar import several
-from hubbub.query_results.measured import error_of, measured
+from hubbub.query_results.unit_text import error_of, measured
 
 # Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.
 _RATIO_DOUBT: Final = 0.01

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.aggregator.query.answers import Envelope
+from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import (
     NEWEST,
@@ -15,7 +15,7 @@ from hubbub.aggregator.query.totals import (
     SelectedTotals,
     TotalsByEpoch,
 )
-from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.families.tiers import with_reports
 from hubbub.analysis.figures import (
     UNFINISHED,

@@ -16,7 +16,7 @@ from hubbub.analysis.models.judgement import edges_of, judge
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.development_messages import NOTICES

@@ -6,7 +6,13 @@ from datetime import UTC, datetime
 from math import inf, sqrt
 from typing import Any, Final
 
-from hubbub.aggregator.query.answers import Epoch, Estimated, MetricDetail, MetricLine, Shuffled
+from hubbub.aggregator.query.answer_types import (
+    Epoch,
+    Estimated,
+    MetricDetail,
+    MetricLine,
+    Shuffled,
+)
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one_look, ranks_for
 from hubbub.aggregator.query.figures import has_figures

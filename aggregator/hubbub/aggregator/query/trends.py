@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.aggregator.query.answers import Envelope, Epoch
+from hubbub.aggregator.query.answer_types import Envelope, Epoch
 from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals
 from hubbub.analysis.answer import OF_NUMBERS, Answer

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
+from hubbub.aggregator.releases.release_entry import Entry, Unreadable, read_entry
 from hubbub.errors import BudgetExhausted
-from hubbub.runtime.redis.server import RedisServer, lua, script
+from hubbub.runtime.redis.command_lists import RedisServer, lua, script
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

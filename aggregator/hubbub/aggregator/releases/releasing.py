@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
+from hubbub.aggregator.releases.release_entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric, reports_of_one

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge, judged_epochs
-from hubbub.aggregator.query.answers import Estimated, MetricLine
+from hubbub.aggregator.query.answer_types import Estimated, MetricLine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.catalog import Metric

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
-from hubbub.aggregator.query.answers import (
+from hubbub.aggregator.query.answer_types import (
     Compared,
     Crossed,
     Estimated,
@@ -28,7 +28,7 @@ from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES, Trended
-from hubbub.aggregator.query.watched import Watched
+from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.web.candidate_body import OPENAPI, read_candidates
 from hubbub.aggregator.web.parameters import (
     CatalogName,

@@ -11,8 +11,8 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.tiers import Tier, tier_scales
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.projective_geometry import Incidence
 
 Counts = npt.NDArray[np.int64]
 

@@ -25,7 +25,7 @@ from hubbub.analysis.comparisons.association import (
     without_v,
 )
 from hubbub.analysis.comparisons.covariance import Summed, table_covariance
-from hubbub.analysis.estimators.tables import added_up, tables, weights_for
+from hubbub.analysis.estimators.consistent_tables import added_up, tables, weights_for
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier

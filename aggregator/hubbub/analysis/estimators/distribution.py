@@ -18,7 +18,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.ranges import MAX_FINE_BUCKETS, IndexInBuckets
+from hubbub.mechanisms.number_range import MAX_FINE_BUCKETS, IndexInBuckets
 from hubbub.mechanisms.wave import SquareWave
 
 _ROUNDS: Final = 5000

@@ -9,7 +9,7 @@ from hubbub.analysis.families.bloom import Bloom
 from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
-from hubbub.analysis.families.pairs import Pairs
+from hubbub.analysis.families.part_tables import Pairs
 from hubbub.analysis.families.ranges import Ranges
 from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches

@@ -22,7 +22,7 @@ from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.design import bloom_places
+from hubbub.analysis.strings.decode_equations import bloom_places
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.mechanisms import Totals

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families.contract import (
     BitSum,
     Family,
@@ -34,11 +34,11 @@ from hubbub.analysis.uncertainty.tails import law_of_counts, pure_tail, repeated
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, BitVector, Memoized, OneHot, Subset, Totals
-from hubbub.mechanisms.geometry import HashPool, Incidence
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
+from hubbub.mechanisms.projective_geometry import HashPool, Incidence
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.walsh import WalshHadamard

@@ -26,8 +26,8 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mean_table import TableMean
+from hubbub.mechanisms.number_range import PLACES, dummies_variance
 from hubbub.mechanisms.pure import Pure
-from hubbub.mechanisms.ranges import PLACES, dummies_variance
 
 # Number of places with a cached distribution; neighbouring ones hardly differ.
 _PLACES: Final = 64

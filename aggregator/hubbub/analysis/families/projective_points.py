@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.families.laws import Counts
-from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.projective import ProjectiveResponse
+from hubbub.mechanisms.projective_geometry import Incidence
 
 # Reports drawn at once.
 _AT_ONCE: Final = 1 << 18

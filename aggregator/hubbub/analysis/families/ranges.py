@@ -36,8 +36,8 @@ from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.haar import HaarResponse
+from hubbub.mechanisms.number_range import IndexInBuckets
 from hubbub.mechanisms.pure import Pure
-from hubbub.mechanisms.ranges import IndexInBuckets
 from hubbub.mechanisms.wave import SquareWave
 
 Ranged = BucketFlips | HaarResponse | SquareWave

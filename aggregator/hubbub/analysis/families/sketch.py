@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
+from hubbub.analysis.estimators.fast_pure_estimates import walsh_hadamard
 from hubbub.analysis.families.contract import BitSum, Expected, between, in_cohorts, risen
 from hubbub.analysis.families.laws import (
     QUICK,
@@ -29,7 +29,7 @@ from hubbub.analysis.families.laws import (
     named,
 )
 from hubbub.analysis.families.strings import Strings
-from hubbub.analysis.strings.design import sketch_buckets
+from hubbub.analysis.strings.decode_equations import sketch_buckets
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import collision_tail
 from hubbub.analysis.value_estimates import ValueEstimates

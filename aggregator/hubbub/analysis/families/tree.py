@@ -10,7 +10,7 @@ from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.vectorized_estimate import supports_of
+from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import BitSum, Expected, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.projective_points import draw_points

@@ -9,18 +9,18 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.errors_of_books import (
+from hubbub.analysis.estimators.code_words import (
+    books_at_once,
+    centre_square,
+    words_of,
+    words_of_each,
+)
+from hubbub.analysis.estimators.shared_book_error import (
     FEWER_ROUNDS,
     ROUNDS,
     BooksErrors,
     variance_by_books,
     variance_less_known,
-)
-from hubbub.analysis.estimators.words_of_books import (
-    books_at_once,
-    centre_square,
-    words_of,
-    words_of_each,
 )
 from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, between
 from hubbub.analysis.families.laws import Counts

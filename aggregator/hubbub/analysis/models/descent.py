@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import along_over_across
+from hubbub.analysis.estimators.code_words import along_over_across
 from hubbub.analysis.models.definition import Kind, Model
 from hubbub.analysis.models.prediction import foretold, into_classes, settled
 from hubbub.analysis.models.round_decoding import DirectionMoments

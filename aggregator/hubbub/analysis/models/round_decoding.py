@@ -6,7 +6,7 @@ from typing import Final, Self
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import centre_square, words_of
+from hubbub.analysis.estimators.code_words import centre_square, words_of
 from hubbub.analysis.families.vector import books_variance, drawn_words, scale_of
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.directions import UNIT

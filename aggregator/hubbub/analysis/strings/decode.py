@@ -1,10 +1,10 @@
 """Decodes RAPPOR: from bit counts per cohort to the number of reports of each candidate string.
 
 Every bit count is debiased on its own; a candidate's contribution to the bits is its row
-(design.py). Weighted least squares estimates each candidate's reports, beside a column for all
-other strings (regression.py). With enough equations, every candidate has a column. Otherwise only
-those that stand out do: the fit and the list of what stands out are updated in turn until neither
-changes. Strings are detected at a false discovery rate over all candidates
+(decode_equations.py). Weighted least squares (regression.py) estimates each candidate's reports,
+and those of all other strings in one more column. With enough equations, every candidate has a
+column. Otherwise only those that stand out do: the fit and the list of what stands out are updated
+in turn until neither changes. Strings are detected at a false discovery rate over all candidates
 (uncertainty/intervals.py).
 
 Each candidate gets an unbiased estimate with its standard error, and an interval; that of a
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.strings.design import Collection, Design, Places, bloom_places
+from hubbub.analysis.strings.decode_equations import Collection, Design, Places, bloom_places
 from hubbub.analysis.strings.regression import Fit, fit, independent, non_negative
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
 from hubbub.analysis.uncertainty.intervals import ranked

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.strings.design import Design, Indices
+from hubbub.analysis.strings.decode_equations import Design, Indices
 
 # Shares of a row's squared length below this are rounding: the row lies in the fitted columns.
 _MIN: Final = 1e-8

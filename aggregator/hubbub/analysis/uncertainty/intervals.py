@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.uncertainty.count_law import CountLaw
+from hubbub.analysis.uncertainty.count_intervals import CountLaw
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical, p_values
 from hubbub.query_results.confidence import MAX_CONFIDENCE, check_confidence
 

@@ -13,7 +13,7 @@ from scipy.special import bdtrc, ndtri
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import likely, pmf
-from hubbub.analysis.uncertainty.count_law import CountLaw
+from hubbub.analysis.uncertainty.count_intervals import CountLaw
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pure import Pure

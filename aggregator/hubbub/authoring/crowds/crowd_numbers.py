@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import ceil, inf
 from typing import Any, Final
 
-from hubbub.authoring.auto import EQUAL
+from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_fields import NOISE

@@ -10,7 +10,7 @@ from math import sqrt
 from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
-from hubbub.authoring.crowds.crowd_geometry import planned_geometry
+from hubbub.authoring.crowds.crowd_trees_and_parts import planned_geometry
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_STRINGS, CROWD_TREE
 from hubbub.catalog.crowds.central_promise import CentralPromise

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from hubbub.authoring.auto import own_fields, resolve
+from hubbub.authoring.auto_mechanism import own_fields, resolve
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.crowds.crowd_table import PROMISE, crowd_mechanisms, crowd_table
 from hubbub.authoring.metrics_toml.domain import ranges_of, read_candidates, read_values, spelled

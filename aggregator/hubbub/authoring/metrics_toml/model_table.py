@@ -17,7 +17,7 @@ from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import limits_of
+from hubbub.catalog.models.model_metric import limits_of
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
 from hubbub.fields.field import fields_of

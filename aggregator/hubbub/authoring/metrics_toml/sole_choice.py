@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.authoring.auto import own_fields
+from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.authoring.crowds.crowd_table import PROMISE
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric

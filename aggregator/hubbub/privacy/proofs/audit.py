@@ -31,7 +31,7 @@ from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probabili
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs.attack import Attacked, Draw, Reports, attack
-from hubbub.privacy.proofs.coins import prove_coins
+from hubbub.privacy.proofs.coin_proof import prove_coins
 from hubbub.privacy.proofs.enumeration import PROOFS, ratios_are_within_the_claim
 from hubbub.privacy.proofs.replay import TooMany, distribution
 from hubbub.privacy.proofs.whole_epochs import attack_epochs, draw_neighbours

@@ -11,8 +11,8 @@ from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import LogProof, entry_of
 from hubbub.errors import KeysUnusable, LogBroken
-from hubbub.keys.files import read_signing_key, signing_pem, write_secret
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.keys.secret_files import read_signing_key, signing_pem, write_secret
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
 from hubbub.signing.log.tree import prove, tree_root

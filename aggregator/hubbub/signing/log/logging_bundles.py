@@ -15,7 +15,7 @@ from hubbub.bundles.encoding import to_text
 from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import entry_of
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.signing.log.tiles import CHECKPOINT

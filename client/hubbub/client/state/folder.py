@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.files import settled
-from hubbub.client.state import queries, sealed_tables
+from hubbub.client.state import payload_queries, sealed_tables
 from hubbub.client.state.consent import is_on, turned
 from hubbub.client.state.contract import (
     DISABLED,
@@ -34,7 +34,7 @@ from hubbub.client.state.contract import (
 from hubbub.client.state.database import FILE_NAME, Damaged, Database
 from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.journal import Notes, orphans
-from hubbub.client.state.queries import Rows
+from hubbub.client.state.payload_queries import Rows
 from hubbub.client.state.witness_check import Watch
 from hubbub.errors import StateUnusable
 
@@ -80,10 +80,10 @@ class FolderState:
         """Stores the operator and bundle that use this state, for readers of the folder."""
         with self._transaction() as rows:
             self._operators = _operators(rows)
-            if queries.meta(rows, "operator") != operator:
-                queries.set_meta(rows, operator=operator)
-            if queries.meta(rows, "bundle") != (packed := zlib.compress(signed)):
-                queries.set_meta(rows, bundle=packed)
+            if payload_queries.meta(rows, "operator") != operator:
+                payload_queries.set_meta(rows, operator=operator)
+            if payload_queries.meta(rows, "bundle") != (packed := zlib.compress(signed)):
+                payload_queries.set_meta(rows, bundle=packed)
 
     def inherit(self, former: DeviceState) -> None:
         """Merges decisions and spending under another operator: the stricter of both holds."""
@@ -110,22 +110,22 @@ class FolderState:
     ) -> tuple[list[Dropped], DeviceState]:
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = self._standing(rows), queries.done(rows, name)
+            standing, done = self._standing(rows), payload_queries.done(rows, name)
             fresh = [e for e in entries if e.number > done]
             if not standing.may_send:
                 lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in fresh)]
                 fresh = []
             admissions, refused = admit(fresh, standing)
-            queries.insert(rows, admissions)
-            queries.count_events(rows, {}, settled := settled_by(fresh, standing))
+            payload_queries.insert(rows, admissions)
+            payload_queries.count_events(rows, {}, settled := settled_by(fresh, standing))
             standing.settle(settled)
             sealed_tables.save(
                 rows, {e.metric.base_name: standing.account(e.metric) for e in admissions}
             )
-            dropped = [*lost, *refused, *queries.overflow(rows, self._bounds)]
-            queries.count(rows, (report.reason for report in dropped))
+            dropped = [*lost, *refused, *payload_queries.overflow(rows, self._bounds)]
+            payload_queries.count(rows, (report.reason for report in dropped))
             standing.counts.update(report.reason for report in dropped)
-            queries.prune(rows)
+            payload_queries.prune(rows)
             rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
         if not owner:
             self._notes.entered(upto)
@@ -134,24 +134,24 @@ class FolderState:
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         with self._transaction() as rows:
             is_theirs = _operators(rows) > self._operators
-            if is_theirs or not is_on(int(queries.meta(rows, "generation"))):
+            if is_theirs or not is_on(int(payload_queries.meta(rows, "generation"))):
                 reason = OPERATOR_CHANGED if is_theirs else DISABLED
                 dropped = [Dropped(entry.drawn.stream, reason) for entry in entries]
             else:
                 for entry in entries:
-                    queries.insert(rows, [entry])
-                    last = queries.name_person(rows, entry)
+                    payload_queries.insert(rows, [entry])
+                    last = payload_queries.name_person(rows, entry)
                 if last % _TIDY_REPORTS >= len(entries):
                     return []
-                dropped = queries.overflow(rows, self._bounds)
-            queries.count(rows, (report.reason for report in dropped))
-            queries.prune(rows)
+                dropped = payload_queries.overflow(rows, self._bounds)
+            payload_queries.count(rows, (report.reason for report in dropped))
+            payload_queries.prune(rows)
         return dropped
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
-                done = queries.done(rows, path.name)
+                done = payload_queries.done(rows, path.name)
             fresh = [(number, drawn) for number, drawn in records if number > done]
             if fresh:
                 yield path.name, fresh
@@ -160,7 +160,7 @@ class FolderState:
             except OSError as error:
                 raise StateUnusable(f"{path}: {error.strerror}; delete it") from error
             with self._transaction() as rows:
-                queries.bury(rows, path.name)
+                payload_queries.bury(rows, path.name)
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._transaction(durable=True) as rows:
@@ -175,8 +175,8 @@ class FolderState:
         with self._transaction() as rows:
             if _operators(rows) > self._operators:
                 return [], self._watch.given_up()
-            dropped = queries.give_up_late(rows, now)
-            drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS, exclusions)
+            dropped = payload_queries.give_up_late(rows, now)
+            drawn, damaged = payload_queries.draw(rows, most, now, _CLAIM_SECONDS, exclusions)
             dropped += damaged
             reports = fitting(drawn, max_bytes)
             rows.executemany(
@@ -189,8 +189,8 @@ class FolderState:
 
     def record_results(self, fates: Mapping[int, str]) -> int:
         with self._transaction() as rows:
-            queries.record_results(rows, fates)
-            return queries.waiting(rows)
+            payload_queries.record_results(rows, fates)
+            return payload_queries.waiting(rows)
 
     def release(self, ids: Iterable[int]) -> None:
         with self._transaction() as rows:
@@ -201,15 +201,15 @@ class FolderState:
 
     def purged_in_flight(self, now: float) -> int:
         with self._transaction() as rows:
-            return queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
+            return payload_queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
     def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
         with self._transaction() as rows:
-            return queries.waiting(rows, exclusions)
+            return payload_queries.waiting(rows, exclusions)
 
     def payload_records(self) -> list[PayloadRecord]:
         with self._transaction() as rows:
-            return queries.payload_records(rows)
+            return payload_queries.payload_records(rows)
 
     def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
         purged: list[Dropped] = []
@@ -219,7 +219,7 @@ class FolderState:
                 rows, generation=turned(sealed_tables.device_state(rows).consent.generation, on=on)
             )
             if not on:
-                purged[:] = queries.purge(rows, DISABLED)
+                purged[:] = payload_queries.purge(rows, DISABLED)
             if forget:
                 sealed_tables.forget(rows, now)
 
@@ -241,30 +241,30 @@ class FolderState:
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         with self._transaction() as rows:
-            if follows(sealed_tables.notice(queries.read_facts(rows))):
-                queries.set_meta(rows, notice=notice)
+            if follows(sealed_tables.notice(payload_queries.read_facts(rows))):
+                payload_queries.set_meta(rows, notice=notice)
 
     def count(self, counts: Mapping[str, int]) -> None:
         with self._transaction() as rows:
-            queries.count_own(rows, counts)
+            payload_queries.count_own(rows, counts)
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
         with self._transaction() as rows:
-            if queries.meta(rows, "generation") == generation:
-                queries.count_events(rows, events, settled)
+            if payload_queries.meta(rows, "generation") == generation:
+                payload_queries.count_events(rows, events, settled)
             return self._standing(rows)
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
         from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
 
         with self._transaction(durable=True) as rows:
-            old_data = queries.meta(rows, "tokens")
+            old_data = payload_queries.meta(rows, "tokens")
             wallet = Wallet.load(old_data)
             result = change(wallet)
             if (data := wallet.data()) != old_data:
-                queries.set_meta(rows, tokens=data)
+                payload_queries.set_meta(rows, tokens=data)
             return result
 
     def close(self) -> None:
@@ -322,4 +322,4 @@ class FolderState:
 
 def _operators(rows: Rows) -> int:
     """Returns how often the operator has changed; 0 in a state of version 0.2 or earlier."""
-    return int(queries.meta(rows, "operators") or 0)
+    return int(payload_queries.meta(rows, "operators") or 0)

@@ -17,7 +17,15 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.contract import DISABLED, OPERATOR_CHANGED
 from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.queries import Rows, count, events, meta, purge, read_facts, set_meta
+from hubbub.client.state.payload_queries import (
+    Rows,
+    count,
+    events,
+    meta,
+    purge,
+    read_facts,
+    set_meta,
+)
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, merged
 

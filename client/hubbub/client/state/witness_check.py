@@ -8,11 +8,11 @@ from typing import Final
 
 from hubbub.client.files import refuse_other_than_file
 from hubbub.client.log import warn
-from hubbub.client.state import queries, sealed_tables
+from hubbub.client.state import payload_queries, sealed_tables
 from hubbub.client.state.consent import Consent, agreed, turned
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.journal import orphans
-from hubbub.client.state.queries import Rows
+from hubbub.client.state.payload_queries import Rows
 from hubbub.client.state.state_moment import StateMoment, agree, is_continued
 from hubbub.client.state.witness import LOCK_NAME, Witnesses
 
@@ -60,11 +60,11 @@ class Watch:
         `damaged` is the number of files that were renamed since the last look.
         """
         self._purged, self._last_moment = [], self._witnesses.elsewhere.read()
-        queries.count(rows, ["state_damaged"] * damaged)
+        payload_queries.count(rows, ["state_damaged"] * damaged)
         chosen = self._witnesses.chosen
         witness = chosen.read()
-        queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
-        if queries.meta(rows, "secret") is None:  # nothing was stored yet
+        payload_queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
+        if payload_queries.meta(rows, "secret") is None:  # nothing was stored yet
             changed = self._begin(rows, damaged=damaged)
         else:
             mine = sealed_tables.check(rows)
@@ -74,8 +74,8 @@ class Watch:
             changed = self._compare(rows, mine) or changed
         if changed or self._first or witness is None:
             self.bear(rows)
-        elif witness.head and witness.head != queries.meta(rows, "witnessed"):
-            queries.set_meta(rows, witnessed=witness.head)
+        elif witness.head and witness.head != payload_queries.meta(rows, "witnessed"):
+            payload_queries.set_meta(rows, witnessed=witness.head)
 
     def bear(self, rows: Rows) -> None:
         """Records the file's version in the witness. Raises StateUnusable."""
@@ -83,7 +83,7 @@ class Watch:
         moment = witness.read()
         if moment is None or moment._replace(accounts={}, merged=()) != mine._replace(accounts={}):
             witness.write(mine)
-            queries.set_meta(rows, witnessed=mine.head)
+            payload_queries.set_meta(rows, witnessed=mine.head)
 
     def given_up(self) -> list[Dropped]:
         """Returns, once, the reports that waited in a replaced file and were discarded."""
@@ -125,7 +125,7 @@ class Watch:
             )
         if names:
             sealed_tables.heed(rows, mine)
-            queries.count(rows, names)
+            payload_queries.count(rows, names)
         return True
 
     def _compare(self, rows: Rows, mine: StateMoment) -> bool:
@@ -135,7 +135,7 @@ class Watch:
         put_back = False
         beside = [moment for witness in self._witnesses.beside if (moment := witness.read())]
         newest = max(beside, key=lambda moment: moment.commits, default=None)
-        if newest and not is_continued(newest, mine, str(queries.meta(rows, "witnessed"))):
+        if newest and not is_continued(newest, mine, str(payload_queries.meta(rows, "witnessed"))):
             put_back = True
             names = ["state_rolled_back" if newest.state == mine.state else "state_lost"]
             now = agree(now, newest)
@@ -146,9 +146,9 @@ class Watch:
             now = now._replace(consent=agreed(_consent_of(now), self._salvaged, ordered=False))
         if now != mine:
             sealed_tables.heed(rows, now)
-            queries.count(rows, names)
+            payload_queries.count(rows, names)
         if put_back:
-            self._purged = queries.purge(rows, PUT_BACK)
+            self._purged = payload_queries.purge(rows, PUT_BACK)
         return now != mine
 
     def _mark(self) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from hubbub.bundles.encoding import MALFORMED
 from hubbub.client.files import elsewhere, is_own, locked_file, read_file, replace_file
 from hubbub.client.log import warn
-from hubbub.client.trust.bundles import Trust, is_newer
+from hubbub.client.trust.accepted_bundles import Trust, is_newer
 from hubbub.errors import StateUnusable
 
 _NAME: Final = "trust.json"

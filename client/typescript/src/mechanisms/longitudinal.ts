@@ -7,7 +7,7 @@
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
 import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
-import { Geometry, primes } from "./geometry.js";
+import { Geometry, primes } from "./projective_geometry.js";
 import { index, keepChance, loss, respond } from "./randomized_response.js";
 import { indexBytes, packed, vectorBytes } from "./packing.js";
 import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js";

@@ -5,7 +5,7 @@
  */
 import { pick, type BitSource } from "./bits.js";
 import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
-import { Geometry, primes } from "./geometry.js";
+import { Geometry, primes } from "./projective_geometry.js";
 import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { atMost, chanceOf, expAtMost, logAtLeast, ONE } from "./probability.js";

@@ -12,7 +12,7 @@ import { bitLength, indexBytes, packed } from "./packing.js";
 import { responseOver } from "./projective.js";
 import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 import { strings } from "./sketch.js";
-import { spell } from "./spelling.js";
+import { spell } from "./string_bits.js";
 
 const MAX_CELLS = 2 ** 22;
 // 2 ** ROW_BITS beginnings have cells of their own at a level.

@@ -20,7 +20,7 @@ from redis.asyncio import Redis
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.redis.command_lists import RedisServer
 
 # Redis ends the pause itself if this process dies.
 _PAUSE_SECONDS: Final = 5.0

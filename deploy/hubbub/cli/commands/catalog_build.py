@@ -2,7 +2,7 @@
 
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.commands.catalog import BuildOptions
-from hubbub.cli.installation import OPERATORS, build_bundle
+from hubbub.cli.installation_keys import OPERATORS, build_bundle
 from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter

@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from hubbub.authoring.auto import own_fields
+from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.catalog import WRITTEN_EPOCHS, Metric
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
@@ -25,8 +25,8 @@ from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME, Interval
+from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.mechanisms.ranges import Range
 from hubbub.programs.command_line import command, read_number, read_whole_number
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text

@@ -36,9 +36,9 @@ from hubbub.conservation import TERMS, balances
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
-from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person, Sent, send_everyone

@@ -14,9 +14,9 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import argument, option, options
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
 
 
 def _false_share(text: str) -> float:

@@ -28,7 +28,7 @@ from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.redis.command_lists import RedisServer
 
 
 @options

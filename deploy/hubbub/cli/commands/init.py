@@ -19,16 +19,16 @@ from hubbub.cli.certificate_authorities import (
     trust_other,
     write_certificates,
 )
-from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.fields.rules import is_address
 from hubbub.keys.issuer import make_token_key, take_token_public
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Group, argument, option, options
-from hubbub.programs.unwritable import refuse_unwritable
 
 # The containers' names in deploy/compose; the chart's services are named by --host.
 _NAMES: Final = {

@@ -20,7 +20,7 @@ from hubbub.cli.certificate_authorities import (
     write_certificates,
 )
 from hubbub.cli.commands.doctor import first_end
-from hubbub.cli.installation import (
+from hubbub.cli.installation_keys import (
     DEFAULT_DAYS,
     DEFAULT_PERIODS,
     make_keys,
@@ -33,10 +33,10 @@ from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
 from hubbub.keys.operator import hand_over_to_new
 from hubbub.keys.rotation import add_x_wing, rotate_keys
+from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
 from hubbub.programs.text_files import read_text
-from hubbub.programs.unwritable import replace_file
 from hubbub.signing.log.witnesses import WITNESS_KEY, make_witness
 from hubbub.tokens import TOKEN_KEY
 

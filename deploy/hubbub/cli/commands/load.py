@@ -14,7 +14,7 @@ from hubbub.errors.addresses import check_address, is_loopback
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.simulation.load import Load, Seen, Times, drive
+from hubbub.simulation.load_devices import Load, Seen, Times, drive
 
 _EPILOG: Final = """
 Every device is a client of the SDK with its own secret, and keeps to the limits of its metrics. It

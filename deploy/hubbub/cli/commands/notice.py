@@ -13,9 +13,9 @@ from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys import read_operator_key
 from hubbub.keys.operator import read_handovers
+from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.programs.unwritable import replace_file
 from hubbub.signing.log.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.signing.sign_bundle import sign_notice
 

@@ -7,12 +7,12 @@ from statistics import NormalDist
 from typing import Any, Final, Literal
 
 from hubbub.analysis.answering import answer
-from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.estimators.code_words import words_of
 from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
-from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.cli.planning.subject import MetricsOptions
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.cli.terminal.progress import progress

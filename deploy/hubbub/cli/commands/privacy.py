@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from hubbub.bundles import read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.catalog import SPANS
-from hubbub.cli.installation import DEMO_DEVICE
+from hubbub.cli.installation_keys import DEMO_DEVICE
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
@@ -25,10 +25,10 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.papers import DECIDE, papers, play_answers, privacy_manifest
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.text_files import read_text
-from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.signing.difference import differences
 
 _BAR: Final = 20

@@ -8,9 +8,9 @@ from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_r
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.programs.unwritable import refuse_unwritable
 
 # More rows than this are for a file, not for eyes.
 _ROWS = 50

@@ -20,8 +20,8 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
-from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.rows import percentile_name
+from hubbub.query_results.unit_text import error_of, measured
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth

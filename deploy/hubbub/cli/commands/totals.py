@@ -21,7 +21,7 @@ from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.redis.command_lists import RedisServer
 
 # A disk synchronizes several files in the time of one, and an object store takes several at once.
 _METRICS_AT_ONCE: Final = 8

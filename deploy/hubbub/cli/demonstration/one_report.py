@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Final
 
-from hubbub.cli.installation import DEMO_DEVICE
+from hubbub.cli.installation_keys import DEMO_DEVICE
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.terminal.output import filled
 from hubbub.client import Client

@@ -25,9 +25,9 @@ from hubbub.aggregator.settings import Outlets
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import is_development
-from hubbub.catalog.models.of_metric import in_minutes
+from hubbub.catalog.models.model_metric import in_minutes
 from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
+from hubbub.cli.installation_keys import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.child_process import (
     Child,
     endings_to,
@@ -42,9 +42,9 @@ from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.errors.addresses import proxy_options
 from hubbub.issuer.accounts import add_account
 from hubbub.keys import read_public_keys
-from hubbub.keys.files import write_secret
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
+from hubbub.keys.secret_files import write_secret
 from hubbub.runtime.tls import TlsFolder
 from hubbub.tokens import TOKEN_KEY
 

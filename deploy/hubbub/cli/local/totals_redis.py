@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from hubbub.bundles import Bundle, read_bundle
-from hubbub.cli.installation import OPERATORS
+from hubbub.cli.installation_keys import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.programs.options import option, options
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.service_options import redis_url
 
 _SETTING: Final = "HUBBUB_REDIS_URL"

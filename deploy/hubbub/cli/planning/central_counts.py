@@ -10,9 +10,13 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import found_from
-from hubbub.authoring.crowds.crowd_geometry import cell_variance, noisy_parts, planned_geometry
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
+from hubbub.authoring.crowds.crowd_trees_and_parts import (
+    cell_variance,
+    noisy_parts,
+    planned_geometry,
+)
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_TREE

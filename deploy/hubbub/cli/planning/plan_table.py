@@ -17,7 +17,7 @@ from hubbub.errors.installing import install_with
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.programs.atomic_write import refuse_unwritable
 
 _BAR: Final = 20
 _POINTS: Final = 25

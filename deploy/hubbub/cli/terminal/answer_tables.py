@@ -13,9 +13,9 @@ from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
 from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import Column, QueryName
-from hubbub.query_results.measured import measured
 from hubbub.query_results.rows import Row, rows
 from hubbub.query_results.sentences import final_sentence, percentile_sentences, trend_sentences
+from hubbub.query_results.unit_text import measured
 
 Answer = Mapping[str, Any]
 Intervals = Sequence[tuple[float, float, float]]

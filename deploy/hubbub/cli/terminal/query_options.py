@@ -16,8 +16,8 @@ from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.installing import install_with
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
-from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.query_results.confidence import check_confidence
 from hubbub.query_results.rows import whole_rows
 

@@ -22,7 +22,7 @@ from hubbub.bundles import Bundle, Notice, OpeningKeyPublic, open_bundle
 from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
-from hubbub.bundles.runs import Runs
+from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signed_lines import sign_lines
 from hubbub.catalog import EPOCH_SECONDS, epoch_at, epoch_start, seal, seal_info
 from hubbub.catalog.policy import Caps

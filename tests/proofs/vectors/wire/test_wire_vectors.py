@@ -21,7 +21,7 @@ from hubbub.catalog import (
 )
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
-from hubbub.client.trust.bundles import Trust
+from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
 from hubbub.sealing import PublicKey, x_wing_private, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import SubmitResponse

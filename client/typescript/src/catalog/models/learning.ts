@@ -1,5 +1,5 @@
 /**
- * A metric that is a model: its features, its devices and its rounds. As of_metric.py, learning.py
+ * A metric that is a model: its features, its devices and its rounds. As model_metric.py, learning.py
  * and judging.py of client/hubbub/catalog/models.
  */
 import { UnknownMetric, ValueOutOfDomain } from "../../errors.js";

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.tables import consistent_tables, consistent_triples
-from hubbub.analysis.estimators.vectorized_estimate import supports_of
+from hubbub.analysis.estimators.consistent_tables import consistent_tables, consistent_triples
+from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import (
     NO_SUMS,
     BitSum,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import NearWords, near_words, words_of
+from hubbub.analysis.estimators.code_words import NearWords, near_words, words_of
 from hubbub.mechanisms.directions import UNIT
 from hubbub.mechanisms.vector_codes import VectorCodes
 

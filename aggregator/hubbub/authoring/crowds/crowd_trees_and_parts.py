@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil, prod
 from typing import Any, Final
 
-from hubbub.authoring.auto import EQUAL
+from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.crowds.central_fields import CROWD_PARTS, NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise

@@ -18,7 +18,7 @@ from hubbub.keys import read_operator_key, read_public_keys, write_new_keys
 from hubbub.keys.gateway import read_gateway
 from hubbub.keys.issuer import read_token_public
 from hubbub.keys.operator import read_handovers
-from hubbub.programs.unwritable import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import authorities_of
 from hubbub.signing import grown, refuse_changes, sign_bundle, stream_table
 from hubbub.signing.log.logging_bundles import LOG, in_log, log_of

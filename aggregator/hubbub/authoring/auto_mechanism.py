@@ -19,8 +19,8 @@ from hubbub.mechanisms import (
     described_parameters,
     parameters,
 )
+from hubbub.mechanisms.number_range import PLACES
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.mechanisms.ranges import PLACES
 
 # More reports than there are people, a thousand times.
 _MAX: Final = 10**13

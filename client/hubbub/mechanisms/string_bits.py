@@ -1,11 +1,11 @@
-"""Spelling: a string as bits, so that what strings begin with alike, their bits begin with alike.
+"""Spelling: a string as bits; strings with a common beginning have bits with a common beginning.
 
-A few bits say which alphabet follows, then each letter has its code, then the end has one. Words
-and names of hosts have codes that look at the letter before; other scripts have letters of one
-length. A letter that an alphabet lacks stands after an escape, so every string can be spelled. Of
-the alphabets the one is taken that tells most letters, then in the fewest bits. Where the next
-letter does not fit any more, the bits that are left say only that: so all texts with the same
-letters told have the same bits. All of this is on the wire: it never changes.
+The first bits select an alphabet; then follow a code for each letter, and one for the end. In
+words and host names, the code of a letter depends on the letter before; letters of other scripts
+have codes of one length. A letter that the alphabet lacks follows an escape code, so every string
+can be spelled. hubbub selects the alphabet that fits most letters, then the one with the fewest
+bits. If the next letter does not fit, the remaining bits show only that: all texts with the same
+spelled letters have the same bits. All of this is on the wire: it never changes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple, Protocol
 
-from hubbub.mechanisms.letters import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
+from hubbub.mechanisms.letter_codes import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
 
 _Code = tuple[int, int]
 """Some bits as a number, and how many they are."""

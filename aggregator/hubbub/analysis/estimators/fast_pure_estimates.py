@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.mechanisms import AnyMechanism, Estimates, Totals
-from hubbub.mechanisms.geometry import HashPool, Incidence
+from hubbub.mechanisms.projective_geometry import HashPool, Incidence
 from hubbub.mechanisms.pure import ListedMechanism, Pure
 from hubbub.mechanisms.walsh import WalshHadamard
 

@@ -3,10 +3,10 @@
  * beginning.
  *
  * The first bits select an alphabet, then each letter has a code, and the end has one. As
- * client/hubbub/mechanisms/spelling.py, which also decodes. All of this defines the wire format and
+ * client/hubbub/mechanisms/string_bits.py, which also decodes. All of this defines the wire format and
  * never changes.
  */
-import { AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS } from "./letters.js";
+import { AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS } from "./letter_codes.js";
 import { bitLength } from "./packing.js";
 
 /** Bits as a number, and how many bits there are. */

@@ -3,7 +3,7 @@
  * with them.
  *
  * A point is a vector of t coordinates modulo a prime s, up to a factor. Points are numbered as in
- * `client/hubbub/mechanisms/geometry.py`. All numbers here stay below 2**53.
+ * `client/hubbub/mechanisms/projective_geometry.py`. All numbers here stay below 2**53.
  */
 
 /** All primes up to `top`, ascending. */

@@ -1,9 +1,9 @@
-"""Letters: how many bits each takes after each other one, for words and for names of hosts.
+"""Lengths of the bit codes of letters, for words and for host names, by the letter before.
 
-Lengths of prefix codes, hexadecimal, a line for what came before: the beginning, then each letter
-in its order, then anything else. In a line: the end, each letter, anything else. Huffman's method
-on pairs of letters in this project's pages and in a public list of domains. What they say is on
-the wire: they never change.
+Each line has the code lengths (hexadecimal) after one letter: first after the beginning, then
+after each letter in its order, then after anything else. Within a line: the end, each letter,
+anything else. Source: Huffman's method on pairs of letters in this project's pages and in a public
+list of domains. The lengths are on the wire: they never change.
 """
 
 from typing import Final
