@@ -165,11 +165,15 @@ class Dialled:
 
     def __init__(self, *, bears_forks: bool) -> None:
         self.wires: list[Wire] = []
+        self.may_dial = threading.Event()
+        self.may_dial.set()
         self.transport = LazyTransport(self._dial, bears_forks=bears_forks)
 
     def _dial(self) -> Wire:
-        self.wires.append(Wire())
-        return self.wires[-1]
+        wire = Wire()
+        self.wires.append(wire)
+        self.may_dial.wait()
+        return wire
 
 
 def test_a_connection_is_dialled_once_and_not_before_it_is_used() -> None:
@@ -201,6 +205,28 @@ def test_before_a_fork_calls_end_and_none_begins_until_it_is_over() -> None:
     transport.after_fork_in_parent()
     assert transport.submit(REPORTS, HANG_SECONDS).results == [None, None, None]
     assert len(dialled.wires) == 2
+
+
+@pytest.mark.parametrize("ends", [LazyTransport.before_fork, LazyTransport.close])
+def test_neither_a_fork_nor_a_close_waits_for_a_connection_that_is_being_dialled(
+    ends: Callable[[LazyTransport], None],
+) -> None:
+    """An import may wait for a lock of logging, which the thread that forks has taken before."""
+    dialled = Dialled(bears_forks=False)
+    dialled.may_dial.clear()
+    with ThreadPoolExecutor(2) as aside:
+        waiting = aside.submit(dialled.transport.submit, REPORTS, HANG_SECONDS)
+        eventually(lambda: dialled.wires)
+        ending = aside.submit(ends, dialled.transport)
+        try:
+            ending.result(HANG_SECONDS)
+        finally:
+            dialled.may_dial.set()
+        with pytest.raises(TryAgain, match="connection_closed"):
+            waiting.result()
+    assert not dialled.wires[0].is_open
+    dialled.transport.after_fork_in_parent()
+    assert dialled.transport.submit(REPORTS, HANG_SECONDS).results == [None, None, None]
 
 
 @pytest.mark.parametrize("bears_forks", [True, False])

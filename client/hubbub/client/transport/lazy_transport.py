@@ -7,6 +7,8 @@ from typing import Final
 from hubbub.client.transport.contract import SealedReport, Submitted, Transport, TryAgain
 
 _LEAVE_SECONDS: Final = 0.5
+# An import that is under way should end before a fork: a child would wait for it forever.
+_CALLS_SECONDS: Final = 2.0
 _OTHERS_SECONDS: Final = 60.0
 _REMEDY: Final = (
     "gRPC was in use before the fork: another process sends them; or start the client after the "
@@ -28,7 +30,7 @@ class LazyTransport:
         self._dial, self._bears_forks = dial, bears_forks
         self._connection: Transport | None = None
         self._lock = threading.Lock()
-        self._calls = 0
+        self._calls = self._closings = 0
         self._idle = threading.Condition(self._lock)
         self._barred = self._broken = self._used = False
 
@@ -52,6 +54,7 @@ class LazyTransport:
     def close(self) -> None:
         """As the Transport protocol defines; calls on the connection end with TryAgain."""
         with self._lock:
+            self._closings += 1
             connection, self._connection = self._connection, None
         if connection:
             connection.close()
@@ -62,7 +65,7 @@ class LazyTransport:
             self._barred = True
         self.close()
         with self._idle:
-            self._idle.wait_for(lambda: not self._calls, _LEAVE_SECONDS)
+            self._idle.wait_for(lambda: not self._calls, _CALLS_SECONDS)
 
     def after_fork_in_parent(self) -> None:
         """Continues in the parent after a fork."""
@@ -87,6 +90,18 @@ class LazyTransport:
         with self._lock:
             if self._barred:
                 raise TryAgain("forking", _LEAVE_SECONDS)
-            if self._connection is None:
-                self._connection = self._dial()
-            return self._connection
+            if self._connection is not None:
+                return self._connection
+            closings = self._closings
+        # Not under the lock, which a fork takes: dialling imports a library, and so may wait for
+        # locks of other modules (logging has one) that the forking thread has taken already.
+        dialled = self._dial()
+        with self._lock:
+            if self._connection is None and self._closings == closings:
+                self._connection = dialled
+            connection = self._connection
+        if connection is not dialled:
+            dialled.close()
+        if connection is None:
+            raise TryAgain("connection_closed")
+        return connection
