@@ -168,3 +168,39 @@ def test_a_child_of_a_fork_that_python_does_not_see_starts_anew(
         subprocess.run([sys.executable, "-c", UNSEEN, *arguments], check=True)
         assert len(server.received) == 2 + 4 * 5, "each is there once"
         assert len({report.sealed for report in server.received}) == 2 + 4 * 5
+
+
+STARTING = """
+import os, sys, threading
+from hubbub.client import default_client
+from hubbub.client.client import Client
+starting, may_start = threading.Event(), threading.Event()
+from_bundle = Client.from_bundle
+def start_slowly(*path, **settings):
+    starting.set()
+    may_start.wait()
+    return from_bundle(*path, **settings)
+start = dict(state_dir=sys.argv[2], shuffler=sys.argv[3], hold_seconds=None)
+Client.from_bundle = start_slowly
+other = threading.Thread(target=default_client.init, args=[sys.argv[1]], kwargs=start)
+other.start()
+starting.wait()
+Client.from_bundle = from_bundle
+if not (pid := os.fork()):
+    default_client.init(sys.argv[1], **start)
+    default_client.report("theme", "dark")
+    default_client.end()
+    os._exit(0)
+may_start.set()
+assert os.waitpid(pid, 0)[1] == 0
+other.join()
+"""
+
+
+def test_a_child_starts_its_client_though_a_thread_of_its_parent_was_starting_one(
+    signed: Signed, tmp_path: Path
+) -> None:
+    with http_shuffler() as server:
+        arguments = [str(signed.path), str(tmp_path / "state"), server.address]
+        subprocess.run([sys.executable, "-c", STARTING, *arguments], check=True)
+        assert len(server.received) == 1

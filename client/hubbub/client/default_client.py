@@ -14,7 +14,8 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.settings import Settings
 from hubbub.errors import BadParameter, HubbubError
 
-_lock: Final = threading.RLock()
+# By process: a fork copies a lock that another thread holds, and nobody releases the copy.
+_locks: Final[dict[int, threading.RLock]] = {}
 _client: Client | None = None
 
 
@@ -25,7 +26,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
     A strict one raises instead. A client that was started before is closed.
     """
     global _client  # noqa: PLW0603 one program, one client: that is what this module is for
-    with _lock:
+    with _alone():
         _close()
         try:
             _client = Client.from_bundle(path, **settings)
@@ -54,8 +55,12 @@ def report(metric: str, value: Any = None) -> Outcome:
 
 def end() -> None:
     """Closes this program's client, if there is one."""
-    with _lock:
+    with _alone():
         _close()
+
+
+def _alone() -> threading.RLock:
+    return _locks.setdefault(os.getpid(), threading.RLock())
 
 
 def _close() -> None:
