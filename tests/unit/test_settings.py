@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 import hubbub.client
-from hubbub.client import Client, FolderState, MemoryState, Outcome, Settings, default_client
+from hubbub.client import (
+    Client,
+    FolderState,
+    MemoryState,
+    Outcome,
+    Settings,
+    TryAgain,
+    default_client,
+)
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from tests.support.bundles import Signed
@@ -280,6 +288,24 @@ def test_a_drop_callback_that_raises_ends_nothing(signed: Signed) -> None:
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, on_drop=on_drop)
     client.report("theme", "dark")
     assert client.flush(HANG_SECONDS)
+    assert client.dropped == {"refused_expired": 1}
+
+
+def test_a_handler_of_the_apps_log_that_raises_ends_nothing(signed: Signed) -> None:
+    class Raising(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise ValueError(record)
+
+    shuffler = FakeShuffler(TryAgain("unavailable"), {0: "refused_expired"})
+    client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, strict=False)
+    handler, log = Raising(), logging.getLogger("hubbub.client")
+    log.addHandler(handler)
+    try:
+        assert client.report("theme", "no such colour") is Outcome.NOT_A_VALUE
+        client.report("theme", "dark")
+        assert client.flush(HANG_SECONDS)
+    finally:
+        log.removeHandler(handler)
     assert client.dropped == {"refused_expired": 1}
 
 

@@ -1,11 +1,17 @@
 """The client's log, with `logging` loaded at its first line: most starts write none."""
 
+from contextlib import suppress
+
 
 def warn(message: str, *arguments: object) -> None:
-    """Logs a warning. The app decides what is shown: without a handler nothing is."""
-    import logging  # noqa: PLC0415 as above
+    """Logs a warning. The app decides what is shown: without a handler nothing is.
 
-    log = logging.getLogger("hubbub.client")
-    if not log.handlers:
-        log.addHandler(logging.NullHandler())
-    log.warning(message, *arguments)
+    What a handler of the app raises ends no call of the client.
+    """
+    with suppress(Exception):
+        import logging  # noqa: PLC0415 as above; it fails as the interpreter shuts down
+
+        log = logging.getLogger("hubbub.client")
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
+        log.warning(message, *arguments)
