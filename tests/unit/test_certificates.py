@@ -161,6 +161,25 @@ def test_who_trusts_an_authority_of_version_0_2_trusts_what_it_signs_once_renewe
     assert (tls / "ca.pem").read_bytes() == renewed
 
 
+def test_a_key_log_that_cannot_be_written_keeps_no_report_back(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Antivirus programs set SSLKEYLOGFILE to a pipe that only administrators may write."""
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "missing" / "keys.log"))
+    with pytest.raises(FileNotFoundError):
+        ssl.create_default_context()
+    own = authorities_of("shuffler", (folder / "ca.pem").read_text())
+    write_certificates(tmp_path / "theirs", {})
+    others = authorities_of("shuffler", (tmp_path / "theirs" / "ca.pem").read_text())
+    with _server(folder, "shuffler") as port:
+        _shake_hands(trusting(own), port)
+        for context in (trusting(None), trusting(others), trusting(others, system=True)):
+            with pytest.raises(ssl.SSLCertVerificationError):
+                _shake_hands(context, port)
+    with pytest.raises(ssl.SSLError):
+        trusting("no certificate")
+
+
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_the_log_names_why_a_certificate_is_refused(
     protocol: str, signed: Signed, tmp_path: Path, caplog: pytest.LogCaptureFixture

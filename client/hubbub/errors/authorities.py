@@ -22,7 +22,7 @@ def trusting(pem: str | None, *, system: bool = False) -> ssl.SSLContext:
     Raises:
         ssl.SSLError: the PEM contains no certificate.
     """
-    context = ssl.create_default_context(cadata=pem)  # noqa: TID251 this is the place
+    context = _verifying(pem)
     if pem:
         if system:
             context.load_default_certs()
@@ -31,6 +31,20 @@ def trusting(pem: str | None, *, system: bool = False) -> ssl.SSLContext:
         # trusted explicitly; chain, names and dates are still checked.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
+
+
+def _verifying(pem: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cadata=pem)  # noqa: TID251 this is the place
+    except ssl.SSLError:
+        raise
+    except OSError:  # of the file in SSLKEYLOGFILE, which antivirus programs set for every process
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if pem:
+            context.load_verify_locations(cadata=pem)
+        else:
+            context.load_default_certs()
+        return context
 
 
 def trusting_file(path: Path | str | None) -> ssl.SSLContext:
