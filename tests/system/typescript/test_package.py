@@ -17,7 +17,7 @@ from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import Developing, developing
-from tests.support.node import PACKAGE, ROOT, needs_node, run
+from tests.support.node import PACKAGE, ROOT, build, install, needs_node, run
 from tests.support.programs import run_program
 from tests.support.relay_process import Relay
 from tests.support.waiting import eventually
@@ -123,6 +123,12 @@ pytestmark = needs_node
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
+    install()
+    build()
+
+
+@pytest.mark.thorough
+def test_eslint_prettier_and_publint_find_nothing() -> None:
     run("make", "typescript", folder=ROOT)
 
 
@@ -130,7 +136,7 @@ def test_it_agrees_with_the_known_answers() -> None:
     assert re.search(r" pass [1-9][0-9]*$", run("npm", "test"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("kem", ["x25519", "x-wing"])
+@pytest.mark.parametrize("kem", ["x-wing", pytest.param("x25519", marks=pytest.mark.thorough)])
 def test_reports_from_node_are_counted_by_themselves_and_through_a_relay(
     tmp_path: Path, kem: str
 ) -> None:
@@ -201,7 +207,9 @@ def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_pa
     assert lines == list(range(3, 16))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", ["client-typescript.md", pytest.param("learn.md", marks=pytest.mark.thorough)]
+)
 def test_the_examples_of_its_pages_are_typescript(tmp_path: Path, page: str) -> None:
     """Each is a module; of what the page has before it, the client and a bundle are told."""
     (tmp_path / "node_modules").mkdir()
