@@ -14,9 +14,16 @@ from hubbub.cli.command_table import COMMANDS
 from hubbub.cli.main import main, whole_parser
 
 ROOT = Path(__file__).parents[2]
+LONG_PAGES = {"review.md"}  # which runs every command that it quotes
 
 
-@pytest.mark.parametrize(("name", "catalog_files"), PAGES.items(), ids=list(PAGES))
+@pytest.mark.parametrize(
+    ("name", "catalog_files"),
+    [
+        pytest.param(*page, id=page[0], marks=pytest.mark.thorough if page[0] in LONG_PAGES else ())
+        for page in PAGES.items()
+    ],
+)
 def test_a_page_says_what_it_is_made_from(name: str, catalog_files: Callable[[], str]) -> None:
     assert (DOCS / name).read_text("utf-8") == catalog_files(), "run: make reference"
 

@@ -79,27 +79,28 @@ def test_commands_about_the_demo_name_its_folder_and_others_do_not(
     assert f"    hubbub status --home {shlex.quote(str(tmp_path))}\n" in page
 
 
+@pytest.mark.parametrize(
+    ("file", "epsilon", "warnings"),
+    [
+        (DEMO, 2.0, 0),
+        (DEMO, 9.0, 1),
+        pytest.param(DEMO.with_name("both_ways.toml"), 2.0, 0, marks=pytest.mark.thorough),
+    ],
+)
 def test_a_check_warns_of_single_reports_that_hide_little_unless_a_crowd_hides_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: Path, epsilon: float, warnings: int
 ) -> None:
+    catalog = file.read_text().replace("epsilon = 2.0\nvalues", f"epsilon = {epsilon}\nvalues")
+    shuffler = "" if "shuffler =" in catalog else 'shuffler = "127.0.0.1:1"\n'
     path = tmp_path / "metrics.toml"
-    for name, catalog, warnings in (
-        ("quiet", DEMO.read_text(), 0),
-        ("loud", DEMO.read_text().replace("epsilon = 2.0\nvalues", "epsilon = 9.0\nvalues"), 1),
-        ("crowded", DEMO.with_name("both_ways.toml").read_text(), 0),
-    ):
-        shuffler = "" if "shuffler =" in catalog else 'shuffler = "127.0.0.1:1"\n'
-        path.write_text(
-            shuffler + catalog.replace("lifetime_epsilon = 2.0", "lifetime_epsilon = 9.0")
-        )
-        (tmp_path / "top_domains.txt.gz").write_bytes(
-            DEMO.with_name("top_domains.txt.gz").read_bytes()
-        )
-        assert main(["catalog", "check", str(path)]) == 0
-        output = "".join(capsys.readouterr())
-        assert output.count("warning: ") == warnings, name
-        assert ("no problem found" in output) is (warnings == 0), name
-        assert "all reports of one person in a year reveal at most" in output
+    path.write_text(shuffler + catalog.replace("lifetime_epsilon = 2.0", "lifetime_epsilon = 9.0"))
+    strings = "top_domains.txt.gz"
+    (tmp_path / strings).write_bytes(DEMO.with_name(strings).read_bytes())
+    assert main(["catalog", "check", str(path)]) == 0
+    output = "".join(capsys.readouterr())
+    assert output.count("warning: ") == warnings
+    assert ("no problem found" in output) is (warnings == 0)
+    assert "all reports of one person in a year reveal at most" in output
 
 
 def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) -> None:

@@ -198,8 +198,15 @@ def test_a_daemon_that_reuses_all_descriptors_keeps_its_files_and_its_next_start
         assert len(server.received) == 2
 
 
-@pytest.mark.parametrize("file", ["hubbub.sqlite3", "state.lock"])
-@pytest.mark.parametrize("hold_seconds", [None, 3600])
+@pytest.mark.parametrize(
+    ("file", "hold_seconds"),
+    [
+        ("hubbub.sqlite3", 3600),
+        ("state.lock", None),
+        pytest.param("hubbub.sqlite3", None, marks=pytest.mark.thorough),
+        pytest.param("state.lock", 3600, marks=pytest.mark.thorough),
+    ],
+)
 def test_where_another_process_locks_the_state_flush_and_close_end_and_nothing_is_lost(
     file: str,
     hold_seconds: float | None,
