@@ -20,6 +20,7 @@ def test_the_picture_is_drawn_from_the_numbers_beside_it() -> None:
     assert PICTURE.read_text() == drawn(NUMBERS_ON_FILE), "run: python -m docs.pictures.both_ways"
 
 
+@pytest.mark.thorough
 def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
     """To renew them: make pictures."""
     metrics = demo_questions(tmp_path / "home", NUMBERS_ON_FILE["reports"]).metrics

@@ -101,6 +101,7 @@ def test_what_is_no_part_is_refused_with_what_there_is(
     assert (answer.status_code, message in answer.json()["detail"]) == (status, True)
 
 
+@pytest.mark.thorough
 def test_a_field_that_is_none_in_an_address_is_refused(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")

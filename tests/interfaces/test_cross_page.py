@@ -52,6 +52,7 @@ def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(
         assert not page.is_visible("#cross")
 
 
+@pytest.mark.thorough
 def test_a_heat_map_of_many_columns_scrolls_on_a_phone(browser: Browser, home: House) -> None:
     def widened(route: Route) -> None:
         answer = route.fetch()

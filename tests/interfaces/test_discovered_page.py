@@ -96,6 +96,7 @@ def test_what_was_found_is_drawn_beside_what_is_counted(browser: Browser, addres
         assert not page.is_visible("#discovery")
 
 
+@pytest.mark.thorough
 def test_each_half_says_by_itself_that_it_has_too_few(browser: Browser, address: str) -> None:
     with Watched(browser, clean=False) as watched:  # what is refused is in the browser's log
         page = watched.open(f"{address}/metric?name=young")
@@ -109,6 +110,7 @@ def test_each_half_says_by_itself_that_it_has_too_few(browser: Browser, address:
         expect(page.locator("#discovered tbody tr")).to_have_count(len(DISCOVERED))
 
 
+@pytest.mark.thorough
 def test_strings_that_nobody_named_are_those_that_were_found(
     browser: Browser, address: str
 ) -> None:
@@ -150,6 +152,7 @@ def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, addres
         expect(page.locator("#discovered")).to_contain_text("No further string is likely.")
 
 
+@pytest.mark.thorough
 def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
     address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

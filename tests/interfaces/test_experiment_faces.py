@@ -64,7 +64,7 @@ def test_an_experiment_is_the_same_from_every_face(
         assert sentence in answer._repr_html_()
 
 
-@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.thorough), 1200])
 def test_the_page_shows_effects_sizes_and_a_verdict(
     browser: Browser, address: str, width: int
 ) -> None:

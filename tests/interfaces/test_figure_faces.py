@@ -212,7 +212,13 @@ def test_what_has_no_figures_is_refused_with_the_right_question(
         assert "request its estimates: hubbub query theme" in error
 
 
-@pytest.mark.parametrize("metric", [*TRUTHS, "use"])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "checkout",
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in (*TRUTHS, "use")[1:]),
+    ],
+)
 def test_the_page_draws_figures_with_their_intervals(
     browser: Browser, address: str, metric: str
 ) -> None:
@@ -238,6 +244,7 @@ def test_the_page_takes_along_the_figures_that_it_shows(browser: Browser, addres
         assert len(web.get(exported.value.url).text.splitlines()) == shown_rows.count() + 1
 
 
+@pytest.mark.thorough
 def test_a_retention_in_its_first_week_has_estimates_and_says_when_shares_come(
     browser: Browser,
     tmp_path: Path,

@@ -145,6 +145,7 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(browser: Browser, h
         expect(page.get_by_role("link", name="Log in with Example")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_who_is_in_no_group_is_told_so_and_sees_nothing(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watch:
         page = watch.page
@@ -157,6 +158,7 @@ def test_who_is_in_no_group_is_told_so_and_sees_nothing(browser: Browser, home: 
         assert not [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
 
 
+@pytest.mark.thorough
 def test_a_session_that_is_over_asks_again_and_comes_back(
     browser: Browser, home: House, moved: Callable[[float], None]
 ) -> None:

@@ -32,6 +32,7 @@ TOOK = catalog_toml(
 )
 
 
+@pytest.mark.thorough
 def test_two_days_of_which_one_may_change_are_compared_as_they_are_selected(
     browser: Browser, tmp_path: Path
 ) -> None:

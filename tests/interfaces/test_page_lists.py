@@ -2,6 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.interfaces.browser import Watched
@@ -39,6 +40,7 @@ def test_every_column_of_estimates_sorts(browser: Browser, home: House) -> None:
         expect(page.locator("#table thead th[aria-sort=descending]")).to_contain_text("detected")
 
 
+@pytest.mark.thorough
 def test_every_column_of_a_comparison_sorts_and_a_link_says_so(
     browser: Browser, home: House
 ) -> None:
@@ -92,6 +94,7 @@ def test_strings_that_were_typed_are_kept_as_a_list_and_forgotten(
         assert "list" not in parse_qs(urlsplit(page.url).query)
 
 
+@pytest.mark.thorough
 def test_a_name_that_no_list_may_have_is_refused_in_place(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watch:
         page = watch.open(f"{home.page}/metric?name=homepage#look=google.com")

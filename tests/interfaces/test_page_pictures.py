@@ -53,6 +53,7 @@ def _marks(page: Page, picture: str) -> list[str]:
     return page.locator(f"{picture} .tick text").all_text_contents()
 
 
+@pytest.mark.thorough
 def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
     browser: Browser, address: str
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
             expect(card).to_contain_text(value["value"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1440])
 def test_names_that_differ_in_their_middle_are_told_apart_and_nothing_is_cut_off(
     browser: Browser, address: str, width: int
@@ -107,6 +109,7 @@ def test_names_that_differ_in_their_middle_are_told_apart_and_nothing_is_cut_off
         assert beyond == []
 
 
+@pytest.mark.thorough
 def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar_does(
     browser: Browser, address: str
 ) -> None:
@@ -157,6 +160,7 @@ def test_ranges_of_numbers_are_shown_in_their_own_order(
         assert page.locator("#table tbody td:first-child").all_inner_texts() == ranges
 
 
+@pytest.mark.thorough
 def test_percentiles_are_drawn_across_the_bars_and_over_time(
     browser: Browser, address: str
 ) -> None:
@@ -207,6 +211,7 @@ def test_a_metric_of_one_epoch_has_no_columns_on_its_card(browser: Browser, addr
         assert card.locator("svg").count() == 0
 
 
+@pytest.mark.thorough
 def test_a_trend_says_what_its_dots_and_bands_are(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme")
@@ -215,6 +220,7 @@ def test_a_trend_says_what_its_dots_and_bands_are(browser: Browser, home: House)
         expect(page.locator("#legend")).to_contain_text("Bands: 95% intervals, of each epoch")
 
 
+@pytest.mark.thorough
 def test_letters_of_a_picture_keep_their_size_on_a_phone(browser: Browser, address: str) -> None:
     with Watched(browser, width=390) as watched:
         page = watched.open(f"{address}/metric?name=long")
@@ -226,6 +232,7 @@ def test_letters_of_a_picture_keep_their_size_on_a_phone(browser: Browser, addre
             assert abs(drawn["width"] / float(box.split()[2]) - 1) < 0.01
 
 
+@pytest.mark.thorough
 def test_differences_of_shares_are_in_points(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme")

@@ -21,6 +21,7 @@ def _rows(page: Page) -> list[str]:
     return page.locator("#table tbody tr").all_inner_texts()
 
 
+@pytest.mark.thorough
 def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme")
@@ -64,6 +65,7 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
         expect(page.locator("#answer")).to_contain_text(" to ")
 
 
+@pytest.mark.thorough
 def test_what_stands_before_an_answer_is_said_once(browser: Browser, home: House) -> None:
     notice = "theme: the number of reports is an estimate, 100 ± 3.0"
 
@@ -90,6 +92,7 @@ def test_what_stands_before_an_answer_is_said_once(browser: Browser, home: House
         expect(page.locator("#answer")).not_to_contain_text(notice)
 
 
+@pytest.mark.thorough
 def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
     browser: Browser, home: House
 ) -> None:
@@ -142,6 +145,7 @@ def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
         assert "#" not in page.url
 
 
+@pytest.mark.thorough
 def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
     address = f"{home.page}/v1/candidates/hosts"
     assert web.put(address, json={"candidates": ["often.example", "else.example"]}).is_success
@@ -163,6 +167,7 @@ def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
         expect(page.locator("#table tbody tr")).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_what_has_no_answer_says_what_to_do_next(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=unheard")
@@ -208,7 +213,7 @@ def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) ->
         assert page.locator(".bad").count() == 0
 
 
-@pytest.mark.parametrize("waiting", [0, None])
+@pytest.mark.parametrize("waiting", [0, pytest.param(None, marks=pytest.mark.thorough)])
 def test_that_nothing_was_reported_is_said_where_it_is_known(
     browser: Browser, home: House, waiting: int | None
 ) -> None:
@@ -222,6 +227,7 @@ def test_that_nothing_was_reported_is_said_where_it_is_known(
         assert "once its day is over" not in stream
 
 
+@pytest.mark.thorough
 def test_a_funnel_without_reports_says_when_devices_report_it(
     browser: Browser, home: House
 ) -> None:
@@ -245,6 +251,7 @@ def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> 
         assert _query_of(page)["flavour"] == ["new"]
 
 
+@pytest.mark.thorough
 def test_a_service_that_is_gone_is_asked_again(browser: Browser, home: House) -> None:
     def gone(route: Route) -> None:
         route.abort()

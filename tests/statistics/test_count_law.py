@@ -73,6 +73,7 @@ def test_ends_are_those_of_the_exact_law_to_a_report(
     assert max(below.max(), above.max()) <= 1.1 * doubt
 
 
+@pytest.mark.thorough
 def test_two_answers_change_alike_and_hardly_ever_by_chance() -> None:
     """Of 100 reports and 10: every pair of counts, at shares on both sides of a half."""
     mechanism, sizes = built("rr", 3.0, 2), (100, 10)

@@ -77,6 +77,7 @@ def test_parts_that_are_independent_are_called_so_as_often_as_is_said() -> None:
     assert marked <= 38
 
 
+@pytest.mark.thorough
 def test_census_tables_are_as_near_as_they_were_measured_and_intervals_hold() -> None:
     """Of six pairs, four times: V in nine of ten; shares within rows in 93 of 100."""
     listed, census = _census()

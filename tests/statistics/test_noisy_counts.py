@@ -193,7 +193,12 @@ def test_what_is_asked_for_any_promise_is_the_truth_of_the_noise_and_at_most_3_p
 
 @pytest.mark.parametrize(
     ("reports", "local", "central", "delta"),
-    [(1000, 6, 1, 1e-6), (3000, 8, 3, 1e-6), (10_000, 8, 0.5, 1e-3), (30_000, 8, 1, 1e-6)],
+    [
+        (3000, 8, 3, 1e-6),
+        pytest.param(1000, 6, 1, 1e-6, marks=pytest.mark.thorough),
+        pytest.param(10_000, 8, 0.5, 1e-3, marks=pytest.mark.thorough),
+        pytest.param(30_000, 8, 1, 1e-6, marks=pytest.mark.thorough),
+    ],
 )
 def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_three_counts_say(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
@@ -208,7 +213,12 @@ def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_three_counts_
 
 @pytest.mark.parametrize(
     ("reports", "local", "central", "delta"),
-    [(700, 6, 1, 1e-6), (300, 3, 0.15, 1e-5), (5355, 4, 0.064, 1e-5), (2000, 1, 0.06, 1e-6)],
+    [
+        (700, 6, 1, 1e-6),
+        (300, 3, 0.15, 1e-5),
+        pytest.param(5355, 4, 0.064, 1e-5, marks=pytest.mark.thorough),
+        pytest.param(2000, 1, 0.06, 1e-6, marks=pytest.mark.thorough),
+    ],
 )
 def test_of_two_values_beside_lies_it_is_at_most_3_percent_above_the_worst_split(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
@@ -251,7 +261,7 @@ def test_two_counts_of_a_known_sum_say_what_enumeration_of_both_says(
 
 @pytest.mark.parametrize(
     ("reports", "local", "central", "delta"),
-    [(2000, 1, 0.06, 1e-6), (132, 8.68, 4.275, 1e-6)],
+    [pytest.param(2000, 1, 0.06, 1e-6, marks=pytest.mark.thorough), (132, 8.68, 4.275, 1e-6)],
 )
 def test_of_two_values_beside_lies_planned_noise_is_at_most_3_percent_above_the_least(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
@@ -282,7 +292,11 @@ def test_a_count_is_as_exact_as_that_of_a_trusted_curator(
 
 @pytest.mark.parametrize(
     ("reports", "stderr"),
-    [(3_000, 3.0), (30_000, 4.3), (300_000, 10.06)],
+    [
+        (3_000, 3.0),
+        pytest.param(30_000, 4.3, marks=pytest.mark.thorough),
+        (300_000, 10.06),
+    ],
 )
 def test_beside_devices_that_lie_at_8_nats_few_dummies_are_noise(
     reports: int, stderr: float

@@ -95,6 +95,7 @@ def test_members_may_be_sure_where_their_order_is_not() -> None:
     ) == (2, 1, None)
 
 
+@pytest.mark.thorough
 def test_an_order_holds_as_often_as_is_said() -> None:
     """2,000 drawings of six values close to each other; 5 standard errors: 3e-7, one-sided."""
     mechanism = build("grr", epsilon=1.0, categories=6)
@@ -125,6 +126,7 @@ def test_a_top_list_needs_a_number_and_values() -> None:
         top(result, 3)
 
 
+@pytest.mark.thorough
 def test_a_change_is_found_as_often_as_its_interval_says() -> None:
     """Other people each time, of one population: 95% of intervals hold 0, of the largest too.
 

@@ -60,7 +60,13 @@ def _release(
 @pytest.mark.parametrize("policy", [LAPLACE, GAUSSIAN], ids=lambda policy: policy.mechanism)
 @pytest.mark.parametrize(
     ("name", "changes"),
-    [("grr", 2), ("unary.oue", 4), ("subset", 2), ("hadamard", 4), ("projective", 2)],
+    [
+        ("grr", 2),
+        ("unary.oue", 4),
+        pytest.param("subset", 2, marks=pytest.mark.thorough),
+        pytest.param("hadamard", 4, marks=pytest.mark.thorough),
+        pytest.param("projective", 2, marks=pytest.mark.thorough),
+    ],
 )
 def test_the_noise_has_the_scale_that_theory_asks_for(
     name: str, changes: int, policy: Release
@@ -105,7 +111,12 @@ def test_a_count_costs_less_noise_than_a_histogram_and_more_reports_each_more() 
 
 
 @pytest.mark.parametrize(
-    ("name", "more"), [("mean.one_bit", {}), ("mean.piecewise", {"steps": 16}), ("mean.table", {})]
+    ("name", "more"),
+    [
+        ("mean.one_bit", {}),
+        pytest.param("mean.piecewise", {"steps": 16}, marks=pytest.mark.thorough),
+        pytest.param("mean.table", {}, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_mean_is_released_within_its_error(name: str, more: dict[str, int]) -> None:
     mechanism = build(name, epsilon=1.0, low=-2, high=8, **more)

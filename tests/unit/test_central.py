@@ -227,7 +227,7 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     assert all(len(key["public"]) == 44 for key in table["keys"])
 
 
-@pytest.mark.parametrize("word", ["noise", "auto"])
+@pytest.mark.parametrize("word", [pytest.param("noise", marks=pytest.mark.thorough), "auto"])
 def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     tmp_path: Path, word: str
 ) -> None:
@@ -254,7 +254,7 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     assert (shift, own["values"], own["min_batch"]) == (61, 4, 30_000)
 
 
-@pytest.mark.parametrize("word", ["noise", "auto"])
+@pytest.mark.parametrize("word", [pytest.param("noise", marks=pytest.mark.thorough), "auto"])
 def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: str) -> None:
     values = 'values = ["light", "dark", "system", "contrast"]'
     text = THEME.replace(values, 'domain = "number"\nlow = 0\nhigh = 9')
@@ -281,7 +281,14 @@ PARTS = 'parts = { a = ["r", "s", "t"], b = ["u", "v", "w"], c = ["x", "y"], d =
 VALUES = 'values = ["light", "dark", "system", "contrast"]'
 
 
-@pytest.mark.parametrize("more", ['dummies = "noise"', 'dummies = "auto"', "dummies_scale"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param('dummies = "noise"', marks=pytest.mark.thorough),
+        pytest.param('dummies = "auto"', marks=pytest.mark.thorough),
+        "dummies_scale",
+    ],
+)
 def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more: str) -> None:
     """With "auto" since the exact errors of tables of two are smaller."""
     text = THEME.replace(VALUES, PARTS)

@@ -267,7 +267,7 @@ def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) ->
     assert share == pytest.approx(0.1, abs=5 * (0.1 * 0.9 / PEOPLE) ** 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
     devices = Devices(signed, model="tariff")
     result = asyncio.run(_all_rounds(devices))

@@ -26,7 +26,8 @@ REPORTS, DRAWS = 2_000, 200_000
 DRAW_ARGUMENTS = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
 KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
-ENGINES = ["node", "chromium", *DRIVEN]
+# Chromium has the engine of Node.
+ENGINES = ["node", pytest.param("chromium", marks=pytest.mark.thorough), *DRIVEN]
 
 pytestmark = needs_node
 

@@ -81,6 +81,7 @@ def _running(*words: str) -> Iterator["subprocess.Popen[str]"]:
             process.terminate()
 
 
+@pytest.mark.thorough
 def test_the_page_reports_to_a_running_hubbub(browser: Browser, up: Developing, door: str) -> None:
     words = ("dist/examples/page/serve.js", str(up.folder / ".hubbub"), door, "0")
     with _running(*words) as server, browser.new_context() as device:
@@ -99,6 +100,7 @@ def test_the_page_reports_to_a_running_hubbub(browser: Browser, up: Developing, 
         expect(page.locator("#said")).to_have_text("already_reported")
 
 
+@pytest.mark.thorough
 def test_an_app_of_react_reports_and_shows_the_ledger(
     browser: Browser, site: Path, origin: str, door: str
 ) -> None:

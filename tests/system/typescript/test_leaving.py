@@ -1,5 +1,6 @@
 """A page that goes away: what it sends as it does, and what the next one sends."""
 
+import pytest
 from playwright.sync_api import BrowserContext
 
 from tests.support.development_server import Developing
@@ -71,6 +72,7 @@ def test_only_a_change_of_consent_writes_its_number(
     assert page.evaluate("Object.values(localStorage)") == ["1"]
 
 
+@pytest.mark.thorough
 def test_a_page_sends_no_more_than_may_outlive_it_and_loses_nothing(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:

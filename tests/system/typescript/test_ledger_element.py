@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.node import ROOT, build, needs_node, run
@@ -75,6 +76,7 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
     assert "dark" not in page.content() + region.inner_text()
 
 
+@pytest.mark.thorough
 def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say(
     device: BrowserContext, origin: str, door: str
 ) -> None:
@@ -133,6 +135,7 @@ def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
     assert _row(page, "Colour theme")[1] == "4 of 1,000"
 
 
+@pytest.mark.thorough
 def test_a_person_sees_what_local_mode_counts(
     device: BrowserContext, origin: str, door: str
 ) -> None:
@@ -156,6 +159,7 @@ def test_a_person_sees_what_local_mode_counts(
     expect(counted).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
     device: BrowserContext, origin: str, door: str
 ) -> None:
@@ -220,6 +224,7 @@ def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
         assert errors == []
 
 
+@pytest.mark.thorough
 def test_where_nothing_can_be_kept_it_says_so(
     device: BrowserContext, origin: str, door: str
 ) -> None:

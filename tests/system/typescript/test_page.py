@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.interfaces.browser import HANG_MS
@@ -47,6 +48,7 @@ def test_a_page_loads_little(site: Path) -> None:
     assert 10_000 < int((site / "loaded").read_text()) <= LIMIT_BYTES
 
 
+@pytest.mark.thorough
 def test_hundreds_of_devices_are_counted_as_they_are(
     browser: Browser, up: Developing, origin: str, door: str
 ) -> None:
@@ -63,6 +65,7 @@ def test_hundreds_of_devices_are_counted_as_they_are(
     held(up, QUESTIONS, DEVICES)
 
 
+@pytest.mark.thorough
 def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_back(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:

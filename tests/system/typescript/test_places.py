@@ -77,6 +77,7 @@ async ([script, type, shuffler]) => {
 """
 
 
+@pytest.mark.thorough
 def test_a_connection_that_died_without_a_word_is_opened_anew(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_connection_that_died_without_a_word_is_opened_anew(
     counted(up, "reopened", 3)
 
 
+@pytest.mark.thorough
 def test_a_lock_that_is_never_given_back_holds_up_no_call_and_no_persons_no(
     device: BrowserContext, origin: str, door: str
 ) -> None:
@@ -112,6 +114,7 @@ def test_a_lock_that_is_never_given_back_holds_up_no_call_and_no_persons_no(
     assert report(page, "dark") == "disabled"
 
 
+@pytest.mark.thorough
 def test_a_page_that_opened_behind_a_lock_reports_once_it_is_given_back(
     device: BrowserContext, origin: str, door: str
 ) -> None:
@@ -126,6 +129,7 @@ def test_a_page_that_opened_behind_a_lock_reports_once_it_is_given_back(
     assert report(page, "dark") == "queued"
 
 
+@pytest.mark.thorough
 def test_storage_that_never_answers_is_waited_for_no_longer_than_a_limit(
     device: BrowserContext, origin: str, door: str
 ) -> None:

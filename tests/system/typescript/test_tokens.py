@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from hubbub.cli.local.local_run import ACCOUNT_KEY
@@ -48,6 +49,7 @@ async ([shuffler, account]) => {
 pytestmark = needs_node
 
 
+@pytest.mark.thorough
 def test_devices_of_an_account_send_as_many_reports_as_they_have_tokens(
     browser: Browser, site: Path, tmp_path: Path
 ) -> None:
