@@ -49,8 +49,8 @@ _OF_OTHERS: Final = frozenset({"site-packages", "test", "tests", "idlelib"})
 
 def unlisted() -> Iterator[tuple[str, ...]]:
     """A row for each epsilon and number of reports: means over some drawings."""
-    told_by = _words()
-    words, numbers = [*told_by], np.array([*told_by.values()])
+    conditions_in = _words()
+    words, numbers = [*conditions_in], np.array([*conditions_in.values()])
     for epsilon in (1.0, 2.0, 4.0):
         for reports in (100_000, 1_000_000):
             tallies = np.zeros((3, 2 + len(_TOPS)))

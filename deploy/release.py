@@ -78,9 +78,9 @@ def _pack_npm(root: Path, source: Path, out: Path) -> None:
         tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as ordered,
     ):
         for entry in sorted(files.getmembers(), key=lambda entry: entry.name):
-            own = tarfile.TarInfo(entry.name)
-            own.size, own.mode, own.mtime = entry.size, 0o644, int(entry.mtime)
-            ordered.addfile(own, files.extractfile(entry))
+            tar_entry = tarfile.TarInfo(entry.name)
+            tar_entry.size, tar_entry.mode, tar_entry.mtime = entry.size, 0o644, int(entry.mtime)
+            ordered.addfile(tar_entry, files.extractfile(entry))
     (out / packed.name).write_bytes(tarball.getvalue())
 
 

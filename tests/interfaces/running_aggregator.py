@@ -24,7 +24,7 @@ from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
 from hubbub.authoring import Catalog, read_catalog
-from hubbub.catalog import Metric, told_by
+from hubbub.catalog import Metric, conditions_in
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.conservation import Window
@@ -235,7 +235,7 @@ def truth_of(metric: Metric, day: int) -> dict[Any, int]:  # noqa: PLR0911 a met
             counts = [3000, 1500, 500, 1000, 2000, 2000]
             return {2 * place + new: n for place, n in enumerate(counts) for new in (0, 1)}
         case "crashed":
-            return _crashed(told_by(metric.name))
+            return _crashed(conditions_in(metric.name))
         case "launches":
             return {1.0: 12_000, 7.0: 6000, 20.0: 2000}
         case "seconds":

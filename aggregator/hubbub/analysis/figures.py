@@ -124,12 +124,12 @@ class Ratio:
         )
 
 
-def share_of(joint: Joint, wanted: Mask, among: Mask, repeats: int) -> Ratio:
+def share_of(joint: Joint, counted: Mask, among: Mask, repeats: int) -> Ratio:
     """The share of the devices with some values, `among`, that have the wanted of these.
 
     repeats: largest number of reports from one device.
     """
-    above, below = wanted.astype(np.float64), among.astype(np.float64)
+    above, below = counted.astype(np.float64), among.astype(np.float64)
     n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
     whole = float(np.clip(below @ joint.counts, 0.0, n))
     drawn = joint.drawn(repeats)
@@ -146,9 +146,9 @@ def share_of(joint: Joint, wanted: Mask, among: Mask, repeats: int) -> Ratio:
     )
 
 
-def count_of(joint: Joint, wanted: Mask) -> Ratio:
+def count_of(joint: Joint, counted: Mask) -> Ratio:
     """How many of the reporters have the wanted values."""
-    above = wanted.astype(np.float64)
+    above = counted.astype(np.float64)
     n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
     each, beside, hidden = joint.variances(above, np.zeros_like(above), joint.drawn(0))
     every, rest = (n * _spread(inside, weights) for weights in (above, 1 - above))
@@ -163,10 +163,10 @@ def count_of(joint: Joint, wanted: Mask) -> Ratio:
     )
 
 
-def _spread(counts: Floats, wanted: Floats) -> Floats:
+def _spread(counts: Floats, counted: Floats) -> Floats:
     """The shares of the wanted values among them; alike where no count is above 0."""
-    own = counts * wanted
-    shares: Floats = own if own.any() else wanted
+    counted_counts = counts * counted
+    shares: Floats = counted_counts if counted_counts.any() else counted
     return shares / max(float(shares.sum()), 1e-300)
 
 

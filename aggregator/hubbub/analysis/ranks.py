@@ -411,9 +411,9 @@ def _with_covariances(
     Such a sum takes from each variance the covariance with another value: below 0, where a report
     names one value, so that an estimate too large makes the others too small.
     """
-    own: Any = mechanism
+    pure_mechanism: Any = mechanism
     own_and_other, two_others = pair_covariances(mechanism, repeats)
-    dummies = totals.spread() / own.channel.gap**2 / (len(figures.absent) - 1)
+    dummies = totals.spread() / pure_mechanism.channel.gap**2 / (len(figures.absent) - 1)
     return replace(
         figures,
         absent=np.sqrt(np.maximum(figures.absent**2 - totals.reports * two_others + dummies, 0.0)),

@@ -97,26 +97,26 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     reports, payload, cells = (
         _whole(statements, name) for name in ("reports", "max_payload_bytes", "max_cells")
     )
-    own = {
+    given_parameters = {
         key: statements[key] for key in ("permanent_epsilon", "low", "high") if key in statements
     }
     if categories is None:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
-    elif "permanent_epsilon" in own:
+    elif "permanent_epsilon" in given_parameters:
         names = built_from("listed", "epsilon", "permanent_epsilon", "categories")
         needed = {"permanent_epsilon"}
     else:
         names, needed = built_from("listed", "epsilon", "categories"), set[str]()
-    if own.keys() != needed:
-        wrong = ", ".join(sorted(own.keys() ^ needed))
+    if given_parameters.keys() != needed:
+        wrong = ", ".join(sorted(given_parameters.keys() ^ needed))
         raise BadParameter(
             f"auto needs low and high for a number, permanent_epsilon for values: correct {wrong}"
         )
-    arguments = {"epsilon": epsilon, **own} | (
+    arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}
     )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
-    every = [_option(name, arguments, own, reports) for name in names if name != same]
+    every = [_option(name, arguments, given_parameters, reports) for name in names if name != same]
     options = [o for o in every if o.payload_bytes <= payload and o.cells <= cells]
     if not options:
         raise BadParameter(
@@ -131,7 +131,7 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
 
 
 def _option(
-    name: str, arguments: Mapping[str, Any], own: Mapping[str, float], reports: int
+    name: str, arguments: Mapping[str, Any], parameters: Mapping[str, float], reports: int
 ) -> Option:
     mechanism = build(name, **arguments)
     if mechanism.VALUES == "numbers":
@@ -142,7 +142,7 @@ def _option(
     layout = mechanism.layout
     return Option(
         mechanism=name,
-        parameters=dict(own),
+        parameters=dict(parameters),
         stderr=stderr,
         payload_bytes=layout.payload_bytes,
         cells=layout.size,

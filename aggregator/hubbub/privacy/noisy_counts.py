@@ -208,7 +208,7 @@ def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Case,
     lies = crowd.others * crowd.lie
     wide = _SPLIT * (1 + noise.variance / 2 / lies) if lies else 1.0
     stay, move = (laws(n, crowd.lie, cut) for n in zip(*splits(crowd, min(wide, 1.0)), strict=True))
-    on_v = [convolved(own, other[::-1]) for own, other in zip(move, stay, strict=True)]
+    on_v = [convolved(moved_law, other[::-1]) for moved_law, other in zip(move, stay, strict=True)]
     if not all(fits(split, noise) for split in on_v):
         return ()
     return tuple(

@@ -105,10 +105,10 @@ class NoisyLies:
         rows = account._some_rows()
         return replace(account, even=account.even[rows], first=account.first[rows])
 
-    def delta(self, central: float, wanted: float) -> float:
+    def delta(self, central: float, target: float) -> float:
         """Hockey-stick divergence at exp(central), rounded up.
 
-        L is hidden where that decides whether it is at most `wanted`.
+        L is hidden where that decides whether it is at most `target`.
         """
         t, upper, lower = exp(central), 0.0, 0.0
         for total, weight, chances in self._totals(_FEW_BLOCKS):
@@ -117,9 +117,9 @@ class NoisyLies:
             upper += float((np.maximum(over, 0.0, out=over) @ chances).sum())
             upper += self._left_out(total, weight, chances)
         upper += 4 * self.cut
-        if upper <= wanted or lower > wanted or len(self.starts) < len(self.numbers):
+        if upper <= target or lower > target or len(self.starts) < len(self.numbers):
             return upper
-        return min(upper, self._between(t, wanted) + 4 * self.cut)
+        return min(upper, self._between(t, target) + 4 * self.cut)
 
     def _left_out(self, total: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
@@ -147,7 +147,7 @@ class NoisyLies:
             mask |= self.first @ on_first + self.even @ on_even > self.cut / len(mask)
         return mask
 
-    def _between(self, t: float, wanted: float) -> float:
+    def _between(self, t: float, target: float) -> float:
         """The same with what is known of L, but for rows where it hardly matters."""
         result = 0.0
         for (total, weight, chances), view in zip(self._some, self._views, strict=True):
@@ -156,7 +156,7 @@ class NoisyLies:
             upper = np.maximum(over, 0.0) @ chances
             most = upper - np.maximum(over @ chances, 0.0)
             order = np.argsort(most)
-            passed = np.searchsorted(np.cumsum(most[order]), _CLOSE * wanted * chances.sum())
+            passed = np.searchsorted(np.cumsum(most[order]), _CLOSE * target * chances.sum())
             rows = order[passed:]
             result += float(upper[order[:passed]].sum())
             there = view.any(axis=1)

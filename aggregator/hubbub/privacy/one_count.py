@@ -57,7 +57,7 @@ class OneCount:
         )
         [dummies] = laws([crowd.certain().dummies], 0.5, cut)
         lies = map(convolved, others, (turned[::-1] for turned in lie_laws))
-        noises = (convolved(own, dummies) for own in lies)
+        noises = (convolved(lie_law, dummies) for lie_law in lies)
         return cls(crowd, tuple((noise, _beyond(noise)) for noise in noises), cut)
 
     def delta(self, central: float) -> float:

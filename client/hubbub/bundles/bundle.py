@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.bundles.handover import Handover, line_of
 from hubbub.bundles.opening_keys import OpeningKeyPublic, is_development
 from hubbub.bundles.promise import Promise
-from hubbub.catalog.breakdown import streams_of, told_by
+from hubbub.catalog.breakdown import conditions_in, streams_of
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.epochs import MINUTE
@@ -300,8 +300,10 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
     Raises:
         UnknownMetric: its public fields have no such values.
     """
-    rules, wanted = metric.breakdown, told_by(name)
-    odd = [field for field, values in wanted.items() if not _are_of(values, rules.get(field, {}))]
+    rules, conditions = metric.breakdown, conditions_in(name)
+    odd = [
+        field for field, values in conditions.items() if not _are_of(values, rules.get(field, {}))
+    ]
     if odd or ("@" in name and not rules):
         fields = ", ".join(f"{field} ({', '.join(names)})" for field, names in rules.items())
         has = f"its breakdown has {fields}" if rules else "it has no breakdown"

@@ -3,7 +3,7 @@
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """
 
-from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
+from hubbub.catalog.breakdown import UNLISTED, cell_of, conditions_in
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
@@ -48,6 +48,7 @@ __all__ = [
     "Release",
     "cell_of",
     "closing_time",
+    "conditions_in",
     "days_at_most",
     "days_of_period",
     "epoch_at",
@@ -60,6 +61,5 @@ __all__ = [
     "seal",
     "seal_info",
     "superseded_by",
-    "told_by",
     "versions_of",
 ]

@@ -56,11 +56,11 @@ def _kind() -> Kind:
         words=lambda: words,
         problem=problem,
         schema=_schema,
-        read=lambda table: {field: _values(own) for field, own in table.items()},
+        read=lambda table: {field: _values(entry) for field, entry in table.items()},
         # Lists, since the order decides which of several patterns counts.
         dump=lambda rules: [
-            [field, [[name, list(patterns)] for name, patterns in own.items()]]
-            for field, own in rules.items()
+            [field, [[name, list(patterns)] for name, patterns in entry.items()]]
+            for field, entry in rules.items()
         ],
         load=_loaded,
     )
@@ -162,7 +162,7 @@ def _counts_as(values: Mapping[str, tuple[str, ...]], text: str | None) -> str |
     return next(fit, None)
 
 
-def told_by(name: str) -> dict[str, list[str]]:
+def conditions_in(name: str) -> dict[str, list[str]]:
     """The public values in a stream's name: {"os": ["linux"]} for theme@os=linux."""
     where = name.partition("/")[0].partition("@")[2]
     conditions = (
@@ -179,12 +179,12 @@ def streams_of(name: str, rules: Rules) -> Iterator[str]:
     """
     cell, _, tier = name.partition("/")
     base, _, where = cell.partition("@")
-    wanted = told_by(name)
-    conditions = [[f"{f}={v}" for v in wanted.get(f, values)] for f, values in rules.items()]
+    chosen_values = conditions_in(name)
+    conditions = [[f"{f}={v}" for v in chosen_values.get(f, values)] for f, values in rules.items()]
     cells = [f"{base}@{','.join(cell)}" for cell in product(*conditions)] if rules else []
     if where == UNLISTED:
         cells = [base]
-    elif not wanted:
+    elif not chosen_values:
         cells.insert(0, base)
     yield from (f"{cell}/{tier}" if tier else cell for cell in cells)
 

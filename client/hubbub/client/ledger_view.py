@@ -14,10 +14,10 @@ from hubbub.catalog import (
     X25519,
     Kem,
     Metric,
+    conditions_in,
     days_of_period,
     epoch_at,
     metric_name_of,
-    told_by,
 )
 from hubbub.catalog.crowds.gaussian import spent_of
 from hubbub.catalog.posterior import meanings_of
@@ -96,7 +96,7 @@ class PayloadView:
     @property
     def public(self) -> dict[str, str]:
         """Returns its public fields of this device, as {"os": "linux"}."""
-        field_values = told_by(self.stream.name) if self.stream else {}
+        field_values = conditions_in(self.stream.name) if self.stream else {}
         return {field: ", ".join(values) for field, values in field_values.items()}
 
     def meanings(self, candidates: Sequence[str] = ()) -> list[tuple[str, float]]:

@@ -91,12 +91,15 @@ class BucketFlips(Memoized, number_range.InBuckets):
     def randomize_again(self, value: float, memo: Memo, source: BitSource) -> bytes:
         del source  # every coin is permanent
         key = self.permanent_key(value, memo)
-        own = int.from_bytes(key, "big")
+        truth = int.from_bytes(key, "big")
         sample = choose(self.buckets, self.sampled, memo.coins(b"buckets"))
         # PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
         lies = memo.coins(b"permanent" + key).mask(self.lie, self.sampled)
         return self.layout.encode(
-            {bucket: (bucket == own) != (lies >> i & 1) for i, bucket in enumerate(members(sample))}
+            {
+                bucket: (bucket == truth) != (lies >> i & 1)
+                for i, bucket in enumerate(members(sample))
+            }
         )
 
     def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:

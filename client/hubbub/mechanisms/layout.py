@@ -51,8 +51,8 @@ class Totals:
     def weighted_variance(self, weights: Sequence[float]) -> float:
         """The variance of the sum over all dummies of the weight of their value."""
         mean, squares = (sum(w**power for w in weights) / len(weights) for power in (1, 2))
-        own = self._value_variance() * len(weights) * squares
-        return own + self.evenly() * (squares - mean**2)
+        per_value = self._value_variance() * len(weights) * squares
+        return per_value + self.evenly() * (squares - mean**2)
 
     def _mean(self) -> float:
         return sum(p * number for number, p in enumerate(self.value_law))

@@ -98,8 +98,8 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
 
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
         function, bucket = divmod(next(iter(cells)), self.transform.prime)
-        own = self.transform.bucket(value, function)
-        return self.response.channel.p if own == bucket else self.response.channel.q
+        true_bucket = self.transform.bucket(value, function)
+        return self.response.channel.p if true_bucket == bucket else self.response.channel.q
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
         function, bucket = self._hashed(value, memo)

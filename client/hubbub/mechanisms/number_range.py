@@ -117,8 +117,8 @@ class InBuckets(OverRange, Protocol):
         return self.range.edges(self.buckets)
 
     def row(self, value: float) -> Sequence[int]:
-        own = self.range.bucket(value, self.buckets)
-        return [int(bucket == own) for bucket in range(self.buckets)]
+        true_bucket = self.range.bucket(value, self.buckets)
+        return [int(bucket == true_bucket) for bucket in range(self.buckets)]
 
     def probes(self) -> Sequence[float]:
         """The middle of every bucket."""

@@ -167,8 +167,10 @@ def trust_other(folder: Path, other: Path) -> str:
         }
         certificates = x509.load_pem_x509_certificates(other.read_bytes())
         services = [role for role in PARTIES if not (folder / f"{role}.key").exists()]
-        wanted = {_name(authority_name(role)) for role in services}
-        named = [certificate for certificate in certificates if certificate.subject in wanted]
+        authority_names = {_name(authority_name(role)) for role in services}
+        named = [
+            certificate for certificate in certificates if certificate.subject in authority_names
+        ]
         if len(services) != 1 or len(named) != 1:
             raise KeysUnusable(
                 f"{other}: has no authority for the service missing in {folder}; give the "

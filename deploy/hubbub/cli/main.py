@@ -174,8 +174,10 @@ def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
     )
 
 
-def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
-    """The parser of the `wanted` commands; if none, of all their names and purposes."""
+def _parser(
+    command_names: Sequence[str], services: Mapping[str, Any] = MappingProxyType({})
+) -> Parser:
+    """The parser of these commands; if none, of all their names and purposes."""
     parser = _Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
@@ -193,11 +195,11 @@ def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyTyp
         title="commands", required=True, metavar="COMMAND", action=_Commands
     )
     examples = _examples()
-    for name in wanted:
+    for name in command_names:
         modules = load(name)
         description = getattr(modules[0], "DESCRIPTION", "")
         add_commands(commands, commands_of(modules), examples, description)
-    for name in [*([] if wanted else COMMANDS), *_SERVICES]:
+    for name in [*([] if command_names else COMMANDS), *_SERVICES]:
         commands.add_parser(name)
     commands.choices.update(services)
     return parser

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
-from hubbub.catalog import UNLISTED, Metric, told_by
+from hubbub.catalog import UNLISTED, Metric, conditions_in
 
 Compared = TypeVar("Compared")
 
@@ -42,7 +42,7 @@ class Truth:
         counts = np.array(self.counts, dtype=np.int64)
         if not by:
             return counts
-        parts = [told_by(stream).get(by, [UNLISTED]) for stream in self.streams]
+        parts = [conditions_in(stream).get(by, [UNLISTED]) for stream in self.streams]
         return np.where([part in values_of_stream for values_of_stream in parts], counts, 0)
 
 

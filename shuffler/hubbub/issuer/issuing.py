@@ -201,7 +201,7 @@ class TokensApp:
             request = "fields that this version does not know"
         if isinstance(request, str):
             raise self._refused("no_request", HTTPStatus.BAD_REQUEST, request)
-        elements = sum(len(wanted.blinded) for wanted in request.wanted)
+        elements = sum(len(stream_request.blinded) for stream_request in request.wanted)
         self._limiter.charge(caller, max(0, elements - 1))  # one was for the request
         response = await self._issue(account, request)
         self.counts["issued"] += 1
@@ -274,15 +274,15 @@ class TokensApp:
         now = self._clock()
         requests: dict[tuple[int, int], dict[str, Sequence[bytes]]] = {}
         keys: set[tuple[str, int]] = set()
-        for wanted in request.wanted:
-            if (wanted.stream, wanted.epoch) in keys or not wanted.blinded:
-                why = f"{wanted.stream!a}: ask once, for one token or more"
+        for stream_request in request.wanted:
+            if (stream_request.stream, stream_request.epoch) in keys or not stream_request.blinded:
+                why = f"{stream_request.stream!a}: ask once, for one token or more"
                 raise self._refused("no_request", HTTPStatus.BAD_REQUEST, why)
-            keys.add((wanted.stream, wanted.epoch))
-            stream = streams.get(wanted.stream)
-            if stream is not None and stream.tokens and stream.is_open(wanted.epoch, now):
-                of_epoch = requests.setdefault((stream.epoch_seconds, wanted.epoch), {})
-                of_epoch[wanted.stream] = wanted.blinded
+            keys.add((stream_request.stream, stream_request.epoch))
+            stream = streams.get(stream_request.stream)
+            if stream is not None and stream.tokens and stream.is_open(stream_request.epoch, now):
+                of_epoch = requests.setdefault((stream.epoch_seconds, stream_request.epoch), {})
+                of_epoch[stream_request.stream] = stream_request.blinded
         return requests
 
     def _seconds_left(self, streams: Sequence[IssuedStream], epoch: int) -> int:
@@ -297,19 +297,19 @@ class TokensApp:
         streams: Mapping[str, IssuedStream],
     ) -> TokenResponse:
         response = TokenResponse()
-        for wanted in request.wanted:
-            may = allowed.get((wanted.stream, wanted.epoch))
+        for stream_request in request.wanted:
+            may = allowed.get((stream_request.stream, stream_request.epoch))
             if may is None:
-                self.tokens["not_given"] += len(wanted.blinded)
+                self.tokens["not_given"] += len(stream_request.blinded)
                 response.issued.append(IssuedTokens(not_given=True))
                 continue
             if not may:
-                self.tokens["refused"] += len(wanted.blinded)
+                self.tokens["refused"] += len(stream_request.blinded)
                 response.issued.append(IssuedTokens())
                 continue
-            info = token_info(wanted.stream, wanted.epoch)
+            info = token_info(stream_request.stream, stream_request.epoch)
             # A device of another bundle may ask for more than this table gives.
-            elements = wanted.blinded[: streams[wanted.stream].tokens]
+            elements = stream_request.blinded[: streams[stream_request.stream].tokens]
             evaluated, proof = poprf.blind_evaluate(self._key, elements, info)
             self.tokens["issued"] += len(evaluated)
             response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
@@ -318,5 +318,5 @@ class TokensApp:
 
 def _check_elements(request: TokenRequest) -> None:
     """Raises BadParameter if a blinded element is not in the group."""
-    for wanted in request.wanted:
-        poprf.check_elements(wanted.blinded)
+    for stream_request in request.wanted:
+        poprf.check_elements(stream_request.blinded)

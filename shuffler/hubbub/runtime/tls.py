@@ -134,12 +134,12 @@ def authorities_of(role: str, pem: str) -> str:
     These are all except the authorities of other roles: one made elsewhere, or by version 0.1, is
     trusted for every role.
     """
-    wanted = [
+    role_authorities = [
         block
         for subject, block in authorities_in(pem)
         if subject == authority_name(role) or not _ROLE_AUTHORITY.fullmatch(subject)
     ]
-    return "".join(f"{block}\n" for block in wanted)
+    return "".join(f"{block}\n" for block in role_authorities)
 
 
 def made_by_0_1(pem: str) -> bool:

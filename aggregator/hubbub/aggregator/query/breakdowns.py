@@ -16,7 +16,7 @@ from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.percentiles import PERCENTILES, Percentile, percentiles_of
 from hubbub.analysis.uncertainty.discoveries import stand_out
 from hubbub.bundles import Bundle
-from hubbub.catalog import UNLISTED, Metric, told_by
+from hubbub.catalog import UNLISTED, Metric, conditions_in
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 
@@ -98,9 +98,9 @@ class Part(NamedTuple):
 
 def field_of(metric: Metric, by: str) -> str:
     """The public field named `by`, or the first. Raises BadParameter with the list of fields."""
-    wanted = by or next(iter(metric.breakdown), "")
-    if wanted in metric.breakdown:
-        return wanted
+    field = by or next(iter(metric.breakdown), "")
+    if field in metric.breakdown:
+        return field
     if not metric.breakdown:
         remedy = ": request estimates, or add one with breakdown = { FIELD = [...] }"
         if metric.value_kind.COUNTS:
@@ -121,7 +121,7 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
     """
     metric = whole.metric
     field = field_of(metric, by)
-    conditions = told_by(metric.name)
+    conditions = conditions_in(metric.name)
     values = conditions.get(field) or list(metric.breakdown[field])
 
     def within(where: str) -> EpochSelection:

@@ -364,7 +364,9 @@ def notice_of(*selections: EpochSelection) -> str:
             "reports wait."
         )
     elif each or noise:
-        errors = " and ".join(f"{own.reports:,} ± {reports_stderr(own):,.1f}" for own in selections)
+        errors = " and ".join(
+            f"{item.reports:,} ± {reports_stderr(item):,.1f}" for item in selections
+        )
         why = (
             "the shuffler adds a secret number of dummies to an epoch."
             if noise

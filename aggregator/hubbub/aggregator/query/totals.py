@@ -70,8 +70,8 @@ class EpochSelection:
 
     def only(self, epochs: Sequence[int]) -> "EpochSelection":
         """The selection reduced to these epochs."""
-        wanted = set(epochs)
-        counted = {window: n for window, n in self.counted.items() if window.epoch in wanted}
+        kept_epochs = set(epochs)
+        counted = {window: n for window, n in self.counted.items() if window.epoch in kept_epochs}
         return EpochSelection(self.metric, tuple(epochs), counted)
 
     def of_version(self, metric: Metric, streams: Collection[str]) -> "EpochSelection":
@@ -108,7 +108,7 @@ class SelectedTotals:
 
         If values were appended, only reports to the newest list.
         """
-        wanted = set(self.selection.epochs if epochs is None else epochs)
+        epochs_to_sum = set(self.selection.epochs if epochs is None else epochs)
         cells: dict[str, list[str]] = {}
         for stream in self.metric.own_streams:
             cells.setdefault(stream.partition("/")[2], []).append(stream)
@@ -118,7 +118,7 @@ class SelectedTotals:
             parts = [
                 window_totals
                 for w, window_totals in self.by_window.items()
-                if w.stream in streams and w.epoch in wanted
+                if w.stream in streams and w.epoch in epochs_to_sum
             ]
             size = metric.randomizer.layout.size
             if metric.central is None:
@@ -226,7 +226,10 @@ class TotalsByEpoch:
         every = await self._every([metric, *superseded_by(metric, self.bundle.metrics)])
         all_epochs = sorted({epoch for selection in every for epoch in selection.epochs})
         epochs = self._requested(epoch_range, metric, all_epochs)
-        return [own.only([epoch for epoch in epochs if epoch in own.epochs]) for own in every]
+        return [
+            one_metric.only([epoch for epoch in epochs if epoch in one_metric.epochs])
+            for one_metric in every
+        ]
 
     def _requested(
         self, epoch_range: EpochRange, metric: Metric, all_epochs: Sequence[int]
@@ -325,15 +328,15 @@ class TotalsByEpoch:
             named = select_epochs(
                 "", dates, all_epochs=all_epochs, length=length, now=now, exact=True
             )
-        wanted = sorted({*epochs, *named}) or over[-1:] or every.epochs[-1:]
-        for epoch in wanted:
+        closed_epochs = sorted({*epochs, *named}) or over[-1:] or every.epochs[-1:]
+        for epoch in closed_epochs:
             if epoch not in over:
                 closes = minute(closing_time(epoch, metric.epoch))
                 raise BadParameter(
                     f'metric "{metric.name}": {every.date(epoch)} has no final totals; an epoch '
                     f"with reports has them once it accepts no more, this one at {closes}"
                 )
-        return every.only(wanted)
+        return every.only(closed_epochs)
 
     async def read(self, selection: EpochSelection) -> SelectedTotals:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""

@@ -112,10 +112,10 @@ class FileTotals:
 
     async def windows(self, streams: Collection[str]) -> dict[Window, Counted]:
         """Counts of all windows of these streams that have a file, or should have one."""
-        listed, wanted = await self.listed(streams), set(streams)
+        listed, requested_streams = await self.listed(streams), set(streams)
         every = {window: names[-1].counted for window, names in listed.items()}
         for window, count in (await self._entries()).items():
-            if count and window.stream in wanted:
+            if count and window.stream in requested_streams:
                 every.setdefault(window, count)
         return every
 

@@ -234,9 +234,9 @@ async def export(
     if has_figures(query.collected.bundle.metric(question.name)):
         figures = await query.figures(question.name, question.query)
         return await run_in_threadpool(_file, "figures", figures, format)
-    wanted = replace(ranks.of(question.query), anytime=anytime)
-    answer = await query.estimate(question.name, wanted)
-    question_name: QueryName = "percentiles" if wanted.asks_ranks else "estimates"
+    refined = replace(ranks.of(question.query), anytime=anytime)
+    answer = await query.estimate(question.name, refined)
+    question_name: QueryName = "percentiles" if refined.asks_ranks else "estimates"
     return await run_in_threadpool(_file, question_name, answer, format)
 
 
@@ -273,8 +273,8 @@ async def estimates(
     likely: Likely = 0.0,
 ) -> Estimated:
     """Returns estimates with their intervals; for numbers in ranges also percentiles."""
-    wanted = replace(ranks.of(question.query), anytime=anytime, likely=likely)
-    answer = await query.estimate(question.name, wanted, page)
+    refined = replace(ranks.of(question.query), anytime=anytime, likely=likely)
+    answer = await query.estimate(question.name, refined, page)
     link_next(request, response, page.first, page.number or answer.total, answer.total)
     return answer
 
@@ -297,8 +297,8 @@ async def compare(
 
     Without either: between the newest epoch that accepts no more reports and the one before.
     """
-    wanted = replace(question.query, percentiles=tuple(percentile or ()))
-    return await query.compare(question.name, wanted, after, page)
+    refined = replace(question.query, percentiles=tuple(percentile or ()))
+    return await query.compare(question.name, refined, after, page)
 
 
 @_get_or_post("/metrics/{metric}/trend")
@@ -310,8 +310,8 @@ async def trend(
     percentile: Percentiles = None,
 ) -> Trended:
     """Returns some values, or the requested percentiles, by epoch."""
-    wanted = replace(question.query, percentiles=tuple(percentile or ()))
-    return await query.trend(question.name, wanted, value or (), number)
+    refined = replace(question.query, percentiles=tuple(percentile or ()))
+    return await query.trend(question.name, refined, value or (), number)
 
 
 @_get_or_post("/metrics/{metric}/breakdown")
@@ -329,16 +329,16 @@ async def take_along(
     anytime: Anytime = False,  # noqa: FBT002 as above
 ) -> Commands:
     """Returns commands for a shell and a notebook that give the same estimates or figures."""
-    answer, wanted = "estimates", replace(question.query, anytime=anytime)
+    answer, refined = "estimates", replace(question.query, anytime=anytime)
     metric = query.collected.bundle.metric(question.name)
     if has_figures(metric):
         # Figures have no strings, and no look at any time.
-        range_ = meant(metric, wanted, by_cohort=False).range
-        answer, wanted = "figures", EstimateQuery(range=range_, confidence=wanted.confidence)
-    selection = await query.collected.find(question.name, wanted.range)
+        range_ = meant(metric, refined, by_cohort=False).range
+        answer, refined = "figures", EstimateQuery(range=range_, confidence=refined.confidence)
+    selection = await query.collected.find(question.name, refined.range)
     address = origin or str(request.base_url).rstrip("/")
     reached = replace(request.app.state.reached, origin=address)
-    return commands(question.name, wanted, selection.dates, reached, answer)
+    return commands(question.name, refined, selection.dates, reached, answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,9 +222,9 @@ def _left_out(likely: Floats, lines: Floats, error: float) -> float:
     several = lines[lines.sum(axis=1) > 1]
     if not len(several):
         return 0.0
-    own = several[0] @ likely
-    share = float(own.sum())
+    column_shares = several[0] @ likely
+    share = float(column_shares.sum())
     columns = np.maximum(likely.sum(axis=0), 1e-9)
-    profile = own / share if share > 0 else columns
+    profile = column_shares / share if share > 0 else columns
     within = float((profile * (1 - profile) / columns)[columns > error / 10].sum())
     return (share + 2 * error) * within

@@ -44,13 +44,13 @@ def worth_of(scores: Floats, parts: tuple[Floats, Floats]) -> Floats:
 def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
     """Inverse of `worth_of`: scores as improbable as these normal scores, and never below them."""
     hidden = parts[0] + parts[1] > _NO_PART
-    answer, wanted = worth.copy(), worth[hidden]
-    own = parts[0][hidden], parts[1][hidden]
+    answer, target = worth.copy(), worth[hidden]
+    hidden_parts = parts[0][hidden], parts[1][hidden]
     # The largest support of such a distribution grows with the square.
-    few, most = wanted, wanted + wanted**2
+    few, most = target, target + target**2
     for _ in range(_WORTH_HALVINGS):
         middle = (few + most) / 2
-        near = worth_of(middle, own) < wanted
+        near = worth_of(middle, hidden_parts) < target
         few, most = np.where(near, middle, few), np.where(near, most, middle)
     answer[hidden] = most
     return answer

@@ -104,15 +104,17 @@ def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
 
 def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:
     """Covariance of a report's contribution from randomization alone, for the requested cells."""
-    own, lines = table.shares, table.lines.reshape(-1)
+    shares, lines = table.shares, table.lines.reshape(-1)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     if mechanism.response.transform.dimensions < _PLANE:
         a, gap = table.lines.shape[1] * q, p - q
         once = np.diag((a + gap * table.sums) / gap**2 - table.sums)
         alone: Floats = once - (a * a + a * gap * np.add.outer(table.sums, table.sums)) / gap**2
         return alone
-    both = _supported_together(mechanism, own)
-    coins = (both - q * q - q * (p - q) * np.add.outer(own, own)) / (p - q) ** 2 - np.diag(own)
+    both = _supported_together(mechanism, shares)
+    coins = (both - q * q - q * (p - q) * np.add.outer(shares, shares)) / (p - q) ** 2 - np.diag(
+        shares
+    )
     cells = coins[np.ix_(lines, lines)].reshape(*table.lines.shape, *table.lines.shape)
     added: Floats = cells.sum(axis=(1, 3))
     return added
@@ -147,8 +149,8 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
     on, off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
     if space.dimensions == _PLANE:
         matrix = off * space.on_two + (on - off) * _held_where_two_meet(space, shares)
-        own = space.on_one * shares + space.on_two * (1 - shares)
-        np.fill_diagonal(matrix, off * space.on_one + (on - off) * own)
+        chances = space.on_one * shares + space.on_two * (1 - shares)
+        np.fill_diagonal(matrix, off * space.on_one + (on - off) * chances)
         return matrix
     planes = _vectors(space, range(cells))
     matrix = np.zeros((cells, cells))

@@ -291,8 +291,13 @@ def _whole(
 
 def _with(table: Summed, new_sums: Floats) -> Summed:
     """The table with new shares of the requested cells, divided in proportion among their cells."""
-    own, before = table.shares[table.lines], table.sums[:, None]
-    parted = np.divide(own, before, out=np.full_like(own, 1 / own.shape[1]), where=before > 0)
+    line_shares, before = table.shares[table.lines], table.sums[:, None]
+    parted = np.divide(
+        line_shares,
+        before,
+        out=np.full_like(line_shares, 1 / line_shares.shape[1]),
+        where=before > 0,
+    )
     shares = np.empty_like(table.shares)
     shares[table.lines] = parted * new_sums[:, None]
     return replace(table, shares=shares)
@@ -392,7 +397,7 @@ def _rows(
         )
 
 
-def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, str, str]:
+def _named(all_parts: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, str, str]:
     """Names of rows, columns and third part; "" for rows or columns means the first free part."""
     if parts[2] and ways == _PAIR:
         raise BadParameter(
@@ -401,15 +406,15 @@ def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, st
         )
     several = "three" if parts[2] else "two"
     for part in filter(None, parts):
-        if part not in own:
+        if part not in all_parts:
             raise BadParameter(
-                f'"{part[:60]}" is not one of its parts: write {several} of {", ".join(own)}'
-                f"{did_you_mean(part, own)}"
+                f'"{part[:60]}" is not one of its parts: write {several} of {", ".join(all_parts)}'
+                f"{did_you_mean(part, all_parts)}"
             )
         if parts.count(part) > 1:
             both = "both parts are" if several == "two" else "a part occurs twice:"
-            raise BadParameter(f"{both} {part}: write {several} of {', '.join(own)}")
-    free = (part for part in own if part not in parts)
+            raise BadParameter(f"{both} {part}: write {several} of {', '.join(all_parts)}")
+    free = (part for part in all_parts if part not in parts)
     rows, columns = (part or next(free) for part in parts[:2])
     return rows, columns, parts[2]
 

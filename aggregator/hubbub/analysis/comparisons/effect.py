@@ -181,6 +181,6 @@ def ratio_p_value(reports: Sequence[float], weights: Sequence[int]) -> float:
     prior = [whole * weight / total for _, weight in live]
     # Log of the likelihood ratio of the counts: best shares against the weights.
     evidence = lgamma(whole) - lgamma(whole + sum(count for count, _ in live))
-    for (count, weight), own in zip(live, prior, strict=True):
-        evidence += lgamma(own + count) - lgamma(own) - count * log(weight / total)
+    for (count, weight), pseudo in zip(live, prior, strict=True):
+        evidence += lgamma(pseudo + count) - lgamma(pseudo) - count * log(weight / total)
     return exp(-max(evidence, 0.0))

@@ -41,12 +41,12 @@ def consistent_tables(
     errors of cells that nobody holds.
     """
     agreed = _agreeing(sizes, estimates, reports)
-    own = tables(sizes, agreed)
+    agreed_tables = tables(sizes, agreed)
     pairs = tables_of(len(sizes))
     shares = []
     for part in range(len(sizes)):  # from the first of the consistent tables that contains it
         place, pair = next((place, pair) for place, pair in enumerate(pairs) if part in pair)
-        shares.append(own[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0))
+        shares.append(agreed_tables[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0))
     noisy_tables = [
         _TableEstimate(table + (reports - table.sum()) / table.size, float(noise.mean()))
         for table, noise in zip(tables(sizes, estimates), tables(sizes, errors**2), strict=True)
@@ -160,10 +160,10 @@ def weights_for(sizes: Sequence[int], parts: tuple[int, ...], ways: int = 3) -> 
 
 def added_up(sizes: Sequence[int], cells: Floats, parts: tuple[int, ...], ways: int = 3) -> Floats:
     """The table of these parts, averaged over all tables of `ways` parts that contain them."""
-    own, every = tables(sizes, cells, ways), tables_of(len(sizes), ways)
+    tables_by_place, every = tables(sizes, cells, ways), tables_of(len(sizes), ways)
     return sum(
         (
-            weight * own[place].sum(axis=_others(every[place], parts))
+            weight * tables_by_place[place].sum(axis=_others(every[place], parts))
             for place, weight in weights_for(sizes, parts, ways).items()
         ),
         np.zeros([sizes[part] for part in parts]),
@@ -187,8 +187,10 @@ def consistent_triples(
     )
     squares = tables(sizes, errors**2, 3)
     result = []
-    for own, table, square in zip(every, tables(sizes, estimates, 3), squares, strict=True):
-        fixed = [(two[pair], _others(own, pair)[0]) for pair in pairs if set(pair) <= set(own)]
+    for triple, table, square in zip(every, tables(sizes, estimates, 3), squares, strict=True):
+        fixed = [
+            (two[pair], _others(triple, pair)[0]) for pair in pairs if set(pair) <= set(triple)
+        ]
         whole = table + (reports - table.sum()) / table.size
         likely = kept(whole, float(square.mean()), _fitted(table.shape, fixed), reports)
         for _ in range(_ROUNDS):
@@ -207,9 +209,9 @@ def _others(table: tuple[int, ...], parts: tuple[int, ...]) -> tuple[int, ...]:
 
 def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floats:
     """Standard errors of a table of two, taking errors of cells as independent."""
-    own, every = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
+    square_tables, every = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
     squares = sum(
-        weight**2 * own[place].sum(axis=_others(every[place], pair))
+        weight**2 * square_tables[place].sum(axis=_others(every[place], pair))
         for place, weight in weights_for(sizes, pair).items()
     )
     roots: Floats = np.sqrt(np.asarray(squares)).reshape(-1)
@@ -221,7 +223,7 @@ def _fitted(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floa
     cells = np.ones(shape)
     for _ in range(_ROUNDS):
         for margin, axis in fixed:
-            own = cells.sum(axis=axis)
-            factors = np.divide(margin, own, out=np.zeros_like(own), where=own > 0)
+            sums = cells.sum(axis=axis)
+            factors = np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
             cells = cells * np.expand_dims(factors, axis)
     return cells

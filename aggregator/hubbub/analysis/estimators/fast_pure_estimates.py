@@ -48,10 +48,12 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     return Estimates(tuple(values.tolist()), tuple(variances.tolist()), reports)
 
 
-def supports_of(mechanism: Any, cells: Integers, wanted: int | None = None) -> Integers:
-    """Number of reports that support each of the first `wanted` values, via the transform."""
-    wanted = mechanism.categories if wanted is None else wanted
-    return _SUPPORTS[type(mechanism.transform)](mechanism.transform, cells, wanted)[:wanted]
+def supports_of(mechanism: Any, cells: Integers, value_count: int | None = None) -> Integers:
+    """Number of reports that support each of the first `value_count` values, via the transform."""
+    value_count = mechanism.categories if value_count is None else value_count
+    return _SUPPORTS[type(mechanism.transform)](mechanism.transform, cells, value_count)[
+        :value_count
+    ]
 
 
 def walsh_hadamard(cells: Integers) -> Integers:
@@ -69,13 +71,13 @@ def walsh_hadamard(cells: Integers) -> Integers:
     return here
 
 
-def _of_hadamard(_transform: WalshHadamard, cells: Integers, wanted: int) -> Integers:
+def _of_hadamard(_transform: WalshHadamard, cells: Integers, value_count: int) -> Integers:
     # Row 0 belongs to no value.
-    supports: Integers = (cells.sum() + walsh_hadamard(cells)[1 : wanted + 1]) // 2
+    supports: Integers = (cells.sum() + walsh_hadamard(cells)[1 : value_count + 1]) // 2
     return supports
 
 
-def _of_incidence(space: Incidence, cells: Integers, wanted: int) -> Integers:
+def _of_incidence(space: Incidence, cells: Integers, value_count: int) -> Integers:
     """For every hyperplane, the sum of `cells` over its points.
 
     Recursion over coordinates: S(x), for x of the last m coordinates, is the sum over points that
@@ -99,21 +101,21 @@ def _of_incidence(space: Incidence, cells: Integers, wanted: int) -> Integers:
     ahead, size = cells[:end], s ** (t - 1)
     minus_one = _where_minus_one(ahead, s, t - 1)
     answer = [minus_one + sums]
-    if wanted > size:
+    if value_count > size:
         zeros = np.concatenate([np.arange(s**m, 2 * s**m) for m in range(t - 2, -1, -1)])
         others = sum(minus_one[_times(zeros, s, t - 1, c)] for c in range(1, s))
         answer.append(ahead.sum() - others + sums[zeros])
-    return np.concatenate(answer)[:wanted]
+    return np.concatenate(answer)[:value_count]
 
 
-def _of_pool(pool: HashPool, cells: Integers, wanted: int) -> Integers:
+def _of_pool(pool: HashPool, cells: Integers, value_count: int) -> Integers:
     """For every value, the sum over all functions of its bucket's count."""
     s = pool.prime
-    rest, digits = np.arange(wanted, dtype=np.int64), []
+    rest, digits = np.arange(value_count, dtype=np.int64), []
     for _ in range(pool.dimensions):
         digits.append(rest % s)
         rest //= s
-    supports = np.zeros(wanted, dtype=np.int64)
+    supports = np.zeros(value_count, dtype=np.int64)
     for function, counts in enumerate(cells.reshape(-1, s)):
         coefficients = reversed(pool.vector(function))
         hashed = sum(c * digit for c, digit in zip(coefficients, digits, strict=True))

@@ -76,9 +76,9 @@ class BooksErrors:
             point = mean + wide * offset
             long = float(np.linalg.norm(point))
             point /= long if long > _WHOLE else 1.0
-            own = self._scale * self._near.expected(point) - point
-            errors += own / len(self._offsets)
-            shifts.append(self._sent @ own / self._sent.sum())
+            book_error = self._scale * self._near.expected(point) - point
+            errors += book_error / len(self._offsets)
+            shifts.append(self._sent @ book_error / self._sent.sum())
         left = float(np.var(shifts, axis=0, ddof=1).mean())
         return errors, left * _left(self._mechanism)
 
@@ -130,11 +130,11 @@ def variance_less_known(
     direction = mean / np.linalg.norm(mean) if length else units[0]
     ends = np.array([(1 + length) / 2, (1 - length) / 2])
     across = angles(units @ direction)
-    common = ends @ [weights @ correlations(mechanism, own) for own in (across, np.pi - across)]
+    common = ends @ [weights @ correlations(mechanism, angle) for angle in (across, np.pi - across)]
     behind = float(correlations(mechanism, np.array(np.pi)))
-    own = float(ends @ ends + 2 * ends.prod() * behind)
-    part = min(max(float(common) / own, 0.0), 1.0)
-    explained = part * (2 * float(common) - part * own)
+    self_overlap = float(ends @ ends + 2 * ends.prod() * behind)
+    part = min(max(float(common) / self_overlap, 0.0), 1.0)
+    explained = part * (2 * float(common) - part * self_overlap)
     # Each report's book is a random one, so that what is known of it explains more.
     spread = 1 + mechanism.books / reports
     shared = variance_by_books(mechanism, units, weights, pool) - explained * pool * spread

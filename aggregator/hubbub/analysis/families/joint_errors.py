@@ -89,10 +89,10 @@ class Joint:
             coins = coin_variances(mechanism, self.repeats, *centred)
             each = each + scale**2 * totals.reports / max(self.reports, 1) * coins
             if totals.dummies:
-                own: Any = mechanism
+                pure_mechanism: Any = mechanism
                 size = len(totals.cells)
                 # The total of dummies is fixed, so estimates' errors correlate negatively.
-                spread = totals.spread() / own.channel.gap**2 * size / (size - 1)
+                spread = totals.spread() / pure_mechanism.channel.gap**2 * size / (size - 1)
                 named = scale**2 * spread * _products(*centred).sum(axis=1)
                 number = totals.beside_variance * _products(above.mean(), below.mean())
                 moved = (float(weights @ self.counts) / max(self.reports, 1) for weights in centred)
@@ -130,13 +130,13 @@ def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, floa
     Returns:
         That of the value that the report holds and another, and that of two others.
     """
-    own: Any = mechanism
-    size = own.categories
-    if isinstance(own.layout, BitVector):
+    pure_mechanism: Any = mechanism
+    size = pure_mechanism.categories
+    if isinstance(pure_mechanism.layout, BitVector):
         return 0.0, 0.0
     true, other = spreads(mechanism, 1)
     again_true, again_other = spreads(mechanism, repeats)
-    if isinstance(own.layout, Subset):
+    if isinstance(pure_mechanism.layout, Subset):
         # Every report has the same number of 1s, so the sum of all estimates has no variance.
         own_and_other, variance_of_others = -true / (size - 1), true
     else:
@@ -159,10 +159,10 @@ def _coins(mechanism: AnyMechanism, repeats: int) -> Floats:
 
     Three times as long as values.
     """
-    own: Any = mechanism
-    size, (true, other) = own.categories, spreads(mechanism, 1)
+    pure_mechanism: Any = mechanism
+    size, (true, other) = pure_mechanism.categories, spreads(mechanism, 1)
     own_value = np.eye(size)
-    if isinstance(own.layout, BitVector | Subset):
+    if isinstance(pure_mechanism.layout, BitVector | Subset):
         names_own = own_value[:, :, None] + own_value[:, None, :] > 0
         coins = np.where(names_own, *pair_covariances(mechanism, 1))
         coins[:, np.arange(size), np.arange(size)] = true * own_value + other * (1 - own_value)

@@ -37,9 +37,9 @@ class Numbers(Family):
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
         """Weights of estimators without a closed form, from one full cell at a time."""
-        wanted = list(targets)
+        target_list = list(targets)
         base, *columns = (
-            float(self.alone(mechanism, cell)[wanted].sum())
+            float(self.alone(mechanism, cell)[target_list].sum())
             for cell in range(-1, mechanism.layout.size)
         )
         return np.array(columns) - base, base

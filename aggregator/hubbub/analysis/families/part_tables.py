@@ -144,15 +144,17 @@ class Pairs(Family):
         places = [mechanism.places_of(value) for value in values]
         cells = np.zeros((groups, mechanism.points), dtype=np.int64)
         for group, size in enumerate(mechanism.cells):
-            own = np.zeros(size, dtype=np.int64)
-            np.add.at(own, [mechanism.cell(place, group) for place in places], sent[:, group])
+            reports_by_cell = np.zeros(size, dtype=np.int64)
+            np.add.at(
+                reports_by_cell, [mechanism.cell(place, group) for place in places], sent[:, group]
+            )
             if large:
-                planes = np.repeat(np.arange(size, dtype=np.int32), own)
+                planes = np.repeat(np.arange(size, dtype=np.int32), reports_by_cell)
                 cells[group] = draw_points(mechanism.response, planes, chance)
                 continue
-            for cell in np.flatnonzero(own).tolist():
+            for cell in np.flatnonzero(reports_by_cell).tolist():
                 chances = one_hot_chances(mechanism.response, cell)
-                cells[group] += chance.multinomial(own[cell], chances)
+                cells[group] += chance.multinomial(reports_by_cell[cell], chances)
         return cells.reshape(-1)
 
     def question(self, mechanism: PairedParts) -> Mapping[str, Any]:

@@ -74,10 +74,10 @@ class Sets(Listed):
                 f"{len(reported):,} different sets of {mechanism.categories:,} values are too much "
                 "to draw; keep the most frequent"
             )
-        own = np.zeros((len(reported), size), dtype=np.bool_)
+        is_member = np.zeros((len(reported), size), dtype=np.bool_)
         for place, value in enumerate(reported):
             filled = [*members(value), *range(mechanism.categories, size - value.bit_count())]
-            own[place, filled] = True
+            is_member[place, filled] = True
         people = np.array(list(reported.values()), dtype=np.int64)
         met = chance.binomial(people, float(mechanism.meet.exact))
         ways = np.diff([0.0, *(float(upto / mechanism.ways[-1]) for upto in mechanism.ways)])
@@ -87,7 +87,7 @@ class Sets(Listed):
         beside = np.zeros((len(reported), k + 1), dtype=np.int64)
         for inside in range(min(most, k) + 1):
             beside[:, k - inside] = some[:, inside]
-        return _picked(own, some, chance) + _picked(~own, beside, chance)
+        return _picked(is_member, some, chance) + _picked(~is_member, beside, chance)
 
     def question(self, mechanism: PrivSet) -> Mapping[str, Any]:
         """A question about listed values, and the size of a reported set."""
@@ -103,13 +103,13 @@ class Sets(Listed):
         return 0, (1 << mechanism.most) - 1
 
 
-def _picked(own: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Generator) -> Counts:
-    """Draws how often each element of own[i] is picked, if rest[i, j] people pick j of them."""
-    cells = np.zeros(own.shape[1], dtype=np.int64)
-    to_come = own.sum(axis=1)
+def _picked(is_member: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Generator) -> Counts:
+    """Draws how often each element is picked, if rest[i, j] people pick j of those in row i."""
+    cells = np.zeros(is_member.shape[1], dtype=np.int64)
+    to_come = is_member.sum(axis=1)
     to_pick = np.arange(rest.shape[1])
-    for element in range(own.shape[1]):
-        rows = np.flatnonzero(own[:, element])
+    for element in range(is_member.shape[1]):
+        rows = np.flatnonzero(is_member[:, element])
         chances = np.minimum(to_pick / to_come[rows, None], 1.0)
         picked = chance.binomial(rest[rows], chances)
         cells[element] = picked.sum()

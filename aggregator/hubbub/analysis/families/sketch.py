@@ -104,11 +104,11 @@ class Sketches(Strings):
         true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
         spread, stretch = (1 - 1 / width) / width, width / (width - 1)
 
-        def error(own: Floats) -> Floats:
-            inside = own + (1 - own) / width
+        def error(share: Floats) -> Floats:
+            inside = share + (1 - share) / width
             coins = (inside * true_variance + (1 - inside) * other) / reports
-            squares = (shares**2).sum() - own**2
-            collisions = spread * (squares / functions + (1 - own) / reports)
+            squares = (shares**2).sum() - share**2
+            collisions = spread * (squares / functions + (1 - share) / reports)
             answer: Floats = stretch * np.sqrt(coins + collisions)
             return answer
 
@@ -165,9 +165,9 @@ def count(
     if not n:
         raise BatchTooSmall("no reports: there is nothing to estimate")
     places = sketch_buckets(mechanism, candidates)
-    own = bucket_counts[np.arange(functions), places].sum(axis=1)
+    supports = bucket_counts[np.arange(functions), places].sum(axis=1)
     stretch = width / (width - 1)
-    estimates = stretch * (own - n / width)
+    estimates = stretch * (supports - n / width)
     of_held, of_other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
     # Noise is linear in what a bucket truly holds, so it is taken at the unbiased estimate.
     squares = (bucket_counts**2).sum() - (of_held * n + of_other * n * (width - 1))

@@ -102,13 +102,13 @@ def merged(
 
 def _longest(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:
     """The longest tail among the tiers that matter for the variance; the sum's is no longer."""
-    own = [
+    variances = [
         float(scale**2 * (tier.absent**2).mean()) for scale, tier in zip(scales, parts, strict=True)
     ]
     tails = [
         tier.tail
-        for tier, variance in zip(parts, own, strict=True)
-        if tier.tail and variance >= _PART * sum(own)
+        for tier, variance in zip(parts, variances, strict=True)
+        if tier.tail and variance >= _PART * sum(variances)
     ]
     return max(tails, key=lambda tail: float(tail.reach(np.array([_FAR]))[0]), default=None)
 

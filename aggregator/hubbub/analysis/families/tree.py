@@ -203,9 +203,9 @@ def _ends(
         middle = (few + most) / 2
         likely = log_ndtr(-middle) - log_ndtr(scores - middle - cuts) > np.log(doubt)
         few, most = np.where(likely, middle, few), np.where(likely, most, middle)
-    own = figures.estimates, figures.absent, figures.growth
-    low = np.clip(end_of(*own, 0.0, -few), np.minimum(1.0, figures.estimates), reports)
-    return low, np.clip(end_of(*own, 0.0, plain), 0.0, reports)
+    estimate_parts = figures.estimates, figures.absent, figures.growth
+    low = np.clip(end_of(*estimate_parts, 0.0, -few), np.minimum(1.0, figures.estimates), reports)
+    return low, np.clip(end_of(*estimate_parts, 0.0, plain), 0.0, reports)
 
 
 @lru_cache(maxsize=4)

@@ -141,11 +141,11 @@ class Vectors(Family):
         first = np.eye(1, mechanism.dimensions)
         directions = np.where(lengths > 0, vectors, first) / np.where(lengths > 0, lengths, 1.0)
         each = _square(mechanism, directions**2) - vectors**2
-        own = shares @ each / reports
+        coin_variances = shares @ each / reports
         units = np.concatenate([directions, -directions])
         lengths = np.minimum(lengths[:, 0], 1.0)
         weights = np.concatenate([shares * (1 + lengths), shares * (1 - lengths)]) / 2
-        coins, pool = float(own.mean()), _pool(mechanism)
+        coins, pool = float(coin_variances.mean()), _pool(mechanism)
         if _is_removed(mechanism, coins):
             shared = variance_less_known(
                 mechanism, units, weights, pool=pool, coins=coins, reports=reports
@@ -155,7 +155,9 @@ class Vectors(Family):
         none = np.full(mechanism.dimensions, _even(mechanism) / reports)
         # What is explained is the same part of every coordinate's variance, what is left as much.
         less, shared_variance = 1 + min(shared, 0.0) / coins, max(shared, 0.0)
-        stderrs, absent = (np.sqrt(coin * less + shared_variance) / 2 for coin in (own, none))
+        stderrs, absent = (
+            np.sqrt(coin * less + shared_variance) / 2 for coin in (coin_variances, none)
+        )
         return Expected(stderrs, absent)
 
     def statistic(self, mechanism: VectorCodes, totals: Totals) -> NoReturn:

@@ -67,9 +67,9 @@ def variances_of(
     edge = 2 * sqrt(size / people) / (along - 1) if people else 0.0
     curved = np.maximum(eigenvalues - edge / 2, 0.0)
     # Depends on the columns only: products of their directions, for any residuals.
-    own = np.einsum("aiaj->ij", outer.reshape(size // columns, columns, -1, columns))
-    length = 1 / sqrt(max(own[-1, -1], 1 / columns)) if people else 0.0
-    slope = _SURE[kind] * _slope(kind, weights.reshape(-1, columns), own, length)
+    class_moments = np.einsum("aiaj->ij", outer.reshape(size // columns, columns, -1, columns))
+    length = 1 / sqrt(max(class_moments[-1, -1], 1 / columns)) if people else 0.0
+    slope = _SURE[kind] * _slope(kind, weights.reshape(-1, columns), class_moments, length)
     share = (1 + (along - 1) * curved) / (size - 1 + along)
     memory, variances = np.zeros(size), np.zeros(size)
     for at in reversed(range(rounds)):

@@ -162,12 +162,12 @@ class Design:
         step = max(1, _PAIRS // max(1, width * (len(cells) // len(self.target) + 1)))
         for first in range(0, len(candidates), step):
             rows = self.places[candidates[first : first + step]]
-            wanted = rows.reshape(-1)
-            lengths = many[wanted]
-            offsets = np.repeat(starts[wanted] - (np.cumsum(lengths) - lengths), lengths)
+            flat_rows = rows.reshape(-1)
+            lengths = many[flat_rows]
+            offsets = np.repeat(starts[flat_rows] - (np.cumsum(lengths) - lengths), lengths)
             partners = owners[offsets + np.arange(len(offsets))]
             row = np.repeat(np.arange(len(rows)), lengths.reshape(rows.shape).sum(axis=1))
-            parts = np.repeat(self._weights[wanted] ** 2, lengths)
+            parts = np.repeat(self._weights[flat_rows] ** 2, lengths)
             sums = np.bincount(row * size + partners, parts, minlength=len(rows) * size)
             answer[first : first + step] = sums.reshape(len(rows), size)
         return answer

@@ -145,8 +145,8 @@ def _law(groups: Floats, others: float, stderr: float) -> Floats:
     law = np.zeros(_STEPS)
     law[_step(np.zeros(1))] = 1.0
     for group in groups:
-        own = np.bincount(_step((group - others) / stderr), minlength=_STEPS) / group.size
-        both = irfft(rfft(law, _TWICE) * rfft(own, _TWICE), _TWICE)[_ZERO : 2 * _STEPS]
+        group_law = np.bincount(_step((group - others) / stderr), minlength=_STEPS) / group.size
+        both = irfft(rfft(law, _TWICE) * rfft(group_law, _TWICE), _TWICE)[_ZERO : 2 * _STEPS]
         law = np.clip(both[:_STEPS], 0.0, None)
         law[-1] += max(both[_STEPS:].sum(), 0.0)
     return law
@@ -164,10 +164,10 @@ class _Wide:
         self._discovered_bits = {discovery.bits for discovery in discoveries}
         self.levels: list[_Level] = []
         for discovery in discoveries:
-            own = self._every, places.own(discovery.bits, self._every)
-            own_sums = self._cell_counts[own]
-            self._cell_counts[own] -= places.contribution(
-                own_sums, float(own_sums.mean()), self._every
+            string_cells = self._every, places.own(discovery.bits, self._every)
+            cell_sums = self._cell_counts[string_cells]
+            self._cell_counts[string_cells] -= places.contribution(
+                cell_sums, float(cell_sums.mean()), self._every
             )
 
     def ended(self) -> Iterator[tuple[float, int, int, str]]:
@@ -224,13 +224,13 @@ class _Wide:
         """Score of each continuation of each beginning at this level, in standard errors."""
         places, groups = self._places, self._places.groups_of(level, level)
         stderr = places.stderr(groups) or inf
-        own = np.arange(1 << width)
-        scores: _Scores = np.empty((len(live), len(own)), dtype=np.float32)
+        continuations = np.arange(1 << width)
+        scores: _Scores = np.empty((len(live), len(continuations)), dtype=np.float32)
         for row, before in enumerate(live):
-            sums = np.full(len(own), -self._others)
+            sums = np.full(len(continuations), -self._others)
             for function, there in enumerate(self._cell_counts[groups]):
                 first, turned = self._tree.row_of(level, function, before)
-                sums += there[first + (own ^ turned)]
+                sums += there[first + (continuations ^ turned)]
             scores[row] = sums / stderr
         return scores
 

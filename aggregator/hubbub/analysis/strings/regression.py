@@ -90,19 +90,19 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     sigma = np.sqrt(squares / freedom)
     # Remainder of a candidate's row: its length minus the part that the columns explain.
     least = _MIN * design.squares.max(initial=1.0)
-    own = np.maximum(design.squares - across[:-1] ** 2 / across[-1], least)
+    squares_left = np.maximum(design.squares - across[:-1] ** 2 / across[-1], least)
     gains = design.dot(residual)
     outside = np.ones(len(design), dtype=np.bool_)
     outside[fitted] = False
     if not everywhere:
-        outside &= gains > _NEAR * sigma * np.sqrt(own)
+        outside &= gains > _NEAR * sigma * np.sqrt(squares_left)
     rows = np.nonzero(outside)[0]
     for first in range(0, len(rows), _CHUNK):
         chunk = rows[first : first + _CHUNK]
         shared = np.column_stack([design.products(chunk, fitted), across[chunk]])
         explained = np.einsum("ij,ij->i", shared @ inverse, shared)
-        own[chunk] = np.maximum(design.squares[chunk] - explained, least)
-    estimates, stderrs = gains / own, sigma / np.sqrt(own)
+        squares_left[chunk] = np.maximum(design.squares[chunk] - explained, least)
+    estimates, stderrs = gains / squares_left, sigma / np.sqrt(squares_left)
     errors = sigma * np.sqrt(np.diag(inverse))
     estimates[fitted], stderrs[fitted] = amounts[:-1], errors[:-1]
     # Chance alone changes a mean of squared normal residuals by this much.

@@ -306,12 +306,12 @@ class _Search:
         self._tree = tree = places.tree
         self._level = level
         self._all = places
-        self._groups = own = places.groups_of(level, level)
-        self._own_counts = places.held[own].copy()
+        self._groups = level_groups = places.groups_of(level, level)
+        self._own_counts = places.held[level_groups].copy()
         begin = tree.ends[level - 1] if level else 0
         self._end, self._width = tree.ends[level], tree.ends[level] - begin
-        self._stderr = places.stderr(own) or inf  # of no report at all nothing is sure
-        self._chance = places.by_chance(own)
+        self._stderr = places.stderr(level_groups) or inf  # of no report at all nothing is sure
+        self._chance = places.by_chance(level_groups)
         self._others = places.reports / tree.jobs / tree.cells
         self._rows: dict[int, list[tuple[int, int]]] = {}
         self._beginnings = _Beginnings((), ())
@@ -370,10 +370,10 @@ class _Search:
 
     def _likely(self, before: int, least: float) -> Iterator[tuple[int, float]]:
         """Continuations that pass with the current sums, with their scores."""
-        own = np.arange(1 << self._width)
-        sums = np.full(len(own), -self._others)
+        continuations = np.arange(1 << self._width)
+        sums = np.full(len(continuations), -self._others)
         for function, (first, turned) in enumerate(self._rows_of(before)):
-            sums += self._own_counts[function, first + (own ^ turned)]
+            sums += self._own_counts[function, first + (continuations ^ turned)]
         cut = float(self._chance.scores(np.array(least)))
         for child in np.nonzero(sums > cut * self._stderr)[0].tolist():
             yield before << self._width | child, self._chance.sure(sums[child] / self._stderr)
@@ -385,8 +385,10 @@ class _Search:
         return self._rows[before]
 
     def _places(self, bits: int) -> list[int]:
-        own = bits & ((1 << self._width) - 1)
-        return [first + (own ^ turned) for first, turned in self._rows_of(bits >> self._width)]
+        last_bits = bits & ((1 << self._width) - 1)
+        return [
+            first + (last_bits ^ turned) for first, turned in self._rows_of(bits >> self._width)
+        ]
 
     def _score(self, bits: int) -> float:
         counts = self._own_counts
@@ -395,10 +397,10 @@ class _Search:
 
     def _accept(self, bits: int, score: float) -> None:
         places = self._places(bits)
-        own = np.arange(len(places)), np.array(places)
-        own_sums = self._own_counts[own]
-        deduction = self._all.contribution(own_sums, float(own_sums.mean()), self._groups)
-        self._own_counts[own] -= self._all.alone(deduction, self._groups)
+        string_cells = np.arange(len(places)), np.array(places)
+        cell_sums = self._own_counts[string_cells]
+        deduction = self._all.contribution(cell_sums, float(cell_sums.mean()), self._groups)
+        self._own_counts[string_cells] -= self._all.alone(deduction, self._groups)
         self._beginnings.take(bits >> self._width, score)
 
 

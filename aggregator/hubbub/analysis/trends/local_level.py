@@ -50,8 +50,8 @@ class Smoothed:
 
     def explaining_last(self, variance: float) -> "Smoothed":
         """The same with a normal prior of this variance on the last column's effect."""
-        own = self.products[:, -1, -1]
-        gain = variance / (1 + variance * own)
+        last_square = self.products[:, -1, -1]
+        gain = variance / (1 + variance * last_square)
         met = gain[:, None] * self.products[:, -1, :-1]
         return Smoothed(
             times=self.times[:, :, :-1] - self.times[:, :, -1:] * met,
@@ -59,7 +59,7 @@ class Smoothed:
             from_on=self.from_on[:, :, :-1] - self.from_on[:, :, -1:] * met,
             within=self.within - self.from_on[:, :, -1] ** 2 * gain,
             products=self.products[:, :-1, :-1] - self.products[:, :-1, -1:] * met[:, None, :],
-            log_size=self.log_size + np.log1p(variance * own),
+            log_size=self.log_size + np.log1p(variance * last_square),
         )
 
 

@@ -138,8 +138,8 @@ def line_through(
     half = reach * np.sqrt(np.maximum(variance, 0.0) + fixed)
     steps.sort(key=lambda step: step.place)
     low, high = middle - half, middle + half
-    own = np.where(fit.apart() > _APART, reach * np.sqrt(variances + fixed), -np.inf)
-    low, high = np.minimum(low, values - own), np.maximum(high, values + own)
+    point_reach = np.where(fit.apart() > _APART, reach * np.sqrt(variances + fixed), -np.inf)
+    low, high = np.minimum(low, values - point_reach), np.maximum(high, values + point_reach)
     return Line(middle=middle, low=low, high=high, weekdays=fit.weekdays(), steps=tuple(steps))
 
 
@@ -158,8 +158,8 @@ class _Model:
     def __init__(self, days: Floats, columns: Floats, variances: Floats) -> None:
         self.columns, self.variances = columns, variances
         unit = float(np.median(variances))
-        walks, own = np.meshgrid(_WALKS * unit, _OWN * unit, indexing="ij")
-        self.walks, self.own = walks.reshape(-1), own.reshape(-1)
+        walks, point_noises = np.meshgrid(_WALKS * unit, _OWN * unit, indexing="ij")
+        self.walks, self.own = walks.reshape(-1), point_noises.reshape(-1)
         self.rises = _RISES * unit
         self.pairs = len(self.walks) * len(self.rises)
         self.weekdays = _WEEKDAYS * unit if columns.shape[1] > 1 else np.zeros(1)
@@ -178,9 +178,9 @@ class _Model:
 
     def prior(self) -> Floats:
         """Log prior probability of each pair."""
-        own = np.where(self.own == 0, _NONE_OWN, (1 - _NONE_OWN) / (len(_OWN) - 1))
+        noise_chances = np.where(self.own == 0, _NONE_OWN, (1 - _NONE_OWN) / (len(_OWN) - 1))
         rises = np.where(self.rises == 0, _NONE, (1 - _NONE) / (len(self.rises) - 1))
-        answer: Floats = np.log(np.outer(rises, own)).reshape(-1)
+        answer: Floats = np.log(np.outer(rises, noise_chances)).reshape(-1)
         return answer
 
 
@@ -227,11 +227,11 @@ class _Fit:
 
     def signal(self) -> tuple[Floats, Floats]:
         """Posterior mean and variance of the truth at each point."""
-        own, error = self._model.columns[:, 0], self._model.variances
-        mean, square = np.zeros_like(own), np.zeros_like(own)
+        observed, error = self._model.columns[:, 0], self._model.variances
+        mean, square = np.zeros_like(observed), np.zeros_like(observed)
         whole = 0.0
         for times, diagonal, weights in self._at_days():
-            middle = own[:, None] - error[:, None] * times
+            middle = observed[:, None] - error[:, None] * times
             variance = error[:, None] - error[:, None] ** 2 * diagonal
             mean += middle @ weights
             square += (middle**2 + variance) @ weights

@@ -77,43 +77,43 @@ class CountLaw:
 
         `holders` is how many reports hold the value.
         """
-        own, p, others, q = self._binomials(holders)
-        x = np.clip(supports, _NEAR, own + others - _NEAR)
+        m, p, n, q = self._binomials(holders)
+        x = np.clip(supports, _NEAR, m + n - _NEAR)
         # The tilt at which x is the mean: the positive root of a quadratic equation.
         odds, other_odds = p / (1 - p), q / (1 - q)
-        square = odds * other_odds * (own + others - x)
-        line = own * odds + others * other_odds - x * (odds + other_odds)
+        square = odds * other_odds * (m + n - x)
+        line = m * odds + n * other_odds - x * (odds + other_odds)
         root = np.sqrt(line**2 + 4 * square * x)
         tilt = np.where(line > 0, 2 * x / (np.abs(line) + root), (root - line) / (2 * square))
         up = p * tilt / (1 - p + p * tilt)
         other_up = q * tilt / (1 - q + q * tilt)
-        variance = own * up * (1 - up) + others * other_up * (1 - other_up)
+        variance = m * up * (1 - up) + n * other_up * (1 - other_up)
         exponent = np.log(tilt)
-        deviance = exponent * x - own * np.log1p(p * (tilt - 1))
-        deviance -= others * np.log1p(q * (tilt - 1))
+        deviance = exponent * x - m * np.log1p(p * (tilt - 1))
+        deviance -= n * np.log1p(q * (tilt - 1))
         score = np.sign(exponent) * np.sqrt(np.maximum(2 * deviance, 0.0))
         far = np.abs(score) > _NEAR
         safe = np.where(far, score, 1.0)
         ratio = np.where(far, 2 * np.sinh(exponent / 2) * np.sqrt(variance) / safe, 1.0)
         answer: Floats = score + np.log(ratio) / safe
         answer = np.where(supports <= 0, -np.inf, answer)
-        return np.where(supports >= own + others, np.inf, answer)
+        return np.where(supports >= m + n, np.inf, answer)
 
     def _stderrs(self, holders: Floats) -> Floats:
-        own, p, others, q = self._binomials(holders)
-        stderrs: Floats = np.sqrt(own * p * (1 - p) + others * q * (1 - q)) / (self.p - self.q)
+        m, p, n, q = self._binomials(holders)
+        stderrs: Floats = np.sqrt(m * p * (1 - p) + n * q * (1 - q)) / (self.p - self.q)
         return stderrs
 
     def _binomials(self, holders: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Numbers and chances of two binomial numbers whose sum supports the value."""
-        own, p = holders, np.full_like(holders, self.p)
-        others, q = self.reports - holders, np.full_like(holders, self.q)
+        m, p = holders, np.full_like(holders, self.p)
+        n, q = self.reports - holders, np.full_like(holders, self.q)
         if self.sampled:
             p = self.q + holders / self.reports * (self.p - self.q)
-            own, others = np.full_like(holders, float(self.reports)), np.zeros_like(holders)
+            m, n = np.full_like(holders, float(self.reports)), np.zeros_like(holders)
         if self.dummies:
             # The binomial number with the mean and variance of both sums.
-            mean = others * q + self.dummies * self.share
-            q = (others * q**2 + self.dummies * self.share**2) / mean
-            others = mean / q
-        return own, p, others, q
+            mean = n * q + self.dummies * self.share
+            q = (n * q**2 + self.dummies * self.share**2) / mean
+            n = mean / q
+        return m, p, n, q

@@ -157,8 +157,8 @@ def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float
     """
     plain = reach_of(confidence)
     pushed, even = -ndtri(places / 2 * (1 - confidence)), -ndtri(places / 2)
-    own, rest = np.sqrt(part), np.sqrt(1 - part) * plain
-    answer: Floats = own * even + np.hypot(own * (pushed - even), rest)
+    own_scale, rest = np.sqrt(part), np.sqrt(1 - part) * plain
+    answer: Floats = own_scale * even + np.hypot(own_scale * (pushed - even), rest)
     return answer
 
 
@@ -181,12 +181,12 @@ def _picked(gaps: Floats, plain: float) -> Floats:
     """
     reach = np.full_like(gaps, plain)
     near = gaps < _NEAR
-    own, doubt = gaps[near], float(log_ndtr(-plain))
+    near_gaps, doubt = gaps[near], float(log_ndtr(-plain))
     # Of truths so far below, the chance of a score so large, among those that pass the cut.
-    few, most = np.full_like(own, plain), np.full_like(own, _FARTHEST)
+    few, most = np.full_like(near_gaps, plain), np.full_like(near_gaps, _FARTHEST)
     for _ in range(_HALVINGS):
         middle = (few + most) / 2
-        likely = log_ndtr(-middle) - log_ndtr(own - middle) > doubt
+        likely = log_ndtr(-middle) - log_ndtr(near_gaps - middle) > doubt
         few, most = np.where(likely, middle, few), np.where(likely, most, middle)
     reach[near] = few
     return reach

@@ -175,13 +175,13 @@ def collision_tail(bucket_counts: Floats, deviation: float) -> Tail | None:
     Source: Barndorff-Nielsen (1986); Lugannani and Rice (1980).
     """
     off = bucket_counts - bucket_counts.mean(axis=1, keepdims=True)
-    own = np.sqrt(np.square(off).mean(axis=1).sum())
+    stderr = np.sqrt(np.square(off).mean(axis=1).sum())
     widest = np.abs(off).max()
-    if not own > 0:
+    if not stderr > 0:
         return None
     scores, worth = [0.0], [0.0]
     # From a score of about .3 to the far end, by equal steps of the logarithm.
-    for tilt in np.geomspace(0.3 / own, max(60.0 / widest, 9.0 / own), _STEPS).tolist():
+    for tilt in np.geomspace(0.3 / stderr, max(60.0 / widest, 9.0 / stderr), _STEPS).tolist():
         weight = np.exp(tilt * (off - off.max(axis=1, keepdims=True)))
         sums = weight.sum(axis=1)
         mean = (weight * off).sum(axis=1) / sums

@@ -129,8 +129,8 @@ def _planned(
     if "sizes" in shape:
         noisy = promise.noise or table.get("dummies") == NOISE
         ways = shape.get("ways", len(shape["sizes"]) if noisy else 2)
-        own = {**shape, "ways": ways}
-        planned = planned_geometry(CROWD_PARTS, own, table, promise, accountant)
+        shape_parameters = {**shape, "ways": ways}
+        planned = planned_geometry(CROWD_PARTS, shape_parameters, table, promise, accountant)
         return replace(planned, parameters={"ways": ways} if noisy and "ways" not in shape else {})
     if "dimensions" in shape:
         return planned_vectors(shape["dimensions"], table, promise, accountant)
@@ -166,8 +166,8 @@ def _padded(
         wrong("dummies_each", DUMMIES_OF_ONE)
         return replace(promise, dummies_each=0.0)
     noisy = _may_be_noise(table)
-    own = promise.dummies_each if by_devices else promise.noise
-    if not isinstance(word, str) or own or not (categories or noisy) or sizes:
+    written_noise = promise.dummies_each if by_devices else promise.noise
+    if not isinstance(word, str) or written_noise or not (categories or noisy) or sizes:
         return promise
     if categories:
         return accountant.padded(promise, categories, word, noisy=noisy)

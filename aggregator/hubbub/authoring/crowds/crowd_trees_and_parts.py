@@ -21,14 +21,14 @@ _STEP: Final = 0.1
 
 def planned_geometry(
     name: str,
-    own: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     table: Mapping[str, Any],
     promise: CentralPromise,
     accountant: Accountant,
 ) -> Planned:
     """Plan of a mechanism as written, with the largest local epsilon that keeps the promise.
 
-    `own` are its parameters besides epsilon. Its geometry depends on epsilon, so the lies of each
+    `parameters` are those besides epsilon. Its geometry depends on epsilon, so the lies of each
     candidate are computed.
 
     Raises:
@@ -36,7 +36,7 @@ def planned_geometry(
     """
 
     def lies_at(epsilon: float) -> EvenLies:
-        mechanism = build(name, epsilon=epsilon, **own)
+        mechanism = build(name, epsilon=epsilon, **parameters)
         return even_lies(mechanism, mechanism.privacy_loss())
 
     def holds(epsilon: float) -> bool:

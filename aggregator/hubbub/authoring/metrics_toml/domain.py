@@ -20,16 +20,16 @@ def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     name = table.get("kind", "rate" if "rate" in table else None)
     # An unknown kind is reported together with errors in all other fields, as of a similar kind.
     named = KINDS.get(name if name in [*KINDS] else similar(name, KINDS))
-    own = LISTED if name is None else named or KINDS["boolean"]
+    value_kind = LISTED if name is None else named or KINDS["boolean"]
     counts_steps = has_number(table.get("mechanism"), "steps")
     unfit = {
         field: reason
-        for field, reason in own.NOT_ITS.items()
+        for field, reason in value_kind.NOT_ITS.items()
         if not (field == "steps" and counts_steps)
     }
     for field in unfit.keys() & table:
         wrong(field, unfit[field])
-    return own.spelled({n: v for n, v in table.items() if n not in unfit}, wrong)
+    return value_kind.spelled({n: v for n, v in table.items() if n not in unfit}, wrong)
 
 
 def has_number(mechanism: Any, field: str) -> bool:

@@ -254,7 +254,8 @@ def _central(
             "numbers": {"domain": "number"},
         }
         goes = "; ".join(
-            f"of {what}, with {', '.join(crowd_mechanisms(own))}" for what, own in every.items()
+            f"of {what}, with {', '.join(crowd_mechanisms(kind_table))}"
+            for what, kind_table in every.items()
         )
         wrong("crowd", f'is {goes}; or with "{AUTO}"')
         return None

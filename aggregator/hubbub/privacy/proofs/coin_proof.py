@@ -57,10 +57,10 @@ def _drawing(supply: int, width: int) -> Iterator[None]:
     """Context in which the operating system returns these bits, lowest first, and no more."""
     stock = [supply, width]
 
-    def draw(wanted: int) -> int:
-        drawn = stock[0] & ((1 << wanted) - 1)
-        stock[0] >>= wanted
-        stock[1] -= wanted
+    def draw(bit_count: int) -> int:
+        drawn = stock[0] & ((1 << bit_count) - 1)
+        stock[0] >>= bit_count
+        stock[1] -= bit_count
         hold(stock[1] >= 0, "more digits are drawn than the answer needs")
         return drawn
 

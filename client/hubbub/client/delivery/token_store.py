@@ -224,11 +224,11 @@ class TokenStore:
         issuer = self._bundle.tokens
         if issuer is None:
             return
-        wanted = {
+        new_inputs = {
             kind: [(new_nonce(), poprf.new_blind()) for _ in range(number)]
             for kind, number in self._kinds(length, epoch).items()
         }
-        requests: dict[Kind, Inputs] = self._state.wallet(lambda wallet: wallet.ask(wanted))
+        requests: dict[Kind, Inputs] = self._state.wallet(lambda wallet: wallet.ask(new_inputs))
         if requests:
             inputs = {
                 kind: [(nonce, poprf.blind(nonce, by)) for nonce, by in pairs]

@@ -42,9 +42,9 @@ class Wallet:
         """Returns whether the issuer has answered for this kind."""
         return kind in self.free
 
-    def ask(self, wanted: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
+    def ask(self, new_inputs: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
         """Returns the inputs to request: those drawn now, or those of an earlier request."""
-        open_ = {kind: drawn for kind, drawn in wanted.items() if kind not in self.free}
+        open_ = {kind: drawn for kind, drawn in new_inputs.items() if kind not in self.free}
         return {kind: self.pending.setdefault(kind[:2], drawn) for kind, drawn in open_.items()}
 
     def keep(self, minted: Mapping[Kind, Sequence[Minted]]) -> None:

@@ -418,8 +418,8 @@ def _reported(options: NewOptions) -> dict[str, str]:
 
 def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     """Yields the lines of the metric's table, each field below its meaning."""
-    own = own_fields(json.loads(fields["mechanism"]))
-    meanings = {item.name: item.entry.meaning for item in [*own, *fields_of(Metric)]}
+    auto_fields = own_fields(json.loads(fields["mechanism"]))
+    meanings = {item.name: item.entry.meaning for item in [*auto_fields, *fields_of(Metric)]}
     for field in fields_of(Metric):
         meanings |= {other: says.meaning for other, says in field.entry.others.items()}
     meanings["limits"] += (

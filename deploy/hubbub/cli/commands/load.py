@@ -97,7 +97,7 @@ def _run(options: LoadOptions) -> int:
 def _metrics(bundle: Bundle, names: Sequence[str]) -> tuple[str, ...]:
     """The named metrics, or all; refuses those whose reports a device computes from its past."""
     from_past = [
-        name for name, own in bundle.metrics.items() if isinstance(own.value_kind, PastKind)
+        name for name, entry in bundle.metrics.items() if isinstance(entry.value_kind, PastKind)
     ]
     for name in names:
         if (metric := bundle.metric(name)).name in from_past:

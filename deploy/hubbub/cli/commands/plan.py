@@ -208,8 +208,8 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
         rows = plan(question, epsilon, reports)
-        own = options.percentile is not None or options.ratio is not None
-        return ranked(rows, lambda row: target(row) ** 2) if own else rows
+        is_ranked = options.percentile is not None or options.ratio is not None
+        return ranked(rows, lambda row: target(row) ** 2) if is_ranked else rows
     if reports is None and epsilon is not None and goal is not None:
         needed = [
             reports_for(question, name, parameters, target, goal)

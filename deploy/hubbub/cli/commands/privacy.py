@@ -231,12 +231,12 @@ def _document(privacy_card: Card, name: str) -> Document:
 
 def _deltas(privacy_card: Card) -> str:
     """The deltas of the figures after the shuffler: the card's, and a crowd's if it differs."""
-    own = [
+    crowd_deltas = [
         f"{metric.name} {metric.shuffled.delta:g}"
         for metric in privacy_card.metrics
         if metric.shuffled.delta != privacy_card.delta
     ]
-    return f"{privacy_card.delta:g}" + (f" ({', '.join(own)})" if own else "")
+    return f"{privacy_card.delta:g}" + (f" ({', '.join(crowd_deltas)})" if crowd_deltas else "")
 
 
 def _picture(privacy_card: Card) -> Table:

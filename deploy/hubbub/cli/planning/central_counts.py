@@ -164,20 +164,20 @@ def _crowd_mechanisms(
     if promise.noise:
         promises[len(sizes)] = promise
     mechanisms = {}
-    for ways, own in promises.items():
+    for ways, ways_promise in promises.items():
         shape = {"sizes": sizes, "ways": ways}
-        planned = planned_geometry(CROWD_PARTS, shape, {}, own, ExactAccountant())
-        mechanisms[ways] = own, build(CROWD_PARTS, epsilon=planned.epsilon, **shape)
+        planned = planned_geometry(CROWD_PARTS, shape, {}, ways_promise, ExactAccountant())
+        mechanisms[ways] = ways_promise, build(CROWD_PARTS, epsilon=planned.epsilon, **shape)
     return mechanisms
 
 
 def _of_parts(promise: CentralPromise, sizes: tuple[int, ...]) -> list[Way]:
     """Rows of crowds with 2, 3 or all parts a report, and alone with 2; of the first table."""
     rows = []
-    for number, (own, mechanism) in _crowd_mechanisms(promise, sizes).items():
+    for number, (ways_promise, mechanism) in _crowd_mechanisms(promise, sizes).items():
         lies = even_lies(mechanism, mechanism.privacy_loss())
-        crowd = crowd_of_promise(own, lies.categories, lies.epsilon, lies.groups)
-        if own.noise:
+        crowd = crowd_of_promise(ways_promise, lies.categories, lies.epsilon, lies.groups)
+        if ways_promise.noise:
             name, errors = f"crowd, all {number} parts", (crowd.stderr(0.0), crowd.stderr(0.1))
         else:
             name, errors = f"crowd, tables of {number}", _cell_errors(mechanism, promise.crowd)
