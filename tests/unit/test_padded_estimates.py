@@ -131,7 +131,9 @@ def _of_devices(cells: list[int], each: Fraction) -> Totals:
         cache = TotalsCache(store)
         cache.dummies_each = {"theme": float(each)}
         counted = await cache.counted(["theme"])
-        return sum_totals(list((await cache.read(counted)).values()), len(cells), each=float(each))
+        return sum_totals(
+            list((await cache.read(counted)).values()), len(cells), dummies_each=float(each)
+        )
 
     return asyncio.run(body())
 

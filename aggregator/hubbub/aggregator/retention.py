@@ -57,8 +57,8 @@ class Promised:
                 # Former versions wrote records of a single length.
                 match more.get("former", {}):
                     case dict(former):
-                        every = {**former, epoch: days}.items()
-                        return cls({length: _days(length, value) for length, value in every})
+                        rows = {**former, epoch: days}.items()
+                        return cls({length: _days(length, value) for length, value in rows})
         raise ValueError("no promise")
 
     def data(self) -> str:
@@ -221,12 +221,12 @@ class Retention:
         """Stores the promises, and deletes expired totals if the time is certain."""
         settled = self._clocks.settled
         now = self._clocks.earliest()
-        every = await self._remembered(self._clocks.latest() if settled else None)
+        promises = await self._remembered(self._clocks.latest() if settled else None)
         if not settled:
             return
-        some = any(any(promise.days.values()) for promise in every.values())
+        some = any(any(promise.days.values()) for promise in promises.values())
         counts = await self._store.report_counts() if some else {}
-        for name, promise in every.items():
+        for name, promise in promises.items():
             windows = [
                 window
                 for window in ended_before(windows_of(name, counts), promise.days, now, now=now)
@@ -243,13 +243,13 @@ class Retention:
 
     async def _remembered(self, latest: float | None) -> dict[str, Promised]:
         """Promises of all metrics, after storing what the bundle adds by `latest`, if known."""
-        every = await promised(self._server)
+        promises = await promised(self._server)
         for name, metric in self._bundle.metrics.items():
-            before = every.get(name)
+            before = promises.get(name)
             now = (before or Promised({})).with_keep(metric)
             if latest is not None:  # otherwise former promises apply to every epoch
                 now = now.until(latest, metric)
             if now != before:
                 await self._server.durable([("HSET", _KEY, name, now.data())])
-                every[name] = now
-        return every
+                promises[name] = now
+        return promises

@@ -47,8 +47,8 @@ def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
     result = np.exp(exponent) * np.sqrt(together / (2 * pi * some * rest))
     if inner.all():
         return result
-    none, every = np.exp(n * log1p(-chance)), np.exp(n * log(chance))
-    ends = np.where(k == 0, none, np.where(k == n, every, 0.0))
+    none, all_ = np.exp(n * log1p(-chance)), np.exp(n * log(chance))
+    ends = np.where(k == 0, none, np.where(k == n, all_, 0.0))
     return np.where(inner, result, ends)
 
 
@@ -88,8 +88,8 @@ def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
         # Many at once: single calls of numpy would cost more than their work.
         if len(pmfs) + len(waiting) == len(trials) or sum(map(len, waiting)) > _AT_ONCE:
             lengths = [len(row) for row in waiting]
-            each = np.repeat(np.array(trials[len(pmfs) :][: len(waiting)], float), lengths)
-            chances = pmf(np.concatenate(waiting), each, chance)
+            trial_counts = np.repeat(np.array(trials[len(pmfs) :][: len(waiting)], float), lengths)
+            chances = pmf(np.concatenate(waiting), trial_counts, chance)
             pmfs += np.split(chances, np.cumsum(lengths)[:-1])
             waiting = []
     return pmfs

@@ -131,17 +131,17 @@ def share_of(joint: Joint, counted: Mask, among: Mask, repeats: int) -> Ratio:
     """
     above, below = counted.astype(np.float64), among.astype(np.float64)
     n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
-    whole = float(np.clip(below @ joint.counts, 0.0, n))
+    total = float(np.clip(below @ joint.counts, 0.0, n))
     drawn = joint.drawn(repeats)
-    each, beside, hidden = joint.variances(above, below, drawn)
-    certain = float(each[2] @ inside + beside[2])
-    start = whole * _spread(inside, below - above) + (n - whole) * _spread(inside, 1 - below)
-    step = whole * (_spread(inside, above) - _spread(inside, below - above))
+    per_value, beside, hidden = joint.variances(above, below, drawn)
+    certain = float(per_value[2] @ inside + beside[2])
+    start = total * _spread(inside, below - above) + (n - total) * _spread(inside, 1 - below)
+    step = total * (_spread(inside, above) - _spread(inside, below - above))
     return Ratio(
         numerator=float(above @ joint.counts),
         denominator=float(below @ joint.counts),
-        variance=_cubic(each, beside, start, step),
-        denominator_variance=max(certain - drawn * whole**2 / max(n, 1), 0.0),
+        variance=_cubic(per_value, beside, start, step),
+        denominator_variance=max(certain - drawn * total**2 / max(n, 1), 0.0),
         hidden=hidden,
     )
 
@@ -150,12 +150,12 @@ def count_of(joint: Joint, counted: Mask) -> Ratio:
     """How many of the reporters have the wanted values."""
     above = counted.astype(np.float64)
     n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
-    each, beside, hidden = joint.variances(above, np.zeros_like(above), joint.drawn(0))
-    every, rest = (n * _spread(inside, weights) for weights in (above, 1 - above))
+    per_value, beside, hidden = joint.variances(above, np.zeros_like(above), joint.drawn(0))
+    total, rest = (n * _spread(inside, weights) for weights in (above, 1 - above))
     return Ratio(
         numerator=float(above @ joint.counts),
         denominator=float(n),
-        variance=_cubic(each, beside, rest, every - rest),
+        variance=_cubic(per_value, beside, rest, total - rest),
         denominator_variance=0.0,
         hidden=hidden,
         unit=float(n),
@@ -170,9 +170,9 @@ def _spread(counts: Floats, counted: Floats) -> Floats:
     return shares / max(float(shares.sum()), 1e-300)
 
 
-def _cubic(each: Floats, beside: Floats, start: Floats, step: Floats) -> Floats:
+def _cubic(per_value: Floats, beside: Floats, start: Floats, step: Floats) -> Floats:
     """The variance by the ratio, where start + ratio * step devices have each value."""
-    answer: Floats = np.append(each @ start + beside, 0.0) + np.append(0.0, each @ step)
+    answer: Floats = np.append(per_value @ start + beside, 0.0) + np.append(0.0, per_value @ step)
     return answer
 
 
@@ -219,7 +219,7 @@ def came_back(
         values = np.arange(len(inside))
         above = (values == week) * float(epoch - week in cohorts)
         below = (values == 0) * float(epoch in cohorts)
-        each, beside, without_law = joint.variances(above, below, 0.0)
+        per_value, beside, without_law = joint.variances(above, below, 0.0)
         hidden += without_law
         start, step = inside, np.zeros_like(inside)
         if above.any():
@@ -227,10 +227,10 @@ def came_back(
             cohort = float(np.clip(first.counts[0], 0.0, min(first.reports, joint.reports)))
             rest = _spread(inside, 1 - above)
             start, step = joint.reports * rest, cohort * (above - rest)
-        variance += _cubic(each, beside, start, step)
+        variance += _cubic(per_value, beside, start, step)
         numerator += float(above @ joint.counts)
         denominator += float(below @ joint.counts)
-        certain += float(each[2] @ inside + beside[2])
+        certain += float(per_value[2] @ inside + beside[2])
         drawn += joint.drawn(1) * float(below @ inside)
     # A device of the cohort tells whether it came back; other devices contribute both weeks.
     variance += drawn * np.array([0.0, 1.0, 1 - 2 * sampling, 0.0])
@@ -260,9 +260,13 @@ def back_in_weeks(
     any, and has a note where there are none.
     """
     for week in range(1, weeks + 1):
-        every = [epoch for epoch in joints if epoch + week in joints]
-        together = [e for e in every if unfinished.isdisjoint((e, e + week))] or every
-        for cohorts in [[epoch] for epoch in every] if by_cohort else filter(None, [together]):
+        cohort_epochs = [epoch for epoch in joints if epoch + week in joints]
+        together = [
+            e for e in cohort_epochs if unfinished.isdisjoint((e, e + week))
+        ] or cohort_epochs
+        for cohorts in (
+            [[epoch] for epoch in cohort_epochs] if by_cohort else filter(None, [together])
+        ):
             used = {*cohorts, *(cohort + week for cohort in cohorts)}
             named = dates[cohorts[0]]
             yield came_back(joints, cohorts, week, sampling).figure(

@@ -55,9 +55,9 @@ class ValueEstimates:
         adds repeats * t (1 - t / n); 0 means the reporters themselves.
         """
         number = max(reports, 1)
-        whole, both = self.number_variance, self.number_covariance
+        variance, both = self.number_variance, self.number_covariance
         growth = repeats - 2 * both / number
-        bend = repeats / number - whole / number**2
+        bend = repeats / number - variance / number**2
         counts = np.clip(self.estimates, 0.0, number)
         square = self.stderrs**2 + growth * counts - bend * counts**2
         count_law = self.count_law and replace(self.count_law, sampled=repeats > 0)
@@ -126,9 +126,9 @@ def mean_of(
     reach = reach_of(confidence)
     between = result.between(reports, down=reach, up=reach)
     columns = place.estimates, np.sqrt(variance), *between
-    whole, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)
+    middle, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)
     unit = ends[1] - ends[0]
-    return Mean(ends[0] + unit * whole, unit * error, ends[0] + unit * low, ends[0] + unit * high)
+    return Mean(ends[0] + unit * middle, unit * error, ends[0] + unit * low, ends[0] + unit * high)
 
 
 def means_of(
@@ -138,8 +138,8 @@ def means_of(
     unit = (ends[1] - ends[0]) / max(reports, 1)
     rows = zip(places.estimates.tolist(), places.stderrs.tolist(), strict=True)
     return [
-        with_interval(ends[0] + unit * whole, unit * error, confidence, ends)
-        for whole, error in rows
+        with_interval(ends[0] + unit * middle, unit * error, confidence, ends)
+        for middle, error in rows
     ]
 
 

@@ -116,8 +116,10 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
         {} if categories is None else {"categories": categories}
     )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
-    every = [_option(name, arguments, given_parameters, reports) for name in names if name != same]
-    options = [o for o in every if o.payload_bytes <= payload and o.cells <= cells]
+    candidates = [
+        _option(name, arguments, given_parameters, reports) for name in names if name != same
+    ]
+    options = [o for o in candidates if o.payload_bytes <= payload and o.cells <= cells]
     if not options:
         raise BadParameter(
             f"no mechanism has payloads within {payload} bytes and totals within {cells} cells; "

@@ -46,10 +46,10 @@ def crowds_within(metric: Metric, days: int) -> int:
     most = metric.limits.lifetime_central_epsilon
     if most is None or promise is None:
         return epochs
-    each = min(promise.epsilon, metric.report_loss)
-    whole = floor(most / promise.epsilon + 1e-6)
-    rest = floor(max(most - whole * promise.epsilon, 0.0) / each + 1e-6)
-    return min(epochs, max(whole * promise.epochs + rest, floor(most / each + 1e-6)))
+    crowd_epsilon = min(promise.epsilon, metric.report_loss)
+    periods = floor(most / promise.epsilon + 1e-6)
+    rest = floor(max(most - periods * promise.epsilon, 0.0) / crowd_epsilon + 1e-6)
+    return min(epochs, max(periods * promise.epochs + rest, floor(most / crowd_epsilon + 1e-6)))
 
 
 def unchanged_exposure(metric: Metric, days: int) -> float:

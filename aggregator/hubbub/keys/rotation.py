@@ -90,10 +90,10 @@ def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
             for key in read_opening_keys(folder / OPENING)
         ]
         halves = {key.id: x_wing_public_bytes(key.x_wing) for key in private if key.id in lacking}
-        whole = [replace(key, x_wing=halves.get(key.id, key.x_wing)) for key in public]
+        keys = [replace(key, x_wing=halves.get(key.id, key.x_wing)) for key in public]
         write_opening_keys(folder / OPENING, private)
-        write_public_keys(folder, whole)
-        return [key for key in whole if key.id in halves]
+        write_public_keys(folder, keys)
+        return [key for key in keys if key.id in halves]
 
 
 def forget_keys(path: Path, ids: Collection[int]) -> None:

@@ -131,18 +131,18 @@ class Service:
             return self.ask(path, {**parameters, "first": first, "number": number}, body)
 
         for _ in range(_ATTEMPTS):
-            whole = page(0)
+            document = page(0)
             try:
-                values, total = list(whole[rows]), int(whole["total"])
+                values, total = list(document[rows]), int(document["total"])
                 while len(values) < total:
                     following = page(len(values))
-                    if _besides(following, rows) != _besides(whole, rows):
+                    if _besides(following, rows) != _besides(document, rows):
                         break
                     values += following[rows]
                     if len(following[rows]) < number:  # the last page; or it was cut
-                        return {**whole, rows: values}
+                        return {**document, rows: values}
                 else:
-                    return {**whole, rows: values}
+                    return {**document, rows: values}
             except MISSHAPEN as error:
                 raise self.alien(error) from error
         raise ServiceUnavailable(

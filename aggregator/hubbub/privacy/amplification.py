@@ -190,10 +190,10 @@ class _Crowd:
         members, block_laws = _blocks(others, hidden, cut, _MEMBERS if neither else _BLOCKS)
         blocks = []
         for low, block_chance in zip(members.tolist(), block_laws, strict=True):
-            coins, each, weights = _coins(int(low), 2 * side / hidden, neither, odds, cut)
-            blocks.append((coins, each, weights * block_chance))
-        coins, each, weights = map(np.concatenate, zip(*blocks, strict=True))
-        return cls(coins, each, weights, 2 * cut)
+            coins, odds_ratios, weights = _coins(int(low), 2 * side / hidden, neither, odds, cut)
+            blocks.append((coins, odds_ratios, weights * block_chance))
+        coins, odds_ratios, weights = map(np.concatenate, zip(*blocks, strict=True))
+        return cls(coins, odds_ratios, weights, 2 * cut)
 
     def delta(self, central: float) -> float:
         """Hockey-stick divergence between heads and tails at exp(central), rounded up."""
@@ -214,11 +214,11 @@ class _Crowd:
 
 def _blocks(trials: int, chance: float, cut: float, most: int) -> tuple[Floats, Floats]:
     """The lowest number in each block of a binomial's numbers, and the block's probability."""
-    every = _likely(trials, chance, cut)
+    numbers = _likely(trials, chance, cut)
     # Within a block all count as the lowest: a thousandth below the others at most, if that fits.
-    fine = min(most, 2 + 1000 * len(every) // max(int(every[0]), 1))
-    starts = np.arange(0, len(every), -(-len(every) // fine))
-    return every[starts].astype(np.float64), np.add.reduceat(pmf(every, trials, chance), starts)
+    fine = min(most, 2 + 1000 * len(numbers) // max(int(numbers[0]), 1))
+    starts = np.arange(0, len(numbers), -(-len(numbers) // fine))
+    return numbers[starts].astype(np.float64), np.add.reduceat(pmf(numbers, trials, chance), starts)
 
 
 def _likely(trials: int, chance: float, cut: float) -> Integers:
@@ -238,17 +238,17 @@ def _coins(
     if not neither:
         return np.array([members + 1.0]), np.array([odds]), np.ones(1)
     likely = _likely(members, chance, cut)
-    every = np.append(likely, likely[-1] + 1)
-    coin = pmf(every - 1, members, chance) * (1 - neither)
-    both = coin + pmf(every, members, chance) * neither
+    numbers = np.append(likely, likely[-1] + 1)
+    coin = pmf(numbers - 1, members, chance) * (1 - neither)
+    both = coin + pmf(numbers, members, chance) * neither
     # A coin, or with the chance that it is none a fair one: odds nearer to even.
     bias = (
         (odds - 1)
         / (2 * (odds + 1))
         * np.divide(coin, both, out=np.zeros_like(both), where=both > 0)
     )
-    starts = np.arange(0, len(every), -(-len(every) // _PER_MEMBERS))
+    starts = np.arange(0, len(numbers), -(-len(numbers) // _PER_MEMBERS))
     # Fewer coins hide less, and the odds grow with how many there are: take each end's worst.
     worst = np.minimum(np.maximum.reduceat(bias, starts) * (1 + 1e-9), 0.5 - 1e-12)
-    coins = np.maximum(every[starts], 1).astype(np.float64)
+    coins = np.maximum(numbers[starts], 1).astype(np.float64)
     return coins, np.minimum((0.5 + worst) / (0.5 - worst), odds), np.add.reduceat(both, starts)

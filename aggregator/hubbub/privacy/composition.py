@@ -157,7 +157,7 @@ def _gaussian(event: Event, sigma: float) -> dp_accounting.DpEvent:
 def _pld(events: Sequence[Event], delta: float) -> float:
     grid = _grid(events)
     accountant = pld.PLDAccountant(value_discretization_interval=grid)
-    whole = None
+    composed = None
     for event in events:
         if event.sigma is not None:
             accountant.compose(_gaussian(event, event.sigma), event.times)
@@ -165,14 +165,14 @@ def _pld(events: Sequence[Event], delta: float) -> float:
         parameters = common.DifferentialPrivacyParameters(
             sampled(event.epsilon or 0.0, event.sampling), event.sampling * event.delta
         )
-        each = privacy_loss_distribution.from_privacy_parameters(parameters, grid)
-        each = each.self_compose(event.times) if event.times > 1 else each
-        whole = each if whole is None else whole.compose(each)
-    if whole is None:
+        loss_law = privacy_loss_distribution.from_privacy_parameters(parameters, grid)
+        loss_law = loss_law.self_compose(event.times) if event.times > 1 else loss_law
+        composed = loss_law if composed is None else composed.compose(loss_law)
+    if composed is None:
         return float(accountant.get_epsilon(delta))
     if any(event.sigma is not None for event in events):
-        whole = whole.compose(accountant._pld)  # noqa: SLF001 it has no event for a given guarantee
-    return float(whole.get_epsilon_for_delta(delta))
+        composed = composed.compose(accountant._pld)  # noqa: SLF001 it has no event for a given guarantee
+    return float(composed.get_epsilon_for_delta(delta))
 
 
 def _grid(events: Sequence[Event]) -> float:

@@ -349,8 +349,8 @@ def _along(metric: Metric, dummies: int) -> str:
 
 def _of_devices(metric: Metric) -> str:
     """A phrase on the dummies that devices add, before the shuffler's part; "" without any."""
-    each = metric.dummies_each
-    return f"devices add {each:g} dummies each to the crowd, " if each else ""
+    dummies_each = metric.dummies_each
+    return f"devices add {dummies_each:g} dummies each to the crowd, " if dummies_each else ""
 
 
 def shuffled_of(

@@ -26,11 +26,11 @@ def together(noise: CountNoise, epochs: int, delta: float) -> float:
 
     Rounded up; at most `epochs` times that of one.
     """
-    weights, whole = noise.weights, sum(noise.weights)
+    weights, total = noise.weights, sum(noise.weights)
     loss = log(noise.odds / 2**32) * _UP
     # Likelier below the mean by at most that; beyond it less likely by at least the least quotient.
     gain = log(min(weights[k + 1] / weights[k] for k in range(noise.reach))) / _UP
-    inner = sum(weights[1 : noise.reach + 1]) / whole
+    inner = sum(weights[1 : noise.reach + 1]) / total
     endless = float(noise.delta)
     times = np.arange(epochs + 1)
     # Of those epochs in which it is not endless; how likely that is stays out, which rounds up.

@@ -76,18 +76,18 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
     if len(epochs) == 1 and (noise := epochs[0][0].noise_dummies):
         grid = _loss_of(noise)
-    whole = None
+    composed = None
     for crowd, times in epochs:
-        each = _losses(crowd, grid, delta * _LEFT_OUT / number)
-        each = each.self_compose(times) if times > 1 else each
-        whole = each if whole is None else whole.compose(each)
-    assert whole is not None  # noqa: S101 there is an epoch
+        loss_law = _losses(crowd, grid, delta * _LEFT_OUT / number)
+        loss_law = loss_law.self_compose(times) if times > 1 else loss_law
+        composed = loss_law if composed is None else composed.compose(loss_law)
+    assert composed is not None  # noqa: S101 there is an epoch
     loose = sum(
         _LOOSE * _loss_of(crowd.noise_dummies) * times
         for crowd, times in epochs
         if crowd.noise_dummies
     )
-    return min(float(whole.get_epsilon_for_delta(delta)) + loose, alone)
+    return min(float(composed.get_epsilon_for_delta(delta)) + loose, alone)
 
 
 @lru_cache(maxsize=256)
@@ -148,14 +148,14 @@ def _losses(
     spreads = [likely(int(total) - 1, 2 / d, cut) for total in totals]
     # How reports on both values are split does not depend on how many more there are.
     first = min(spread[0] for spread in spreads)
-    every = np.arange(first, max(spread[-1] for spread in spreads) + 2)[:, None]
-    reach = len(likely(int(every[-1, 0]), 0.5, cut)) // 2 + 1
-    splits = np.floor(every / 2) + np.arange(-reach, reach + 1)[None, :]
-    halves = pmf(splits, every, 0.5)
+    numbers = np.arange(first, max(spread[-1] for spread in spreads) + 2)[:, None]
+    reach = len(likely(int(numbers[-1, 0]), 0.5, cut)) // 2 + 1
+    splits = np.floor(numbers / 2) + np.arange(-reach, reach + 1)[None, :]
+    halves = pmf(splits, numbers, 0.5)
     losses: dict[int, float] = {}
     for total, weight, spread in zip(totals.tolist(), weights.tolist(), spreads, strict=True):
         seen_on_both = slice(int(spread[0] - first), int(spread[-1] - first) + 2)
-        both, x = every[seen_on_both], splits[seen_on_both]
+        both, x = numbers[seen_on_both], splits[seen_on_both]
         # The probability under uniform draws, times the factor by which v changes it.
         even = pmf(both, total, 2 / d) * halves[seen_on_both]
         for_v, for_w = truth * x + q * total, truth * (both - x) + q * total

@@ -137,8 +137,8 @@ class NoisyCounts:
 @lru_cache(maxsize=64)
 def law_of(noise: CountNoise) -> Floats:
     """Probabilities of 0, 1, 2, ... dummies of one value."""
-    whole = sum(noise.weights)
-    return np.array([weight / whole for weight in noise.weights])
+    total = sum(noise.weights)
+    return np.array([weight / total for weight in noise.weights])
 
 
 def bare_delta(noise: CountNoise, central: float) -> float:

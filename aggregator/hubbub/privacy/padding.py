@@ -51,8 +51,8 @@ def best_dummies(
     for dummies in [0, *(n * 10**power for power in range(1, 6) for n in _STEPS), _MOST]:
         if dummies > min(max(crowd.reports, _CHEAP), _MOST):
             break
-        each, number = (dummies / crowd.reports, 0) if by_devices else (0.0, dummies)
-        padded = replace(crowd, dummies=number, each=each)
+        dummies_each, number = (dummies / crowd.reports, 0) if by_devices else (0.0, dummies)
+        padded = replace(crowd, dummies=number, each=dummies_each)
         local = largest_local(padded, central, delta)
         lying = replace(padded, epsilon_local=floor(local * 1000) / 1000)
         options.append((_variance(lying), dummies))

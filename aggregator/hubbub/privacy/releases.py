@@ -199,8 +199,8 @@ def _most_common(
     if len(parts) > 1:
         raise BadParameter("a metric with tiers does not answer mode: take the histogram's")
     mechanism, totals = parts[0]
-    whole = family_for(mechanism).statistic(mechanism, totals).numbers
-    place: int = _noise().largest(list(map(int, whole)), 2 * reports_each / policy.epsilon)
+    numbers = family_for(mechanism).statistic(mechanism, totals).numbers
+    place: int = _noise().largest(list(map(int, numbers)), 2 * reports_each / policy.epsilon)
     return labels[place]
 
 
@@ -211,20 +211,20 @@ def _noisy(
     totals.check(mechanism.layout)
     family = family_for(mechanism)
     statistic = family.statistic(mechanism, totals)
-    whole, l1, l2 = statistic.numbers, statistic.l1, statistic.l2
+    numbers, l1, l2 = statistic.numbers, statistic.l1, statistic.l2
     unit, base = statistic.unit, statistic.base
     if place is not None and isinstance(unit, float):
-        whole, l1, l2 = whole[place : place + 1], 1, 1.0
-    noise, variance = _noise().draw(len(whole), l1 * reports_each, l2 * reports_each, policy)
+        numbers, l1, l2 = numbers[place : place + 1], 1, 1.0
+    noise, variance = _noise().draw(len(numbers), l1 * reports_each, l2 * reports_each, policy)
     if isinstance(unit, float):
-        estimates = unit * (whole + noise) + base
-        noises = np.full(len(whole), unit**2 * variance)
+        estimates = unit * (numbers + noise) + base
+        noises = np.full(len(numbers), unit**2 * variance)
     else:
-        estimates = unit @ (whole + noise) + base
+        estimates = unit @ (numbers + noise) + base
         noises = (unit**2).sum(axis=1) * variance
     # The local variance is taken at the noisy estimate: what is published depends on that alone.
     reports = totals.reports
-    local = family.local(mechanism, whole + noise, reports)
+    local = family.local(mechanism, numbers + noise, reports)
     if local is None:
         # Lies that one device repeats add up, as in a query.
         true_spread, other = spreads(mechanism, reports_each)

@@ -223,12 +223,12 @@ class _Counts:
         ends = np.cumsum(lengths)
         laws: list[tuple[Floats, Floats, Floats]] = []
         for some in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(ends // _AT_ONCE)) + 1):
-            each = lengths[some]
+            some_lengths = lengths[some]
             n, weights, begins = (
-                np.repeat(column[some], each)
+                np.repeat(column[some], some_lengths)
                 for column in (self.totals, self.weights, first - (ends - lengths))
             )
-            s = begins + np.arange(ends[some[0]] - each[0], ends[some[-1]])
+            s = begins + np.arange(ends[some[0]] - some_lengths[0], ends[some[-1]])
             laws.append((n, s, weights * pmf(s, n, share)))
         return laws
 
@@ -248,6 +248,6 @@ class _Counts:
             up = truth * n / 2 * t * at_edge + hidden * at_edge / 2
             down = truth * n / 2 * expm1(central) * beyond + hidden * beyond
             error = FLOAT_ERROR * np.abs(up - down) + 1e-11 * up
-            each = np.maximum(up - down, 0) + error
-            result += d * float((each * chances[mask] / total[mask]).sum())
+            excess = np.maximum(up - down, 0) + error
+            result += d * float((excess * chances[mask] / total[mask]).sum())
         return result + 4 * self.cut

@@ -67,17 +67,17 @@ class ThirdValues:
         widths = _WIDTHS
         if values > _FEW:
             unit, widths = _ONE_WIDTH * unit, (1,)
-        each = _parted(law, poisson(np.arange(most + 1.0), theta), unit, widths)
+        value_law = _parted(law, poisson(np.arange(most + 1.0), theta), unit, widths)
         period = next_fast_len(max(period, most + 1), real=True)
-        every = np.zeros((few * widths[0] + 1, period))
-        every[: len(each), : most + 1] = each
+        padded = np.zeros((few * widths[0] + 1, period))
+        padded[: len(value_law), : most + 1] = value_law
         turns = np.exp(-2j * np.pi * np.arange(period // 2 + 1) / period)
-        whole = rfft2(every) ** few * np.exp((values - few) * theta * (turns - 1))
-        chances = np.maximum(irfft2(whole, every.shape), 0.0)
+        spectrum = rfft2(padded) ** few * np.exp((values - few) * theta * (turns - 1))
+        chances = np.maximum(irfft2(spectrum, padded.shape), 0.0)
         below = np.cumsum(chances.sum(axis=1))
         starts = np.union1d([0], np.searchsorted(below, _QUANTILES)).tolist()
         blocks = []
-        for start, end in zip(starts, [*starts[1:], len(every)], strict=True):
+        for start, end in zip(starts, [*starts[1:], len(padded)], strict=True):
             law_of_c = np.full(period, _FFT_ERROR)
             for number, row in enumerate(chances[start:end]):
                 coins = _around(pmf(np.arange(number * unit + 1), number * unit, 0.5), period)

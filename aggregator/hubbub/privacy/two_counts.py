@@ -112,8 +112,8 @@ class TwoCounts:
     def _chances(self, sums: _Numbers) -> Floats:
         """For each D - 2 c, the probability of each number of dummies on v on the flat part."""
         scale = self.noise.scale
-        whole: float = np.exp(-self._distances / scale).sum()
-        return np.exp(-np.abs(sums) / scale) / whole**2
+        total: float = np.exp(-self._distances / scale).sum()
+        return np.exp(-np.abs(sums) / scale) / total**2
 
     @cached_property
     def _equal(self) -> "_Sums":

@@ -120,15 +120,15 @@ class Bundle:
             read_config(self.gateway)
         if not (is_whole(self.serial) and 0 <= self.serial <= _LAST_SERIAL):
             raise BadParameter(f"serial must be a whole number in [0, {_LAST_SERIAL}]")
-        every = [
+        streams = [
             part_of_metric(tier, name)
             for metric in self.metrics.values()
             for version in versions_of(metric)
             for tier in (version, *(version.at(epsilon) for epsilon in version.tiers))
             for name in streams_of(tier.name, tier.breakdown)
         ]
-        every += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
-        set_derived(self, streams={stream.name: stream for stream in every})
+        streams += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
+        set_derived(self, streams={stream.name: stream for stream in streams})
         if self.tokens:
             _check_tokens(self.metrics, self.streams)
         line = line_of(self.handovers, self.operator) if self.operator else ()
@@ -147,15 +147,15 @@ class Bundle:
         _check_name(name)
         if name in self.metrics:
             return self.metrics[name]
-        whole, (cell, slash, tier) = metric_name_of(name), name.partition("/")
-        metric = self.metrics.get(whole)
-        if metric is None or f"{whole}{slash}{tier}" not in self.streams:
+        metric_name, (cell, slash, tier) = metric_name_of(name), name.partition("/")
+        metric = self.metrics.get(metric_name)
+        if metric is None or f"{metric_name}{slash}{tier}" not in self.streams:
             return self.asked_in(name)
         if slash:
             tiers = {f"{epsilon:g}": epsilon for epsilon in metric.tiers if metric.grown}
-            tier_metric = self.streams[f"{whole}/{tier}"]
+            tier_metric = self.streams[f"{metric_name}/{tier}"]
             metric = metric.tier_alone(tiers[tier]) if tier in tiers else tier_metric
-        return metric if cell == whole else part_of_metric(metric, name)
+        return metric if cell == metric_name else part_of_metric(metric, name)
 
     def asked_in(self, stream: str) -> Metric:
         """The metric as asked in a stream: if its values have grown, with one of its lists.

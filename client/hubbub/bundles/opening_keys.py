@@ -59,8 +59,8 @@ class OpeningKeyPublic:
     def __post_init__(self) -> None:
         if not (is_whole(self.id) and 0 <= self.id <= _LAST_ID):
             raise BadParameter(f"an opening key's id must be a whole number in [0, {_LAST_ID}]")
-        whole = is_whole(self.start) and is_whole(self.end)
-        if not (whole and -_LAST_SECOND <= self.start < self.end <= _LAST_SECOND):
+        are_integers = is_whole(self.start) and is_whole(self.end)
+        if not (are_integers and -_LAST_SECOND <= self.start < self.end <= _LAST_SECOND):
             raise BadParameter(f"opening key {self.id} has no period: start < end, in seconds")
         refuse_weak_opening_key(self.public)
         if self.x_wing:

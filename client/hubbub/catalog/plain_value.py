@@ -47,9 +47,9 @@ def _number_of(thing: Any) -> Any:
         return thing
     if not math.isfinite(number):
         return thing
-    whole = int(thing)
-    if whole == thing:
-        return whole
+    integer = int(thing)
+    if integer == thing:
+        return integer
     return thing if number.is_integer() else number
 
 

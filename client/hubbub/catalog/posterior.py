@@ -30,8 +30,8 @@ def meanings_of(
         label: stream.randomizer.likelihood(value, cells)
         for label, value in _values(stream, candidates).items()
     }
-    whole = sum(chances.values(), start=Fraction(0))
-    meant = [(label, float(chance / whole)) for label, chance in chances.items()]
+    total = sum(chances.values(), start=Fraction(0))
+    meant = [(label, float(chance / total)) for label, chance in chances.items()]
     return sorted(meant, key=lambda pair: -pair[1])
 
 

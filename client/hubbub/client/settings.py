@@ -157,10 +157,10 @@ def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:
 def _path(name: str, value: str | os.PathLike[str]) -> Path:
     try:
         path = Path(value)
-        whole = b"\0" not in os.fsencode(path)
+        is_usable = b"\0" not in os.fsencode(path)
     except (TypeError, ValueError):
-        whole = False
-    if not whole:
+        is_usable = False
+    if not is_usable:
         raise BadParameter(f"{name} is not a path; give a file or a folder")
     return path
 

@@ -126,8 +126,8 @@ def chances(softmax: Sequence[float]) -> list[float]:
     # For a person of the class: |s - e|^2 = sum of s^2 - 2 s + 1.
     lengths = [math.sqrt(max(square - 2 * s + 1, 0.0)) for s in softmax]
     parts = [s * max(r / CLIP["softmax"], 1.0) for s, r in zip(softmax, lengths, strict=True)]
-    whole = math.fsum(parts)
-    return [part / whole for part in parts]
+    total = math.fsum(parts)
+    return [part / total for part in parts]
 
 
 def _scores(about: Sequence[float], weights: Sequence[float]) -> list[float]:
@@ -148,8 +148,8 @@ def _class_scores(about: Sequence[float], weights: Sequence[float]) -> list[floa
 def _softmax(scores: Sequence[float]) -> list[float]:
     largest = max(scores)
     parts = [falling(min(largest - score, _MAX_SCORE)) for score in scores]
-    whole = math.fsum(parts)
-    return [part / whole for part in parts]
+    total = math.fsum(parts)
+    return [part / total for part in parts]
 
 
 def _about(columns: Sequence[float], centre: Sequence[float]) -> list[float]:

@@ -69,7 +69,7 @@ class Totals:
         if not self.reports >= 0:
             raise ShapeMismatch(f"reports {self.reports} is below 0")
         if self.dummies and not isinstance(layout, OneHot):
-            raise ShapeMismatch("dummies hold one value each, the layout another number")
+            raise ShapeMismatch("each dummy has one value, but reports of this layout do not")
 
 
 @frozen()
@@ -86,10 +86,10 @@ class Estimates:
 
 def joined(groups: Iterable[Estimates], reports: int) -> Estimates:
     """The estimates of all groups, one group after the other; `reports` are those of all."""
-    every = list(groups)
+    estimates = list(groups)
     return Estimates(
-        tuple(value for estimate in every for value in estimate.values),
-        tuple(variance for estimate in every for variance in estimate.variances),
+        tuple(value for estimate in estimates for value in estimate.values),
+        tuple(variance for estimate in estimates for variance in estimate.variances),
         reports,
     )
 

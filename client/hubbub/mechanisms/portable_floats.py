@@ -66,11 +66,11 @@ def binomial(trials: int, yes: float, no: float) -> list[float]:
     """
     middle = min(int((trials + 1) * yes), trials)
     weights = [0.0] * (trials + 1)
-    weights[middle] = whole = 1.0
+    weights[middle] = total = 1.0
     for many in range(middle, trials):
         weights[many + 1] = weights[many] * ((trials - many) / (many + 1) * (yes / no))
-        whole += weights[many + 1]
+        total += weights[many + 1]
     for many in range(middle, 0, -1):
         weights[many - 1] = weights[many] * (many / (trials - many + 1) * (no / yes))
-        whole += weights[many - 1]
-    return [chance / whole for chance in weights]
+        total += weights[many - 1]
+    return [chance / total for chance in weights]

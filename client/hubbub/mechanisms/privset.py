@@ -81,20 +81,20 @@ class PrivSet(pure.PureMechanism[int]):
         if self.most > self.categories:
             raise BadParameter(f"most {self.most} is outside [1, {self.categories}], of all values")
         d, most, odds = self.categories, self.most, exp_at_most(self.epsilon)
-        every, k = d + most, _choice_of(self.categories, self.most, float(odds))
-        missing = prod((Fraction(every - k - j, every - j) for j in range(most)), start=Fraction(1))
+        size, k = d + most, _choice_of(self.categories, self.most, float(odds))
+        missing = prod((Fraction(size - k - j, size - j) for j in range(most)), start=Fraction(1))
         hit_weight = odds * (1 - missing)
         meet = Probability.at_most(hit_weight / (hit_weight + missing))  # PRIVACY: down, to uniform
-        each, apart = Fraction(k, every), Fraction(k, every - most)
+        pick, apart = Fraction(k, size), Fraction(k, size - most)
         hit, left_out = meet.exact / (1 - missing), meet.complement.exact
-        channel = pure.Pure(each * hit, (each - missing * apart) * hit + apart * left_out)
+        channel = pure.Pure(pick * hit, (pick - missing * apart) * hit + apart * left_out)
         # Number of choices with j members of the set: C(most, j) C(D-most, k-j), for j from 1.
         counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
         set_derived(
             self,
             meet=meet,
             channel=channel,
-            layout=Subset(every, k),
+            layout=Subset(size, k),
             missing=missing,
             ways=tuple(accumulate(counts)),
         )
@@ -105,10 +105,10 @@ class PrivSet(pure.PureMechanism[int]):
 
     def total_variation(self) -> Fraction:
         """The distance between two disjoint sets: the chance of choices that meet only one."""
-        every, most, k = self.layout.size, self.most, self.layout.ones
+        size, most, k = self.layout.size, self.most, self.layout.ones
         hit_chance, missed = self._chances()
         # Choices that have none of either.
-        both = Fraction(comb(every - 2 * most, k), comb(every, k))
+        both = Fraction(comb(size - 2 * most, k), comb(size, k))
         return (hit_chance - missed) * (self.missing - both)
 
     def check(self, value: Any) -> None:
@@ -186,13 +186,13 @@ def _choice_of(categories: int, most: int, odds: float) -> int:
 
     It uses only sums, products and quotients, which every machine rounds alike.
     """
-    every, missing = categories + most, 1.0
+    size, missing = categories + most, 1.0
     best, least = 1, inf
     for k in range(1, categories + 1):
-        missing *= (categories - k + 1) / (every - k + 1)
-        whole = odds * (1 - missing) + missing
-        p = odds * k / every / whole
-        q = (odds * (k / every - missing * k / categories) + missing * k / categories) / whole
+        missing *= (categories - k + 1) / (size - k + 1)
+        total = odds * (1 - missing) + missing
+        p = odds * k / size / total
+        q = (odds * (k / size - missing * k / categories) + missing * k / categories) / total
         variance = q * (1 - q) / ((p - q) * (p - q)) if p > q else inf
         if variance < least:
             best, least = k, variance

@@ -279,5 +279,5 @@ def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
     # The bits after an end are 0, and no text is spelled in two ways.
     if letter is None or bits & ((1 << size - reader.used) - 1):
         return None
-    whole = "".join(text)
-    return Spelled(whole, reader.used) if spell(whole, size) == bits else None
+    string = "".join(text)
+    return Spelled(string, reader.used) if spell(string, size) == bits else None

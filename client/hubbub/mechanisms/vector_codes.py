@@ -134,10 +134,10 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
             )
         if not isinstance(self.seed, str):
             raise BadParameter("seed must be a text; use that of the pool")
-        odds, every = exp_at_most(self.epsilon), self.words
-        best, error, reach, along = _nearest(float(odds), every, self.dimensions)
-        keep = Probability.at_most(best * odds / (best * odds + every - best))  # PRIVACY: down
-        channel = pure.Pure(keep.exact / best, keep.complement.exact / (every - best))
+        odds, words = exp_at_most(self.epsilon), self.words
+        best, error, reach, along = _nearest(float(odds), words, self.dimensions)
+        keep = Probability.at_most(best * odds / (best * odds + words - best))  # PRIVACY: down
+        channel = pure.Pure(keep.exact / best, keep.complement.exact / (words - best))
         set_derived(
             self,
             near=best,

@@ -117,8 +117,8 @@ def build_bundle(
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
     signed = sign_bundle(bundle, operator)
     proven = in_log(signed, bundle, log or out.with_name(LOG), keys, old) if bundle.log else signed
-    table, whole = stream_table(bundle).encode(), sign_bundle(bundle, operator, whole=True)
-    contents = {out: proven, operators or out.with_name(OPERATORS): whole, streams: table}
+    table, ours = stream_table(bundle).encode(), sign_bundle(bundle, operator, whole=True)
+    contents = {out: proven, operators or out.with_name(OPERATORS): ours, streams: table}
     for path, content in contents.items():
         with refuse_unwritable(path, BundleRefused):
             replace_file(path, content)

@@ -192,11 +192,11 @@ def _on_their_day(
 
     `periods` has the period of each day.
     """
-    every = sorted(set(periods), key=lambda period: period.start)
-    places = {period: place for place, period in enumerate(every)}
+    ordered = sorted(set(periods), key=lambda period: period.start)
+    places = {period: place for place, period in enumerate(ordered)}
     period_places = np.array([places[period] for period in periods])[days.day]
     drawn = np.column_stack(
-        [period.start + chance.integers(0, len(period), person.max() + 1) for period in every]
+        [period.start + chance.integers(0, len(period), person.max() + 1) for period in ordered]
     )
     there = np.zeros(drawn.shape, dtype=np.bool_)
     there[person, period_places] = True

@@ -65,10 +65,12 @@ def rehearse_model(
     `confidence` is the level of the intervals in `judgement`.
     """
     for chance in np.random.default_rng(seed).spawn(runs):
-        every = len(people.labels)
+        size = len(people.labels)
         # Everybody once, or a number of people with repetition.
-        whole = chance.permutation(every) if reports is None else chance.integers(0, every, reports)
-        apart, order = np.split(whole, [round(len(whole) * model.held_out)])
+        people_order = (
+            chance.permutation(size) if reports is None else chance.integers(0, size, reports)
+        )
+        apart, order = np.split(people_order, [round(len(people_order) * model.held_out)])
         learned = _learned(model, people, order, chance)
         foretold = scores(model.kind, test.columns, learned.weights)
         judges = People(people.columns[apart], people.labels[apart], 0)

@@ -108,11 +108,11 @@ def _lines_of_columns(
     rows = csv_rows(path, "--values")
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
-        each = metric.value_kind.COLUMN if parted else "the value"
-        each += " and each public field" if apart else ""
+        column_name = metric.value_kind.COLUMN if parted else "the value"
+        column_name += " and each public field" if apart else ""
         others = "" if apart else ", ".join(metric.breakdown)
         raise BadParameter(
-            f"--values {path}: line 1: write a header that names a column for {each}: "
+            f"--values {path}: line 1: write a header that names a column for {column_name}: "
             f"{','.join(parts)}; and count, if lines are of several people"
             + (f"; public fields that may be columns: {others}" if others else "")
         )

@@ -280,11 +280,11 @@ async def _run_of(
         if metric.experiment:
             tried = await experimented(query, metric.experiment.name, plan.confidence)
             effects = tried.values
-    whole = [row.value for row in rows if not row.beginning]
+    complete = [row.value for row in rows if not row.beginning]
     return Run(
         reports=reports,
         values=rows,
-        recall=_recall(plan, codes, reported, whole),
+        recall=_recall(plan, codes, reported, complete),
         recall_begun=_recall(plan, begun, reported, [row.value for row in rows]),
         withheld=withheld,
         associations=tuple(await associations(query, metric, question, codes, reported)),
@@ -312,10 +312,10 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
 
     None if it does not leave, as it has fewer reports than the metric's crowd.
     """
-    cells, each = np.array(totals.cells, dtype=np.int64), int(metric.dummies_each)
+    cells, dummies_each = np.array(totals.cells, dtype=np.int64), int(metric.dummies_each)
     size, named = len(cells), np.zeros_like(cells)
-    evenly = each * totals.reports
-    evenly += int(chance.binomial(totals.reports, metric.dummies_each - each))
+    evenly = dummies_each * totals.reports
+    evenly += int(chance.binomial(totals.reports, metric.dummies_each - dummies_each))
     if noise := count_noise(metric):
         evenly += int(chance.choice(len(noise.weights), p=law_of(noise)))
     if noise := value_noise(metric):

@@ -42,10 +42,12 @@ def share_error(question: MetricDraft, plan_row: Row, percentile: float) -> floa
     mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
     edge = min(max(round(percentile / 100 * parts), 1), parts - 1)
     drawn = min(plan_row.reports, _MAX_DRAWN)
-    each = np.diff(np.linspace(0, round(drawn), parts + 1).round().astype(np.int64)).tolist()
+    people_by_part = np.diff(
+        np.linspace(0, round(drawn), parts + 1).round().astype(np.int64)
+    ).tolist()
     reach, widths = reach_of(0.95), []
     for seed in range(_DRAWINGS):
-        totals = draw(mechanism, question.values(), each, np.random.default_rng(seed))
+        totals = draw(mechanism, question.values(), people_by_part, np.random.default_rng(seed))
         ranks = ranks_of([(mechanism, totals)], range(parts + 1), population=True)
         # Of the share below the edge.
         low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))

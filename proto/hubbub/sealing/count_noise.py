@@ -56,12 +56,14 @@ class CountNoise:
         Raises:
             BadParameter: the reach would exceed its maximum.
         """
-        whole = int(odds * _UNIT)
+        scaled_odds = int(odds * _UNIT)
         for reach in range(1, _MAX_REACH + 1):
-            noise = cls(whole, reach)
+            noise = cls(scaled_odds, reach)
             if noise.delta <= delta:
                 return noise
-        raise BadParameter(f"odds of {float(odds):.4g} take too many dummies at delta {delta:g}")
+        raise BadParameter(
+            f"odds of {float(odds):.4g} need too many dummies at delta {delta:g}; allow larger odds"
+        )
 
     @property
     def most(self) -> int:

@@ -52,8 +52,8 @@ def command(
 
 def commands_of(modules: Iterable[ModuleType]) -> list[Command]:
     """All commands that are defined in some modules, in order."""
-    every = (value for module in modules for value in vars(module).values())
-    return [value for value in every if isinstance(value, Command)]
+    values = (value for module in modules for value in vars(module).values())
+    return [value for value in values if isinstance(value, Command)]
 
 
 def read_number(text: str) -> float:

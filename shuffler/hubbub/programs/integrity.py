@@ -43,20 +43,20 @@ def installed() -> list[Installed]:
         for distribution in distributions
         for requirement in distribution.requires or ()
     }
-    return [_looked_at(each) for each in (*distributions, *_here(sorted(named.difference(_OURS))))]
+    return [_looked_at(item) for item in (*distributions, *_here(sorted(named.difference(_OURS))))]
 
 
 def identity() -> str:
     """The version of hubbub that runs, with the digest of its content where hashes are recorded."""
-    distributions = [_looked_at(each) for each in _here(_OURS)]
-    if not all(each.files for each in distributions):
+    distributions = [_looked_at(item) for item in _here(_OURS)]
+    if not all(item.files for item in distributions):
         return f"hubbub {distributions[0].version}, a checkout, which nothing records"
     return f"hubbub {distributions[0].version}, content sha256:{digest_of(distributions)}"
 
 
 def digest_of(distributions: Iterable[Installed]) -> str:
     """One digest over the files in `hubbub/` of all these distributions."""
-    return content_digest({p: h for each in distributions for p, h in each.content.items()})
+    return content_digest({p: h for item in distributions for p, h in item.content.items()})
 
 
 def verify() -> tuple[list[str], bool]:

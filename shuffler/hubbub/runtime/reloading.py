@@ -64,8 +64,10 @@ class Reloader:
                 continue
             before, stamps = stamps, self._stamps()
             if stamps == before != self._used:
-                every = {**self._used, **stamps}
-                changed = [path.name for path in every if stamps.get(path) != self._used.get(path)]
+                stamps_by_path = {**self._used, **stamps}
+                changed = [
+                    path.name for path in stamps_by_path if stamps.get(path) != self._used.get(path)
+                ]
                 await self._reload("changed: " + " ".join(changed))
 
     async def _reload(self, why: str) -> None:

@@ -133,8 +133,8 @@ class Admission:
         if admissions:
             try:
                 streams = self._table.streams
-                whole = [window for window in admissions if may_spread(streams[window.stream])]
-                spent = await self._intake.add(admissions, whole)
+                spreadable = [window for window in admissions if may_spread(streams[window.stream])]
+                spent = await self._intake.add(admissions, spreadable)
             except StoreFull:
                 self._pressure.full()
                 self.refusals["store_full"] += 1

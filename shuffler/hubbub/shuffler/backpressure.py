@@ -71,10 +71,10 @@ class Backpressure:
         if not self._held_batches[stream]:
             return False
         free_room = self.max_reports - self.reports
-        each = self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST
+        report_bytes = self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST
         return (
             self._held_batches[stream] > _TIMES_WHAT_IS_LEFT * free_room
-            or self._held_batches[stream] * each > _TIMES_WHAT_IS_LEFT * self._room_left
+            or self._held_batches[stream] * report_bytes > _TIMES_WHAT_IS_LEFT * self._room_left
         )
 
     def took(self, stream: str, reports: int) -> None:

@@ -57,11 +57,11 @@ class EstimateKeeper:
 
     async def run(self) -> None:
         """Runs `look` repeatedly, until cancelled."""
-        whole = 0.0
+        next_refresh = 0.0
         while True:
-            if time.monotonic() >= whole:
+            if time.monotonic() >= next_refresh:
                 self._changed.update(self._query.collected.bundle.metrics)
-                whole = time.monotonic() + _ALL_SECONDS
+                next_refresh = time.monotonic() + _ALL_SECONDS
             await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 

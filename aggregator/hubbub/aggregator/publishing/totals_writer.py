@@ -119,7 +119,7 @@ class TotalsWriter:
 
     async def compare(self) -> Comparison:
         """Compares every file with Redis; reads every file."""
-        sentences, whole = [], 0
+        sentences, readable = [], 0
         absent: dict[tuple[str, str], list[int]] = {}
         counted = dict([item async for item in self.closed()])
         for window in sorted({*counted, *await self._files.report_counts()}):
@@ -129,7 +129,7 @@ class TotalsWriter:
             except TotalsUnreadable as error:
                 sentences.append(str(error))
                 continue
-            whole += bool(filed.counted)
+            readable += bool(filed.counted)
             if not filed.counted:
                 remedy = "hubbub totals write creates it" if live.cells.size else "put back a copy"
                 absent.setdefault((window.stream, remedy), []).append(window.epoch)
@@ -149,7 +149,7 @@ class TotalsWriter:
                 f"{self._files.place.name}: has no file of {stream}, "
                 f"{epoch_dates(epochs, seconds)}; {remedy}"
             )
-        return Comparison(len(counted), whole, sentences)
+        return Comparison(len(counted), readable, sentences)
 
     def _name_of(self, window: Window) -> str:
         return f"{window.stream} of {self._collected.date_of(window)}"

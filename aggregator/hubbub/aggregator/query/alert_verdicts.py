@@ -50,14 +50,14 @@ def surely_changed(changes: Sequence[Change], confidence: float) -> list[Change]
 
 async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> EpochSelection:
     """The newest epochs of a metric that can be judged: closed, and with the minimum batch."""
-    every = await query.collected.find(metric.name, EpochRange(epochs="all"))
-    reports = every.by_epoch()
+    selection = await query.collected.find(metric.name, EpochRange(epochs="all"))
+    reports = selection.by_epoch()
     over = [
         epoch
-        for epoch in every.epochs
+        for epoch in selection.epochs
         if query.collected.is_closed(metric, epoch) and reports[epoch] >= metric.fewest
     ]
-    return every.only(over[-newest:])
+    return selection.only(over[-newest:])
 
 
 async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict | None:

@@ -113,13 +113,13 @@ def field_of(metric: Metric, by: str) -> str:
     )
 
 
-def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
+def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Part]:
     """The requested values of the public field `by` ("" for the first); unlisted values come last.
 
     Raises:
         BadParameter: the metric has no such field.
     """
-    metric = whole.metric
+    metric = selection.metric
     field = field_of(metric, by)
     conditions = conditions_in(metric.name)
     values = conditions.get(field) or list(metric.breakdown[field])
@@ -128,12 +128,12 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
         """The same epochs of some cells of the metric."""
         tier = f"/{metric.tier}" if metric.tier else ""
         part = bundle.metric(f"{metric.base_name}@{where}{tier}")
-        counted = {w: count for w, count in whole.counted.items() if w.stream in part.streams}
-        return EpochSelection(part, whole.epochs, counted)
+        counted = {w: count for w, count in selection.counted.items() if w.stream in part.streams}
+        return EpochSelection(part, selection.epochs, counted)
 
     def of_values(chosen: Sequence[str]) -> EpochSelection:
-        every = {**conditions, field: chosen}
-        return within(",".join(f"{name}={'+'.join(names)}" for name, names in every.items()))
+        fields = {**conditions, field: chosen}
+        return within(",".join(f"{name}={'+'.join(names)}" for name, names in fields.items()))
 
     parts = []
     for value in values:

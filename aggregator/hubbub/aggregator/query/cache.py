@@ -190,9 +190,9 @@ class TotalsCache:
 
     def _apart(self, window: Window, count: Counted) -> Counted:
         """The estimated split into reports and dummies, if devices add dummies."""
-        each = self.dummies_each.get(window.stream, 0.0)
-        reports = round(count.reports / (1 + each))
-        return Counted(reports, count.tags - reports, count.last) if each else count
+        dummies_each = self.dummies_each.get(window.stream, 0.0)
+        reports = round(count.reports / (1 + dummies_each))
+        return Counted(reports, count.tags - reports, count.last) if dummies_each else count
 
     async def read(self, counted: Mapping[Window, Counted]) -> dict[Window, WindowTotals]:
         """Totals of these windows, in their order; `counted` is fresh, from `counted()`."""
@@ -218,15 +218,15 @@ def sum_totals(
     size: int,
     *,
     dummies: int = 0,
-    each: float = 0.0,
+    dummies_each: float = 0.0,
     hidden: float = 0.0,
     noise: CountNoise | None = None,
 ) -> Totals:
     """The totals of several windows of one definition, which are added up.
 
-    `dummies` is their number in a crowd, of which a part may have arrived; `each` is the average
-    number per device; `hidden` is the variance of the dummies that hide the number of reports;
-    `noise` is the law of the number of dummies per value and epoch.
+    `dummies` is their number in a crowd, of which a part may have arrived; `dummies_each` is the
+    average number per device; `hidden` is the variance of the dummies that hide the number of
+    reports; `noise` is the law of the number of dummies per value and epoch.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -246,8 +246,8 @@ def sum_totals(
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
             raise BadParameter("the sums of these epochs exceed 64 bits; select fewer epochs")
     totals = Totals(cells=cells.tolist(), reports=counted, dummies=all_dummies)
-    if each:
-        return replace(totals, beside_variance=reports_variance(totals.reports, each))
+    if dummies_each:
+        return replace(totals, beside_variance=reports_variance(totals.reports, dummies_each))
     if not dummies:
         return totals
     # s of m are expected: without replacement the variance is below that of coins, s (1 - s/m).

@@ -186,15 +186,15 @@ class QueryEngine:
         """Estimates over the requested epochs, added up."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        whole = None
+        estimated = None
         if self.answers:
             range_, version = range_name(selection, query), self._version(selection, query)
-            whole = await self.answers.find(selection.metric.name, range_, version)
-        whole = whole or await self._whole_estimate(selection, query)
+            estimated = await self.answers.find(selection.metric.name, range_, version)
+        estimated = estimated or await self._whole_estimate(selection, query)
         terms = await self._terms()
         waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
-        values, total = page.of(whole.values, "rank")
-        return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
+        values, total = page.of(estimated.values, "rank")
+        return replace(estimated, waiting=waiting, withheld=withheld, total=total, values=values)
 
     async def refresh(
         self, answers: AnswerStore, name: str, query: EstimateQuery, range_: str, at: str
@@ -224,15 +224,15 @@ class QueryEngine:
         self, query: EstimateQuery, kind: str, *selections: EpochSelection
     ) -> dict[str, Any]:
         """Fields of every answer; `selections`, of one metric, are all that the answer covers."""
-        whole = together(selections) if selections[1:] else selections[0]
+        selection = together(selections) if selections[1:] else selections[0]
         return {
             "metric": selections[0].metric.name,
             "kind": kind,
             "confidence": query.confidence,
-            "epochs": list(whole.epochs),
-            "dates": whole.dates,
-            "final": self.collected.is_final(whole),
-            "reports": whole.reports,
+            "epochs": list(selection.epochs),
+            "dates": selection.dates,
+            "final": self.collected.is_final(selection),
+            "reports": selection.reports,
             "lists": list(query.lists),
             "unit": selections[0].metric.unit,
             "notice": notice_of(*selections) if selections[0].metric.central else self.notice(),
@@ -290,9 +290,9 @@ class QueryEngine:
 
         Values with fewer reports than the minimum batch are named without an answer.
         """
-        query, whole, answer = await self._answer(name, query)
-        parts = parts_by(self.collected.bundle, whole, by)
-        if not query.candidates and whole.metric.values is None and answer.kind == "values":
+        query, selection, answer = await self._answer(name, query)
+        parts = parts_by(self.collected.bundle, selection, by)
+        if not query.candidates and selection.metric.values is None and answer.kind == "values":
             # Each part is queried for the strings that were found in all reports.
             query = replace(query, candidates=tuple(value.value for value in answer.values))
         works = {
@@ -303,9 +303,9 @@ class QueryEngine:
             for part in parts
             if part.is_answered
         }
-        envelope, terms = self._envelope(query, answer.kind, whole), await self._terms()
+        envelope, terms = self._envelope(query, answer.kind, selection), await self._terms()
         return await asyncio.to_thread(
-            broken_down, envelope, parts, works, terms, field_of(whole.metric, by)
+            broken_down, envelope, parts, works, terms, field_of(selection.metric, by)
         )
 
     async def figures(
@@ -318,11 +318,13 @@ class QueryEngine:
         """
         metric = self.collected.bundle.metric(name)
         query = meant(metric, await self._resolved(name, query), by_cohort=by_cohort)
-        whole = await self.collected.find(name, query.range)
-        parts = parts_by(self.collected.bundle, whole, by) if by else [Part("", whole, None)]
+        selection = await self.collected.find(name, query.range)
+        parts = (
+            parts_by(self.collected.bundle, selection, by) if by else [Part("", selection, None)]
+        )
         answered = [part for part in parts if part.is_answered or not by]
         if not answered:
-            await self.collected.read(whole)  # raises BatchTooSmall where all parts are too few
+            await self.collected.read(selection)  # raises BatchTooSmall where all parts are too few
 
         values = [
             replace(figure, part=part.name)
@@ -336,11 +338,11 @@ class QueryEngine:
             if part not in answered
         ]
         return Figured(
-            **self._envelope(query, metric.kind, whole),
+            **self._envelope(query, metric.kind, selection),
             whose=whose_figures(metric),
             by=by,
             values=values,
-            notes=[*notes_of_figures(values, whole.reports), *unanswered],
+            notes=[*notes_of_figures(values, selection.reports), *unanswered],
         )
 
     async def compare(
@@ -395,8 +397,8 @@ class QueryEngine:
             if query.percentiles:
                 selected = await self.collected.read(selection)
                 return await asyncio.to_thread(percentile_series, selected, query)
-            every = [await self.collected.read(source) for source in (selection, *joined)]
-            parts = [part for source in every for part in source.by_list()]
+            collected = [await self.collected.read(source) for source in (selection, *joined)]
+            parts = [part for source in collected for part in source.by_list()]
             async with self._turn(query, points=(len(values) or number) * len(parts)):
                 return await asyncio.to_thread(
                     series,
@@ -407,16 +409,16 @@ class QueryEngine:
                     candidates=query.candidates,
                 )
 
-        whole = together([selection, *joined])
-        question = (self._definition(whole.metric), query, tuple(values), number, whole.windows)
-        envelope = self._envelope(query, answer.kind, whole)
+        union = together([selection, *joined])
+        question = (self._definition(union.metric), query, tuple(values), number, union.windows)
+        envelope = self._envelope(query, answer.kind, union)
         if query.percentiles:
             envelope["kind"] = "ranges"  # what is followed is in the metric's unit
-        envelope["epochs"] = shown_epochs(self.collected, whole, whole.epochs)
+        envelope["epochs"] = shown_epochs(self.collected, union, union.epochs)
         return Trended(
             **envelope,
             min_batch=selection.metric.fewest,
-            series=await self._trends.get(question, whole.version, make),
+            series=await self._trends.get(question, union.version, make),
             joined=[former.metric.name for former in joined],
         )
 

@@ -174,13 +174,13 @@ async def experimented(
         UnknownMetric: no metric of the bundle measures it.
     """
     experiment = experiment_named(query.collected.bundle.experiments, name)
-    every = [
+    arms_by_metric = [
         await _arms_of(query, metric, experiment)
         for metric in query.collected.bundle.metrics.values()
         if metric.experiment == experiment
     ]
     treatments = [arm for arm in experiment.arms if arm != experiment.control]
-    pairs = [(arms, arm, arms.why_not(arm)) for arms in every for arm in treatments]
+    pairs = [(arms, arm, arms.why_not(arm)) for arms in arms_by_metric for arm in treatments]
     unanswered = [
         Unanswered(metric=arms.metric.name, arm=arm, why=why) for arms, arm, why in pairs if why
     ]
@@ -197,10 +197,10 @@ async def experimented(
         arm_effects = await asyncio.to_thread(effects, *estimates, surer)
         values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
         unanswered += await _unbounded(query, arms, arm, surer)
-    ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
+    ratios = [ratio for arms in arms_by_metric if (ratio := arms.ratio()) is not None]
     p_value = min(min(ratios) * len(ratios), 1.0) if ratios else None
     fits = p_value is None or p_value >= _RATIO_DOUBT
-    selections = [part for arms in every for part in arms.selections.values()]
+    selections = [part for arms in arms_by_metric for part in arms.selections.values()]
     reports = sum(selection.reports for selection in selections)
     # The epochs of several metrics may have different lengths.
     dates = [selection.date(epoch) for selection in selections for epoch in selection.epochs]
@@ -214,10 +214,10 @@ async def experimented(
         reports=reports,
         ratio_p_value=p_value,
         ratio_fits=fits,
-        sizes=_sizes_sentence(every, p_value, fits=fits),
+        sizes=_sizes_sentence(arms_by_metric, p_value, fits=fits),
         verdict=" ".join(_sentences(experiment, values, unanswered, reports=reports, fits=fits)),
         notice=query.notice(),
-        arms=[row for arms in every for row in arms.sizes],
+        arms=[row for arms in arms_by_metric for row in arms.sizes],
         values=values,
         unanswered=unanswered,
     )
@@ -260,9 +260,9 @@ async def _unbounded(
 
 async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -> Arms:
     """A metric's reports by arm."""
-    whole = await query.collected.find(metric.name, EpochRange(epochs="all"))
-    every = parts_by(query.collected.bundle, whole, experiment.name)
-    parts = {part.name: part.own for part in every if part.name in experiment.arms}
+    selection = await query.collected.find(metric.name, EpochRange(epochs="all"))
+    all_parts = parts_by(query.collected.bundle, selection, experiment.name)
+    parts = {part.name: part.own for part in all_parts if part.name in experiment.arms}
     common = sorted(set.intersection(*(set(part.by_epoch()) for part in parts.values())))
     return Arms(metric, experiment, {arm: parts[arm].only(common) for arm in experiment.arms})
 
@@ -319,11 +319,11 @@ def _sentences(
         yield f"{gap.metric}, {gap.arm}: no answer: {gap.why}."
 
 
-def _sizes_sentence(every: Sequence[Arms], p_value: float | None, *, fits: bool) -> str:
+def _sizes_sentence(metrics_arms: Sequence[Arms], p_value: float | None, *, fits: bool) -> str:
     """Sentence with the number of reports of each arm, and whether it fits the weights."""
     parts = [
         f"{arms.metric.name}: " + ", ".join(f"{row.arm} {row.reports:,}" for row in arms.sizes)
-        for arms in every
+        for arms in metrics_arms
     ]
     if p_value is not None:
         judged = "fit" if fits else "do not fit"

@@ -79,8 +79,8 @@ def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQ
         raise BadParameter(
             f'metric "{metric.name}" is of kind {metric.kind} and has no cohorts: leave cohorts out'
         )
-    every = query.range == NEWEST and kind.spans_epochs
-    return replace(query, range=EpochRange(epochs="all")) if every else query
+    uses_all = query.range == NEWEST and kind.spans_epochs
+    return replace(query, range=EpochRange(epochs="all")) if uses_all else query
 
 
 def effect_measure(metric: Metric) -> str:

@@ -41,10 +41,10 @@ def check_mark(mark: Mark, bundle: Bundle) -> None:
     if not NAME.fullmatch(mark.name):
         raise BadParameter(f"a mark's name must match {NAME.pattern}")
     try:
-        whole = date.fromisoformat(mark.date).isoformat() == mark.date
+        is_date = date.fromisoformat(mark.date).isoformat() == mark.date
     except ValueError:
-        whole = False
-    if not whole:
+        is_date = False
+    if not is_date:
         problem = absent_date(mark.date) or "the date of a mark is invalid"
         raise BadParameter(f"{problem}; write it as 2026-11-22")
     check_words("a mark's text", mark.text, _LONGEST)

@@ -357,21 +357,21 @@ def notice_of(*selections: EpochSelection) -> str:
     `selections`, of one metric with a central promise, are those whose numbers the answer shows.
     """
     metric = selections[0].metric
-    text, each, noise = "", metric.made_each, hides_number(metric)
+    text, dummies_each, noise = "", metric.made_each, hides_number(metric)
     if noise and not any(selection.counted for selection in selections):
         text = (
             f"{metric.name}: nothing has left the shuffler, which never reveals how many "
             "reports wait."
         )
-    elif each or noise:
+    elif dummies_each or noise:
         errors = " and ".join(
             f"{item.reports:,} ± {reports_stderr(item):,.1f}" for item in selections
         )
         why = (
             "the shuffler adds a secret number of dummies to an epoch."
             if noise
-            else f"with each report a device sends {each:g} dummies on average, which nobody can "
-            "recognize."
+            else f"with each report a device sends {dummies_each:g} dummies on average, which "
+            "nobody can recognize."
         )
         text = (
             f"{metric.name}: the number of reports is an estimate, {errors} (standard error): {why}"

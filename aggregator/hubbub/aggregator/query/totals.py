@@ -128,7 +128,7 @@ class SelectedTotals:
                     parts,
                     size,
                     dummies=expected_dummies(metric),
-                    each=metric.made_each,
+                    dummies_each=metric.made_each,
                     hidden=sum(
                         count_variance(metric, part.counted) for part in parts if part.dummies
                     ),
@@ -214,8 +214,8 @@ class TotalsByEpoch:
     async def find(self, name: str, epoch_range: EpochRange) -> EpochSelection:
         """The requested epochs of a metric or tier. Raises UnknownMetric, BadParameter."""
         metric = self.bundle.metric(name)
-        every = _selection(metric, await self._shelf.counted(metric.streams))
-        return every.only(self._requested(epoch_range, metric, every.epochs))
+        selection = _selection(metric, await self._shelf.counted(metric.streams))
+        return selection.only(self._requested(epoch_range, metric, selection.epochs))
 
     async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and of the metrics that this one supersedes, the latest first.
@@ -223,12 +223,12 @@ class TotalsByEpoch:
         A range refers to the epochs in which any of them has a report.
         """
         metric = self.bundle.metric(name)
-        every = await self._every([metric, *superseded_by(metric, self.bundle.metrics)])
-        all_epochs = sorted({epoch for selection in every for epoch in selection.epochs})
+        selections = await self._every([metric, *superseded_by(metric, self.bundle.metrics)])
+        all_epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
         epochs = self._requested(epoch_range, metric, all_epochs)
         return [
             one_metric.only([epoch for epoch in epochs if epoch in one_metric.epochs])
-            for one_metric in every
+            for one_metric in selections
         ]
 
     def _requested(
@@ -254,54 +254,57 @@ class TotalsByEpoch:
         Raises:
             TooFewEpochs: there is no epoch to compare with.
         """
-        every = await self.find(name, EpochRange(epochs="all"))
+        selection = await self.find(name, EpochRange(epochs="all"))
         if before != NEWEST or after != NEWEST:
             newer = await self.find(name, after)
             if before != NEWEST:
                 why = "compared with the newest epoch" if after == NEWEST else ""
                 return await self.find(name, before), newer, why
-            earlier = [epoch for epoch in _large(every) if epoch < min(newer.epochs, default=0)]
+            earlier = [epoch for epoch in _large(selection) if epoch < min(newer.epochs, default=0)]
             why = "compared with the epoch before"
             if not earlier:
                 raise TooFewEpochs(
-                    f'metric "{every.metric.name}": no epoch before '
+                    f'metric "{selection.metric.name}": no epoch before '
                     f"{newer.dates or 'those requested'} has "
-                    f"{several(every.metric.fewest, 'report')} or more; name the range before, too"
+                    f"{several(selection.metric.fewest, 'report')} or more; name the range before, "
+                    "too"
                 )
-        elif every.metric.report_on:
-            return self._last_periods(every)
+        elif selection.metric.report_on:
+            return self._last_periods(selection)
         else:
-            over = [epoch for epoch in _large(every) if self.is_closed(every.metric, epoch)]
-            newer, earlier = every.only(over[-1:]), over[:-1]
-            why = "the two newest epochs that accept no more reports" + self._open(every)
+            over = [epoch for epoch in _large(selection) if self.is_closed(selection.metric, epoch)]
+            newer, earlier = selection.only(over[-1:]), over[:-1]
+            why = "the two newest epochs that accept no more reports" + self._open(selection)
         if not earlier:
-            metric = every.metric
+            metric = selection.metric
             there = f"and there is only {newer.dates}" if newer.epochs else "and there is none"
             raise TooFewEpochs(
                 f'metric "{metric.name}": a comparison needs two epochs that accept no more '
-                f"reports and have {metric.fewest:,} or more, {there}{self._open(every)}; "
+                f"reports and have {metric.fewest:,} or more, {there}{self._open(selection)}; "
                 "wait for the next, or name two ranges: before and after"
             )
-        return every.only(earlier[-1:]), newer, why
+        return selection.only(earlier[-1:]), newer, why
 
-    def _open(self, every: EpochSelection) -> str:
+    def _open(self, selection: EpochSelection) -> str:
         """Text about the first epoch that may still change; "" if there is none."""
-        for epoch in every.epochs:
-            if not self.is_closed(every.metric, epoch):
-                closes = minute(closing_time(epoch, every.metric.epoch))
-                return f"; {every.date(epoch)} may still change until {closes}"
+        for epoch in selection.epochs:
+            if not self.is_closed(selection.metric, epoch):
+                closes = minute(closing_time(epoch, selection.metric.epoch))
+                return f"; {selection.date(epoch)} may still change until {closes}"
         return ""
 
-    def _last_periods(self, every: EpochSelection) -> tuple[EpochSelection, EpochSelection, str]:
+    def _last_periods(
+        self, selection: EpochSelection
+    ) -> tuple[EpochSelection, EpochSelection, str]:
         """The two newest closed periods that have the minimum batch."""
-        metric = every.metric
+        metric = selection.metric
         periods: dict[range, list[int]] = {}
-        for epoch in every.epochs:
+        for epoch in selection.epochs:
             periods.setdefault(days_of_period(metric.period, epoch), []).append(epoch)
         found = [
-            every.only(epochs)
+            selection.only(epochs)
             for days, epochs in periods.items()
-            if self.is_closed(metric, days[-1]) and every.only(epochs).reports >= metric.fewest
+            if self.is_closed(metric, days[-1]) and selection.only(epochs).reports >= metric.fewest
         ]
         if len(found) < 2:  # noqa: PLR2004 one to compare with the other
             raise TooFewEpochs(
@@ -311,7 +314,7 @@ class TotalsByEpoch:
                 "after"
             )
         why = f"the two newest periods of {metric.period} that accept no more reports"
-        return found[-2], found[-1], why + self._open(every)
+        return found[-2], found[-1], why + self._open(selection)
 
     async def closed(
         self, metric: Metric, epochs: Sequence[int], dates: str = ""
@@ -320,23 +323,23 @@ class TotalsByEpoch:
 
         Raises BadParameter for an epoch that is not closed, or without reports.
         """
-        every = _selection(metric, await self._shelf.counted(metric.streams))
-        over = [epoch for epoch in every.epochs if self.is_closed(metric, epoch)]
+        selection = _selection(metric, await self._shelf.counted(metric.streams))
+        over = [epoch for epoch in selection.epochs if self.is_closed(metric, epoch)]
         named: list[int] = []
         if dates:
-            length, now, all_epochs = metric.epoch, self._clock(), every.epochs
+            length, now, all_epochs = metric.epoch, self._clock(), selection.epochs
             named = select_epochs(
                 "", dates, all_epochs=all_epochs, length=length, now=now, exact=True
             )
-        closed_epochs = sorted({*epochs, *named}) or over[-1:] or every.epochs[-1:]
+        closed_epochs = sorted({*epochs, *named}) or over[-1:] or selection.epochs[-1:]
         for epoch in closed_epochs:
             if epoch not in over:
                 closes = minute(closing_time(epoch, metric.epoch))
                 raise BadParameter(
-                    f'metric "{metric.name}": {every.date(epoch)} has no final totals; an epoch '
-                    f"with reports has them once it accepts no more, this one at {closes}"
+                    f'metric "{metric.name}": {selection.date(epoch)} has no final totals; an '
+                    f"epoch with reports has them once it accepts no more, this one at {closes}"
                 )
-        return every.only(closed_epochs)
+        return selection.only(closed_epochs)
 
     async def read(self, selection: EpochSelection) -> SelectedTotals:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""
@@ -359,10 +362,10 @@ class TotalsByEpoch:
 
     async def _deleted(self, metric: Metric) -> str:
         """Text about epochs whose totals were deleted; "" if there are none."""
-        every = await self._store.report_counts()
+        counts = await self._store.report_counts()
         streams = set(metric.streams)
         gone = sorted(
-            {w.epoch for w, terms in every.items() if terms.get(DELETED) and w.stream in streams}
+            {w.epoch for w, terms in counts.items() if terms.get(DELETED) and w.stream in streams}
         )
         if not gone:
             return ""

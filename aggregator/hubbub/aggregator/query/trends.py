@@ -134,8 +134,8 @@ def series(
     """
     numbers = _is_of_one_mean(answer)
     names = [MEAN] if numbers else _names(answer, values, number)
-    whole = together([part.selection for part in parts])
-    _check(whole, answer, names, values)
+    union = together([part.selection for part in parts])
+    _check(union, answer, names, values)
     places = {value.value: place for place, value in enumerate(answer.values)}
     # For values picked among all, which chance may have favoured; means are not picked.
     picked_by_size = not (values or numbers or answer.kind in OF_NUMBERS)
@@ -148,7 +148,7 @@ def series(
     counted = [part.selection.by_epoch() for part in parts]
     points: list[list[Point]] = [[] for _ in names]
     not_asked: list[list[int]] = [[] for _ in names]
-    for epoch in whole.epochs:
+    for epoch in union.epochs:
         enough = [n for n, part in enumerate(parts) if counted[n][epoch] >= part.metric.fewest]
         groups = _by_listing(names, {n: place_maps[n] for n in enough})
         for index in groups.pop((), ()):
@@ -168,7 +168,7 @@ def series(
                 part=min(reports / max(answer.reports, 1), 1.0),
             )
             for index, mean in zip(followed, means, strict=True):
-                points[index].append(_point(whole, epoch, reports, mean))
+                points[index].append(_point(union, epoch, reports, mean))
     metrics = [part.metric for part in parts]
     return [
         _series_of(name, series_points, missing, metrics, answer)
@@ -228,10 +228,10 @@ def _by_listing(
     return groups
 
 
-def _point(whole: EpochSelection, epoch: int, reports: int, mean: Mean) -> Point:
+def _point(selection: EpochSelection, epoch: int, reports: int, mean: Mean) -> Point:
     return Point(
         epoch=epoch,
-        date=whole.date(epoch),
+        date=selection.date(epoch),
         share=mean.estimate,
         stderr=mean.stderr,
         low=mean.low,
@@ -277,8 +277,8 @@ def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
     if values:
         return list(dict.fromkeys(values))
     # A beginning, that is all strings with it, cannot be queried in one epoch alone.
-    whole = (value for value in answer.values if value.value not in answer.beginnings)
-    ordered = sorted(whole, key=lambda value: value.rank or 0)
+    complete = (value for value in answer.values if value.value not in answer.beginnings)
+    ordered = sorted(complete, key=lambda value: value.rank or 0)
     return [value.value for value in ordered[:number]]
 
 

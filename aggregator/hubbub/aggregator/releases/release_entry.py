@@ -97,11 +97,11 @@ def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
     """The entry in a text, or its remains; and whether characters were replaced."""
     try:
         document = json.loads(text)
-        whole = _mended(document)
-        table = dict(whole)
+        mended = _mended(document)
+        table = dict(mended)
         table["epochs"] = tuple(table["epochs"])
         table["answer"] = tuple(Released(**value) for value in table["answer"])
-        return Entry(**table), whole != document
+        return Entry(**table), mended != document
     except (BadParameter, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return _left_of(text), False
 

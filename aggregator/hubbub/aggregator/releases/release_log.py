@@ -109,11 +109,11 @@ class ReleaseLog:
         return list(later_texts)
 
     def _read(self, texts: Sequence[bytes]) -> Entries:
-        every = [read_entry(text) for text in texts]
+        items = [read_entry(text) for text in texts]
         entries = Entries(
-            [item for item, _ in every if isinstance(item, Entry)],
-            [item for item, _ in every if isinstance(item, Unreadable)],
-            sum(mended for _, mended in every),
+            [item for item, _ in items if isinstance(item, Entry)],
+            [item for item, _ in items if isinstance(item, Unreadable)],
+            sum(mended for _, mended in items),
         )
         if entries.unreadable > self._reported_unreadable:
             self._reported_unreadable = entries.unreadable

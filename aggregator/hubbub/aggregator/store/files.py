@@ -56,7 +56,7 @@ def newest_bundle(place: Place) -> Bundle:
         BundleRefused: there is none, or every one is damaged.
         StoreUnavailable: the place cannot be read.
     """
-    every = [
+    candidates = [
         (int(serial), entry.modified, entry.name)
         for entry in place.entries(_BUNDLES)
         if entry.is_file
@@ -67,7 +67,7 @@ def newest_bundle(place: Place) -> Bundle:
         f"{place.name}: has no bundle: name the folder that hubbub aggregator --totals "
         "writes, or give its bundle with --bundle"
     )
-    for _, _, name in sorted(every, reverse=True):
+    for _, _, name in sorted(candidates, reverse=True):
         path = f"{_BUNDLES}/{name}"
         try:
             return open_bundle(place.read(path), place.shown(path))
@@ -113,11 +113,11 @@ class FileTotals:
     async def windows(self, streams: Collection[str]) -> dict[Window, Counted]:
         """Counts of all windows of these streams that have a file, or should have one."""
         listed, requested_streams = await self.listed(streams), set(streams)
-        every = {window: names[-1].counted for window, names in listed.items()}
+        counts = {window: names[-1].counted for window, names in listed.items()}
         for window, count in (await self._entries()).items():
             if count and window.stream in requested_streams:
-                every.setdefault(window, count)
-        return every
+                counts.setdefault(window, count)
+        return counts
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """Totals of these windows, in their order; `last` is that of `counted`.
@@ -128,10 +128,10 @@ class FileTotals:
         listed = await self._listed_or_new(windows)
         absent = [window for window in windows if window not in listed]
         entries = await self._entries() if absent else {}
-        every = await self._decoded(windows, listed, {w for w in absent if entries.get(w)})
+        decoded = await self._decoded(windows, listed, {w for w in absent if entries.get(w)})
         return [
             replace(totals, last=listed[window][0].counted.last) if window in listed else totals
-            for window, totals in zip(windows, every, strict=True)
+            for window, totals in zip(windows, decoded, strict=True)
         ]
 
     async def content(self, windows: Sequence[Window]) -> list[WindowTotals]:

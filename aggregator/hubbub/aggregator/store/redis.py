@@ -141,7 +141,9 @@ class RedisStore:
         """
         key = _key("totals", window, 0)
         if await self._server.ask("EXISTS", key):
-            raise BadParameter(f"{window.name} already has totals; restore others")
+            raise BadParameter(
+                f"{window.name} already has totals; leave it out of what is restored"
+            )
         # Its reports have no stored tags, as in a window whose tags were deleted.
         size, _, _, *parts = _chunks(totals.cells)
         chunks = [
@@ -237,8 +239,8 @@ class RedisStore:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         shard_counts = await self._shard_counts()
         rows = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
-        every = {window: Counted.of(*row) for window, row in rows.items()}
-        return {window: count for window, count in every.items() if count.reports}
+        counts = {window: Counted.of(*row) for window, row in rows.items()}
+        return {window: count for window, count in counts.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         rows = await self._changed(await self._shard_counts())
@@ -360,7 +362,7 @@ def _chunk(size: int) -> int:
 def _law(text: bytes | None) -> dict[str, int]:
     law: dict[str, int] = json.loads(text or b"{}")
     if not all(term.isascii() and term.isprintable() for term in law):
-        raise ValueError("not a term of the law")
+        raise ValueError("not a term of the conservation law")
     dummies = _number(law.get(DUMMIES, 0), 0, _MAX)
     return {
         term: _number(number, -dummies if term == "counted" else 0, _MAX)

@@ -32,26 +32,26 @@ class FiledStore:
         Raises:
             TotalsUnreadable: a file that Redis relies on is missing, damaged, or of another state.
         """
-        every = dict(zip(windows, await self._redis.read(windows), strict=True))
+        totals = dict(zip(windows, await self._redis.read(windows), strict=True))
         moved = [
             w
-            for w, stored in every.items()
+            for w, stored in totals.items()
             if not stored.cells.size and stored.counted + stored.dummies
         ]
-        unknown = [w for w, stored in every.items() if not stored.cells.size and w not in moved]
+        unknown = [w for w, stored in totals.items() if not stored.cells.size and w not in moved]
         if unknown:
             forgotten = await self._forgotten()
             unknown = [window for window in unknown if window not in forgotten]
-            every |= zip(unknown, await self._files.read(unknown), strict=True)
+            totals |= zip(unknown, await self._files.read(unknown), strict=True)
         for window, filed in zip(moved, await self._files.content(moved), strict=True):
-            if _state(filed) != _state(every[window]):
+            if _state(filed) != _state(totals[window]):
                 what = "another state of them" if filed.counted else "no file of them"
                 raise TotalsUnreadable(
                     f"the totals of {window.name} were moved from Redis to "
                     f"{self._files.place.name}, which has {what}; put the file back from a copy"
                 )
-            every[window] = filed
-        return [every[window] for window in windows]
+            totals[window] = filed
+        return [totals[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         in_redis = await self._redis.counted(streams)

@@ -78,8 +78,8 @@ def problem(
     login: str | None = None,
 ) -> Response:
     """Returns the HTTP response of an error."""
-    whole = Problem(title=title, status=status, detail=detail, login=login)
-    body = whole.model_dump(exclude_none=True)
+    model = Problem(title=title, status=status, detail=detail, login=login)
+    body = model.model_dump(exclude_none=True)
     # ASCII, since an error may quote text that cannot be encoded.
     return Response(json.dumps(body), status, headers, media_type=_TYPE)
 

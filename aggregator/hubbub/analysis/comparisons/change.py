@@ -220,14 +220,14 @@ def _variances(sides: Sequence[_Side]) -> list[Floats]:
 def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
     """Share of the difference's variance from either side's secret number of dummies."""
     share = _share(sides)
-    whole = np.sum(_variances(sides), axis=0)
+    variances = np.sum(_variances(sides), axis=0)
     numbers = []
     for shares, reports in sides:
         number = shares.number_variance
         # One more report moves the estimate by this, and the total by the share.
         moved = (shares.number_covariance / number if number else 0.0) - share
         variance = number * moved**2 + shares.noise_variance
-        numbers.append(_scores(variance / reports**2, whole))
+        numbers.append(_scores(variance / reports**2, variances))
     return numbers[0], numbers[1]
 
 

@@ -130,13 +130,13 @@ def _of_dummies(
     further dummy means one report fewer.
     """
     summed, points, sums = table.lines.shape[1], mechanism.points, table.sums
-    each, q = 1 / mechanism.channel.gap, float(mechanism.channel.q)
+    scale, q = 1 / mechanism.channel.gap, float(mechanism.channel.q)
     variance = totals.weighted_variance([1.0, *[0.0] * (points - 1)])
-    everywhere = np.full_like(sums, -summed * q * each) - of_shares * sums
-    traded = summed * (1 / points - q) * each - sums
+    everywhere = np.full_like(sums, -summed * q * scale) - of_shares * sums
+    traded = summed * (1 / points - q) * scale - sums
     answer: Floats = totals.dummies_variance * np.outer(traded, traded) + variance * (
-        summed * each**2 * np.eye(len(sums))
-        + summed * each * np.add.outer(everywhere, everywhere)
+        summed * scale**2 * np.eye(len(sums))
+        + summed * scale * np.add.outer(everywhere, everywhere)
         + points * np.outer(everywhere, everywhere)
     )
     return answer

@@ -168,12 +168,12 @@ def crossed(
 
     sum_tables = _covering_tables(mechanism, request, answer)
     cells = _cells(mechanism, request, answer, sum_tables, covariance)
-    whole = _whole(request, cells, sum_tables, covariance)
-    split = [_slice(whole, number) for number in range(request.shape[0])]
+    table = _whole(request, cells, sum_tables, covariance)
+    split = [_slice(table, number) for number in range(request.shape[0])]
     if by:
-        association, slices = _by_slice(request, whole, split)
+        association, slices = _by_slice(request, table, split)
     else:
-        first, other = _margin_errors(mechanism, request.places, whole.spread)
+        first, other = _margin_errors(mechanism, request.places, table.spread)
         split = [replace(split[0], table=replace(split[0].table, margin_errors=(first, other)))]
         association, slices = associated(split[0].table, request.crossed, request.confidence), ()
     return Cross(
@@ -181,7 +181,7 @@ def crossed(
         columns=columns,
         by=by,
         parts=tuple(metric_parts),
-        cells=tuple(_rows(request, cells, whole, split)),
+        cells=tuple(_rows(request, cells, table, split)),
         association=association,
         slices=slices,
     )
@@ -227,7 +227,7 @@ class _Slice:
 def _covering_tables(mechanism: PairedParts, request: _Request, answer: Answer) -> list[Summed]:
     """The reported tables that contain the requested cells, with their likely shares."""
     picture = np.array([value.consistent for value in answer.values])
-    every = tables(mechanism.sizes, picture, mechanism.ways)
+    pictures = tables(mechanism.sizes, picture, mechanism.ways)
     places = tuple(sorted(request.places))
     weights = {mechanism.tables.index(places): 1.0} if places in mechanism.tables else {}
     result = []
@@ -235,9 +235,9 @@ def _covering_tables(mechanism: PairedParts, request: _Request, answer: Answer) 
         table = mechanism.tables[group]
         axes = [table.index(place) for place in request.places]
         axes += [axis for axis in range(len(table)) if axis not in axes]
-        numbers = np.arange(mechanism.cells[group]).reshape(every[group].shape)
+        numbers = np.arange(mechanism.cells[group]).reshape(pictures[group].shape)
         lines = numbers.transpose(axes).reshape(int(np.prod(request.shape)), -1)
-        shares = every[group].reshape(-1)
+        shares = pictures[group].reshape(-1)
         result.append(Summed(shares / max(shares.sum(), 1e-12), lines, weight))
     return result
 
@@ -336,23 +336,23 @@ def _turn(within: Floats, size: float) -> Floats:
 
 
 def _by_slice(
-    request: _Request, whole: _Whole, split: Sequence[_Slice]
+    request: _Request, table: _Whole, split: Sequence[_Slice]
 ) -> tuple[Association, tuple[Slice, ...]]:
     """The test over all slices, and each slice's own association."""
     sure = [number for number, part in enumerate(split) if part.sure]
     slices = tuple(
         Slice(
             name,
-            float(whole.shares[number].sum()),
+            float(table.shares[number].sum()),
             associated(part.table, request.crossed, request.confidence) if part.sure else None,
         )
         for number, (name, part) in enumerate(zip(request.names[0], split, strict=True))
     )
     if not sure:
         return without_v(1.0), slices
-    size = whole.likely[0].size
+    size = table.likely[0].size
     cells = (np.array(sure)[:, None] * size + np.arange(size)).reshape(-1)
-    independent = whole.independent[np.ix_(cells, cells)]
+    independent = table.independent[np.ix_(cells, cells)]
     association = associated_within(
         [split[number].table for number in sure],
         [split[number].turn for number in sure],
@@ -362,14 +362,14 @@ def _by_slice(
 
 
 def _rows(
-    request: _Request, cells: Sequence[ValueAnswer], whole: _Whole, split: Sequence[_Slice]
+    request: _Request, cells: Sequence[ValueAnswer], table: _Whole, split: Sequence[_Slice]
 ) -> Iterator[Cell]:
     """All cells, slice by slice."""
     estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports
     reach, columns = reach_of(request.confidence), []
     for number, part in enumerate(split):
-        block = whole.block(number)
-        spread = whole.spread[block, block]
+        block = table.block(number)
+        spread = table.spread[block, block]
         scores = departures(part.table) if part.sure else np.zeros_like(estimates[number])
         figures = [*shares_within(estimates[number], spread, reach), scores]
         columns.append(np.array([figure.reshape(-1) for figure in figures]))

@@ -157,9 +157,9 @@ def _differences(
             bounds = row.difference, row.low, row.high
             yield f"p{row.percentile:g}", row.before, row.after, bounds, row.reaches
     elif control.answer and other.answer:
-        every = changes(control.answer, other.answer)
+        rows = changes(control.answer, other.answer)
         for place, measure in _measures(control.answer):
-            change = every[place]
+            change = rows[place]
             bounds = change.difference, change.low, change.high
             yield measure, change.before, change.after, bounds, ""
     else:
@@ -177,10 +177,10 @@ def ratio_p_value(reports: Sequence[float], weights: Sequence[int]) -> float:
     if any(count for count, weight in zip(reports, weights, strict=True) if not weight):
         return 0.0
     total = sum(weight for _, weight in live)
-    whole = float(len(live))
-    prior = [whole * weight / total for _, weight in live]
+    pseudo_total = float(len(live))
+    prior = [pseudo_total * weight / total for _, weight in live]
     # Log of the likelihood ratio of the counts: best shares against the weights.
-    evidence = lgamma(whole) - lgamma(whole + sum(count for count, _ in live))
+    evidence = lgamma(pseudo_total) - lgamma(pseudo_total + sum(count for count, _ in live))
     for (count, weight), pseudo in zip(live, prior, strict=True):
         evidence += lgamma(pseudo + count) - lgamma(pseudo) - count * log(weight / total)
     return exp(-max(evidence, 0.0))

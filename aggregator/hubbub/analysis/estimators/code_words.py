@@ -119,13 +119,13 @@ def near_words(
     allowed = max(_MIN_HALF, _KEPT // (len(numbers) * size))
     is_whole, half = half <= allowed, min(half, allowed)
     first, last = max(near - half, 0), min(near + half, mechanism.words)
-    every = np.empty((len(numbers), size))
-    ends = [(np.empty_like(every), np.empty((len(numbers), last - first, size))) for _ in range(2)]
+    sums = np.empty((len(numbers), size))
+    ends = [(np.empty_like(sums), np.empty((len(numbers), last - first, size))) for _ in range(2)]
     many = books_at_once(mechanism)
     for start in range(0, len(numbers), many):
         block = slice(start, start + many)
         words = words_of_each(mechanism, numbers[block])
-        every[block] = np.einsum("bwd->bd", words)
+        sums[block] = np.einsum("bwd->bd", words)
         order = np.argsort(words @ direction, axis=1)
         for (sure, about), places in zip(ends, (order[:, ::-1], order), strict=True):
             is_sure = np.zeros(places.shape)
@@ -134,7 +134,7 @@ def near_words(
             about[block] = np.take_along_axis(words, places[:, first:last, None], axis=1)
     return NearWords(
         mechanism=mechanism,
-        every=every,
+        every=sums,
         ends=(ends[0], ends[1]),
         lacking=near - first,
         is_whole=is_whole,

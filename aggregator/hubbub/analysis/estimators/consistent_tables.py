@@ -154,16 +154,16 @@ def weights_for(sizes: Sequence[int], parts: tuple[int, ...], ways: int = 3) -> 
         for place, table in enumerate(tables_of(len(sizes), ways))
         if set(parts) <= set(table)
     }
-    whole = sum(weights.values())
-    return {place: weight / whole for place, weight in weights.items()}
+    total = sum(weights.values())
+    return {place: weight / total for place, weight in weights.items()}
 
 
 def added_up(sizes: Sequence[int], cells: Floats, parts: tuple[int, ...], ways: int = 3) -> Floats:
     """The table of these parts, averaged over all tables of `ways` parts that contain them."""
-    tables_by_place, every = tables(sizes, cells, ways), tables_of(len(sizes), ways)
+    tables_by_place, places = tables(sizes, cells, ways), tables_of(len(sizes), ways)
     return sum(
         (
-            weight * tables_by_place[place].sum(axis=_others(every[place], parts))
+            weight * tables_by_place[place].sum(axis=_others(places[place], parts))
             for place, weight in weights_for(sizes, parts, ways).items()
         ),
         np.zeros([sizes[part] for part in parts]),
@@ -179,7 +179,7 @@ def consistent_triples(
     imply (no three-way interaction, by iterative proportional fitting) as far as its departures are
     probably true (decision 0217). `errors` are standard errors of cells that nobody holds.
     """
-    every, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
+    triples, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
     pair_cells = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])
     noise = np.concatenate([_errors(sizes, errors, pair) for pair in pairs])
     two = dict(
@@ -187,12 +187,12 @@ def consistent_triples(
     )
     squares = tables(sizes, errors**2, 3)
     result = []
-    for triple, table, square in zip(every, tables(sizes, estimates, 3), squares, strict=True):
+    for triple, table, square in zip(triples, tables(sizes, estimates, 3), squares, strict=True):
         fixed = [
             (two[pair], _others(triple, pair)[0]) for pair in pairs if set(pair) <= set(triple)
         ]
-        whole = table + (reports - table.sum()) / table.size
-        likely = kept(whole, float(square.mean()), _fitted(table.shape, fixed), reports)
+        shifted = table + (reports - table.sum()) / table.size
+        likely = kept(shifted, float(square.mean()), _fitted(table.shape, fixed), reports)
         for _ in range(_ROUNDS):
             for margin, axis in fixed:
                 off = (margin - likely.sum(axis=axis)) / likely.shape[axis]
@@ -209,9 +209,9 @@ def _others(table: tuple[int, ...], parts: tuple[int, ...]) -> tuple[int, ...]:
 
 def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floats:
     """Standard errors of a table of two, taking errors of cells as independent."""
-    square_tables, every = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
+    square_tables, places = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
     squares = sum(
-        weight**2 * square_tables[place].sum(axis=_others(every[place], pair))
+        weight**2 * square_tables[place].sum(axis=_others(places[place], pair))
         for place, weight in weights_for(sizes, pair).items()
     )
     roots: Floats = np.sqrt(np.asarray(squares)).reshape(-1)

@@ -166,17 +166,17 @@ def correlations(mechanism: VectorCodes, apart: Floats) -> Floats:
     by their angle is exp(-t^2 / (1 + cos)) / (2 pi), with the boundary t (Plackett 1954). The mean
     over all angles is the square of the book's centre, which is subtracted.
     """
-    every, near = mechanism.words, mechanism.near
+    words, near = mechanism.words, mechanism.near
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
-    boundary = float(ndtri(1 - near / every))
+    boundary = float(ndtri(1 - near / words))
     grid = np.linspace(0.0, np.pi, _GRID + 1)
     middles = (grid[1:] + grid[:-1]) / 2
-    lost = every / (2 * np.pi) * np.exp(-(boundary**2) / (1 + np.cos(middles))) * np.pi / _GRID
+    lost = words / (2 * np.pi) * np.exp(-(boundary**2) / (1 + np.cos(middles))) * np.pi / _GRID
     # As many words are near in any direction, so that nearly two leave where one would: measured.
-    density = every * exp(-(boundary**2) / 2) / sqrt(2 * np.pi)
+    density = words * exp(-(boundary**2) / 2) / sqrt(2 * np.pi)
     swaps = np.sqrt(1 + 1 / (1 + density * np.tan(np.minimum(grid, _RIGHT))))
     both = near - swaps * np.concatenate([[0.0], np.cumsum(lost)])
-    squares = p * p * both + 2 * p * q * (near - both) + q * q * (every - 2 * near + both)
+    squares = p * p * both + 2 * p * q * (near - both) + q * q * (words - 2 * near + both)
     squares -= np.average(squares, weights=np.sin(grid) ** (mechanism.dimensions - 2))
     answer: Floats = np.interp(apart, grid, squares / squares[0])
     return answer

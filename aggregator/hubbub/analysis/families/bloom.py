@@ -137,8 +137,8 @@ class Bloom(Strings):
         split -= (cohorts * whole.sum(axis=2)).var(axis=1)
         errors = np.sqrt((coins + split) / reports)
         beyond = np.full(len(shares) - len(strings), float(errors.mean()))
-        every = np.concatenate([errors, beyond])
-        return Expected(every, every)
+        stderrs = np.concatenate([errors, beyond])
+        return Expected(stderrs, stderrs)
 
     def draw(
         self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator

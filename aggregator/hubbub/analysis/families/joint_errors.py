@@ -65,8 +65,8 @@ class Joint:
         """
         numbers = np.array([totals.reports for _, totals in self.tiers])
         scales = self._scaled[1]
-        each = repeats * scales**2 if repeats else (scales - 1) ** 2
-        return float(numbers @ each) / max(self.reports, 1)
+        per_report = repeats * scales**2 if repeats else (scales - 1) ** 2
+        return float(numbers @ per_report) / max(self.reports, 1)
 
     def variances(
         self, above: Floats, below: Floats, drawn: float
@@ -83,11 +83,11 @@ class Joint:
             shape (3, values); what there is beside that; and the part of it without a normal law.
         """
         centred = above - float(above.mean()), below - float(below.mean())
-        each = drawn * _products(above, below)
+        per_report = drawn * _products(above, below)
         beside, hidden = np.zeros(3), np.zeros(3)
         for (mechanism, totals), scale in zip(self.tiers, self._scaled[1].tolist(), strict=True):
             coins = coin_variances(mechanism, self.repeats, *centred)
-            each = each + scale**2 * totals.reports / max(self.reports, 1) * coins
+            per_report = per_report + scale**2 * totals.reports / max(self.reports, 1) * coins
             if totals.dummies:
                 pure_mechanism: Any = mechanism
                 size = len(totals.cells)
@@ -98,7 +98,7 @@ class Joint:
                 moved = (float(weights @ self.counts) / max(self.reports, 1) for weights in centred)
                 beside += named + number + totals.dummies_variance * _products(*moved)
                 hidden += number + (named if totals.value_law else 0.0)
-        return each, beside, hidden
+        return per_report, beside, hidden
 
 
 def coin_variances(mechanism: AnyMechanism, repeats: int, above: Floats, below: Floats) -> Floats:

@@ -116,8 +116,8 @@ class Means(Numbers):
         self, mechanism: Meaning, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Errors at the place where they are largest."""
-        each = max(mechanism.variance(place * 1000, 1000) for place in PLACES) / 1000
-        errors = np.array([sqrt(each / reports)])
+        variance = max(mechanism.variance(place * 1000, 1000) for place in PLACES) / 1000
+        errors = np.array([sqrt(variance / reports)])
         return Expected(errors, errors)
 
     def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:

@@ -61,12 +61,12 @@ class Ranges(Numbers):
         # at least one of them is 0.
         middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
         off = (middles - 0.5) * stderrs
-        whole = totals.reports / 2 + float((middles - 0.5) @ estimates)
+        place_sum = totals.reports / 2 + float((middles - 0.5) @ estimates)
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
         growth = risen(estimates, stderrs, flat, totals.reports)
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
-        place = _placed(whole, float(np.sqrt(off @ off)))
+        place = _placed(place_sum, float(np.sqrt(off @ off)))
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=flat, growth=growth, tail=tail, place=place
         )
@@ -212,11 +212,11 @@ def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEsti
     )
 
 
-def _placed(whole: float, stderr: float, step: float = 0.0) -> ValueEstimates:
+def _placed(place_sum: float, stderr: float, step: float = 0.0) -> ValueEstimates:
     """A single estimate with a constant error."""
     error = np.array([stderr])
     return ValueEstimates(
-        estimates=np.array([whole]), stderrs=error, absent=error, growth=np.zeros(1), step=step
+        estimates=np.array([place_sum]), stderrs=error, absent=error, growth=np.zeros(1), step=step
     )
 
 
@@ -249,7 +249,7 @@ def _asked_parts(
         trials = chance.binomial(rest, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0))
         rest -= trials
         rest[:, :-1] += trials[:, 1:]
-        each = trials.sum(axis=1)
-        yes = chance.binomial(each, np.where(own_buckets == bucket, 1 - lie, lie)).sum()
-        cells[bucket] = each.sum() - yes, yes
+        askers = trials.sum(axis=1)
+        yes = chance.binomial(askers, np.where(own_buckets == bucket, 1 - lie, lie)).sum()
+        cells[bucket] = askers.sum() - yes, yes
     return cells.reshape(-1)

@@ -64,11 +64,11 @@ class Sketches(Strings):
             return
         if isinstance(mechanism, LocalHashing):
             low, high = mechanism.channel.q, mechanism.channel.p
-            each = mechanism.hashes
+            bits_each = mechanism.hashes
         else:
             low, high = mechanism.keep.complement.exact, mechanism.keep.exact
-            each = mechanism.hashes * mechanism.width
-        chances = Pure(high / each, low / each)
+            bits_each = mechanism.hashes * mechanism.width
+        chances = Pure(high / bits_each, low / bits_each)
         yield from between("index", cells, np.full_like(cells, totals.reports), chances)
 
     def weights(self, mechanism: Sketch, targets: Sequence[str]) -> tuple[Floats, float]:

@@ -76,13 +76,13 @@ def merged(
     absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
     numbers = np.array(reports, dtype=np.float64)
     growth = (scales**2 * numbers) @ np.array([tier.growth for tier in parts])
-    whole = max(numbers.sum(), 1.0)
+    total = max(numbers.sum(), 1.0)
     # The number of a value's t reports in a tier varies by t (1 - t / whole).
-    drawn = numbers @ (scales - 1) ** 2 / whole
-    growth = growth / whole + drawn
+    drawn = numbers @ (scales - 1) ** 2 / total
+    growth = growth / total + drawn
     # A tier has its share of all t reports.
-    bend = float(scales**2 * (numbers / whole) ** 2 @ np.array([tier.bend for tier in parts]))
-    tail, bend = _longest(parts, scales), bend + float(drawn / whole)
+    bend = float(scales**2 * (numbers / total) ** 2 @ np.array([tier.bend for tier in parts]))
+    tail, bend = _longest(parts, scales), bend + float(drawn / total)
     step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))
     return ValueEstimates(
         estimates=estimates,

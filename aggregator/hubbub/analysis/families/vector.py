@@ -140,8 +140,8 @@ class Vectors(Family):
         # A vector without a direction is reported in an arbitrary one.
         first = np.eye(1, mechanism.dimensions)
         directions = np.where(lengths > 0, vectors, first) / np.where(lengths > 0, lengths, 1.0)
-        each = _square(mechanism, directions**2) - vectors**2
-        coin_variances = shares @ each / reports
+        variances = _square(mechanism, directions**2) - vectors**2
+        coin_variances = shares @ variances / reports
         units = np.concatenate([directions, -directions])
         lengths = np.minimum(lengths[:, 0], 1.0)
         weights = np.concatenate([shares * (1 + lengths), shares * (1 - lengths)]) / 2

@@ -110,9 +110,9 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
     for number in range(1, rounds + 1):
         moments = means(number, centre, states[-1].weights)
         states.append(stepped(model.kind, model.penalty, states[-1], moments, rate))
-    whole, stderrs = averaged(model.kind, states[1:], centre, codes)
+    final, stderrs = averaged(model.kind, states[1:], centre, codes)
     return Learned(
-        weights=whole, stderrs=stderrs, rounds=tuple(states), noise=noise, rate=rate, centre=centre
+        weights=final, stderrs=stderrs, rounds=tuple(states), noise=noise, rate=rate, centre=centre
     )
 
 
@@ -149,11 +149,11 @@ def averaged(
     For softmax, weights are of each contrast, and standard errors of each class in turn. `states`
     are those of at least one round after that of columns, in order, by `codes`.
     """
-    whole, size = averaged_weights(states), len(centre) + 1
+    final, size = averaged_weights(states), len(centre) + 1
     along = along_over_across(codes)
-    spread = variances_of(kind, states, whole, size, along).reshape(-1, size)
+    spread = variances_of(kind, states, final, size, along).reshape(-1, size)
     # From coordinates around the estimated centre to those around 0.
-    rows = whole.reshape(-1, size)
+    rows = final.reshape(-1, size)
     rows[:, -1] -= rows[:, :-1] @ centre
     spread[:, -1] += spread[:, :-1] @ centre**2
     return rows.ravel(), np.sqrt(spread).ravel()

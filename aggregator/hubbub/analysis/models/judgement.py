@@ -80,11 +80,11 @@ def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
     places = [at / bins for at in range(1, bins)]
     if len(rows) > 1:
         score = rows[:, -1] + normal_points(len(rows)) @ root(loose @ loose.T)
-        whole = np.quantile(settled("softmax", score).max(axis=1), places).tolist()
+        edges = np.quantile(settled("softmax", score).max(axis=1), places).tolist()
     else:
         spread = float(np.linalg.norm(loose))
-        whole = [float(weights[-1]) + spread * NormalDist().inv_cdf(at) for at in places]
-    return [float(f"{edge:.{_DIGITS}g}") for edge in whole]
+        edges = [float(weights[-1]) + spread * NormalDist().inv_cdf(at) for at in places]
+    return [float(f"{edge:.{_DIGITS}g}") for edge in edges]
 
 
 def judge(
@@ -110,8 +110,8 @@ def judge(
         people = float(sent.shares @ bin_weights)
         bins.append(Bin(low, high, people, sent.ratio(with_it, bin_weights)))
     auc = sent.ratio_of_pairs(*_forms(matrix)) if kind == "logistic" else None
-    right, every = matrix[:, 1::2].sum(axis=1), np.ones(size)
-    accuracy = sent.ratio(right, every) if kind == "softmax" else None
+    right, ones = matrix[:, 1::2].sum(axis=1), np.ones(size)
+    accuracy = sent.ratio(right, ones) if kind == "softmax" else None
     return Judgement(reports, auc, accuracy, tuple(bins))
 
 

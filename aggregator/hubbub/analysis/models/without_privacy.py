@@ -24,23 +24,23 @@ def without_privacy(
 
     With `classes`, for softmax, weights are of each contrast in turn.
     """
-    whole = np.column_stack([columns, np.ones(len(columns))])
+    design = np.column_stack([columns, np.ones(len(columns))])
     if kind == "softmax":
-        return _of_classes(whole, labels, classes)
-    pull = np.full(whole.shape[1], _LEAST + penalty)
-    pull[-1] = _LEAST / len(whole)
+        return _of_classes(design, labels, classes)
+    pull = np.full(design.shape[1], _LEAST + penalty)
+    pull[-1] = _LEAST / len(design)
 
     def derivatives(weights: Floats) -> tuple[Floats, Floats]:
-        predictions = foretold(kind, whole @ weights)
-        bend = predictions * (1 - predictions) if kind == "logistic" else np.ones(len(whole))
-        slope = whole.T @ (predictions - labels) / len(whole) + pull * weights
-        return slope, (whole * bend[:, None]).T @ whole / len(whole) + np.diag(pull)
+        predictions = foretold(kind, design @ weights)
+        bend = predictions * (1 - predictions) if kind == "logistic" else np.ones(len(design))
+        slope = design.T @ (predictions - labels) / len(design) + pull * weights
+        return slope, (design * bend[:, None]).T @ design / len(design) + np.diag(pull)
 
-    return _minimised(whole.shape[1], derivatives, steps=_STEPS if kind == "logistic" else 1)
+    return _minimised(design.shape[1], derivatives, steps=_STEPS if kind == "logistic" else 1)
 
 
-def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
-    people, size = whole.shape
+def _of_classes(design: Floats, labels: Floats, classes: int) -> Floats:
+    people, size = design.shape
     one_hot_labels = np.eye(classes)[labels.astype(int)]
     into = into_classes(classes - 1)
     pull = np.full(size, _LEAST)
@@ -48,15 +48,15 @@ def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
 
     def derivatives(weights: Floats) -> tuple[Floats, Floats]:
         rows = weights.reshape(classes - 1, size)
-        predictions = foretold("softmax", whole @ rows.T)
-        slope = into @ (predictions - one_hot_labels).T @ whole / people + pull * rows
+        predictions = foretold("softmax", design @ rows.T)
+        slope = into @ (predictions - one_hot_labels).T @ design / people + pull * rows
         curvature = np.zeros((classes - 1, size, classes - 1, size))
         for a in range(classes - 1):
             for b in range(a + 1):
                 bend = predictions @ (into[a] * into[b]) - (predictions @ into[a]) * (
                     predictions @ into[b]
                 )
-                curvature[a, :, b] = (whole * bend[:, None]).T @ whole / people
+                curvature[a, :, b] = (design * bend[:, None]).T @ design / people
                 curvature[b, :, a] = curvature[a, :, b]
             curvature[a, :, a] += np.diag(pull)
         return slope.ravel(), curvature.reshape(rows.size, rows.size)

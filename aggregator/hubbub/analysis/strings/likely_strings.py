@@ -202,8 +202,8 @@ class _Wide:
                     continue
                 if spelled.used is None:
                     followed.append((bits, float(sums.flat[place])))
-                elif (whole := bits << tree.size - end) not in self._discovered_bits:
-                    yield self._clipped_sum(whole, groups) / stderr, whole, level, spelled.text
+                elif (full := bits << tree.size - end) not in self._discovered_bits:
+                    yield self._clipped_sum(full, groups) / stderr, full, level, spelled.text
             live = [bits for bits, _ in followed[:_FOLLOWED]]
             paths = np.array([path for _, path in followed[:_FOLLOWED]])
             if not live:

@@ -415,7 +415,7 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
     scores = np.array([node.scores[-1] for _, node in nodes])
     weights = np.array([node.weight for _, node in nodes])
     cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if nodes else scores
-    every = np.arange(tree.groups)
+    all_groups = np.arange(tree.groups)
     for level in {level for level, _ in nodes}:
         is_at_level = np.array([node_level == level for node_level, _ in nodes])
         hits = places.by_chance(places.groups_of(level + 1, tree.jobs - 1))
@@ -423,8 +423,8 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
     for index in np.argsort(-scores, kind="stable").tolist():
         level, bits = nodes[index][0], nodes[index][1].bits
         spelled = tree.read(bits)
-        at = places.own(bits, every)
-        groups = every[places.groups_of(level + 1, tree.jobs - 1)]
+        at = places.own(bits, all_groups)
+        groups = all_groups[places.groups_of(level + 1, tree.jobs - 1)]
         own_sums = residual[groups, at[groups]]
         score = places.less_others(float(own_sums.sum()), groups) / (places.stderr(groups) or inf)
         if spelled is None or not score > cuts[index]:
@@ -432,8 +432,8 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
         rest = np.delete(groups, np.argmax(own_sums))
         if len(rest) and not residual[rest, at[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
             continue
-        residual[every, at] -= places.contribution(
-            residual[every, at], float(own_sums.mean()), every
+        residual[all_groups, at] -= places.contribution(
+            residual[all_groups, at], float(own_sums.mean()), all_groups
         )
         yield Found(
             bits=bits,

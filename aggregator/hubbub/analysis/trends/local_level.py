@@ -63,12 +63,12 @@ class Smoothed:
         )
 
 
-def beside(every: Sequence[Smoothed]) -> Smoothed:
+def beside(grids: Sequence[Smoothed]) -> Smoothed:
     """Several grids joined to one, along the pairs."""
     by_point = {
-        name: np.concatenate([getattr(part, name) for part in every], 1) for name in _BY_POINT
+        name: np.concatenate([getattr(part, name) for part in grids], 1) for name in _BY_POINT
     }
-    by_pair = {name: np.concatenate([getattr(part, name) for part in every]) for name in _BY_PAIR}
+    by_pair = {name: np.concatenate([getattr(part, name) for part in grids]) for name in _BY_PAIR}
     return Smoothed(**by_point, **by_pair)
 
 

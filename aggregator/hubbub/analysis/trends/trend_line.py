@@ -173,8 +173,8 @@ class _Model:
     def fit(self, jumps: Floats) -> "_Fit":
         """The fit for every pair of variances, grouped by the variance of the slope."""
         moved = self.gaps[:, None] * self.walks + jumps[:, None]
-        every = smooth(self._with_rise, self.variances[:, None] + self.own, moved)
-        return _Fit(self, beside([every.explaining_last(rise) for rise in self.rises.tolist()]))
+        smoothed = smooth(self._with_rise, self.variances[:, None] + self.own, moved)
+        return _Fit(self, beside([smoothed.explaining_last(rise) for rise in self.rises.tolist()]))
 
     def prior(self) -> Floats:
         """Log prior probability of each pair."""
@@ -229,14 +229,14 @@ class _Fit:
         """Posterior mean and variance of the truth at each point."""
         observed, error = self._model.columns[:, 0], self._model.variances
         mean, square = np.zeros_like(observed), np.zeros_like(observed)
-        whole = 0.0
+        total = 0.0
         for times, diagonal, weights in self._at_days():
             middle = observed[:, None] - error[:, None] * times
             variance = error[:, None] - error[:, None] ** 2 * diagonal
             mean += middle @ weights
             square += (middle**2 + variance) @ weights
-            whole += float(weights.sum())
-        mean, square = mean / whole, square / whole
+            total += float(weights.sum())
+        mean, square = mean / total, square / total
         return mean, square - mean**2
 
     def apart(self) -> Floats:
@@ -268,9 +268,9 @@ class _Fit:
         """
         logs = self._evidence()
         logs[jumps > 0] = logs[0] = -np.inf
-        whole = float(_log_sum(logs))
-        chances = np.exp(logs - whole) if np.isfinite(whole) else np.zeros_like(logs)
-        return whole - float(np.log(len(logs) - 1)), chances
+        log_total = float(_log_sum(logs))
+        chances = np.exp(logs - log_total) if np.isfinite(log_total) else np.zeros_like(logs)
+        return log_total - float(np.log(len(logs) - 1)), chances
 
     def step(self, chances: Floats, confidence: float) -> tuple[Step, Floats]:
         """The likeliest step, and the additional jump variance for each day."""

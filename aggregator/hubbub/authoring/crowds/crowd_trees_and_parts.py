@@ -78,8 +78,8 @@ def noisy_parts(
     every two parts by more than 5%, in comparison with reports of two parts without dummies. The
     variances are of a cell that nobody holds and of one that a tenth hold, averaged over tables.
     """
-    whole, pairs = ({"sizes": sizes, "ways": ways} for ways in (len(sizes), 2))
-    joint: Any = build(CROWD_PARTS, epsilon=promise.max_local_epsilon, **whole)
+    all_parts, pairs = ({"sizes": sizes, "ways": ways} for ways in (len(sizes), 2))
+    joint: Any = build(CROWD_PARTS, epsilon=promise.max_local_epsilon, **all_parts)
     padded = accountant.padded(promise, joint.points, NOISE)
     few = 2 * padded.dummies_shift * joint.points <= MAX_SEALED
     if dummies == NOISE or not (padded.noise and few and joint.names_one_cell):

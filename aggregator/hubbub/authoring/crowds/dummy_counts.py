@@ -14,29 +14,33 @@ def each_of(crowd: int, dummies: int) -> float:
     return float(f"{dummies / crowd:.3g}")
 
 
-def gathered(devices: int, each: float) -> int:
+def gathered(devices: int, dummies_each: float) -> int:
     """Number of reports and dummies that surely come from at least this many devices."""
-    if not each:
+    if not dummies_each:
         return devices
-    return 1 + ceil((devices - 1) * (1 + each) + _off(devices - 1, each))
+    return 1 + ceil((devices - 1) * (1 + dummies_each) + _off(devices - 1, dummies_each))
 
 
-def devices_at_least(expected: int, each: float) -> int:
+def devices_at_least(expected: int, dummies_each: float) -> int:
     """Lower bound on the number of devices, given the expected one.
 
-    `expected` is the number of reports and dummies divided by 1 + `each`.
+    `expected` is the number of reports and dummies divided by 1 + `dummies_each`.
     """
-    return max(0, floor(expected - _off(expected, each) / (1 + each)) - 1) if each else expected
+    return (
+        max(0, floor(expected - _off(expected, dummies_each) / (1 + dummies_each)) - 1)
+        if dummies_each
+        else expected
+    )
 
 
-def reports_variance(reports: int, each: float) -> float:
-    """Variance of the number of reports, if estimated as all that arrived over 1 + `each`."""
-    return reports * (each % 1) * (1 - each % 1) / (1 + each) ** 2
+def reports_variance(reports: int, dummies_each: float) -> float:
+    """Variance of the number of reports, estimated as all arrivals over 1 + `dummies_each`."""
+    return reports * (dummies_each % 1) * (1 - dummies_each % 1) / (1 + dummies_each) ** 2
 
 
-def _off(devices: int, each: float) -> float:
+def _off(devices: int, dummies_each: float) -> float:
     """Largest probable excess of dummies from this many devices (Bernstein 1924)."""
-    part, reach = each % 1, log(1 / _NEVER)
+    part, reach = dummies_each % 1, log(1 / _NEVER)
     return reach / 3 + sqrt(reach**2 / 9 + 2 * reach * devices * part * (1 - part))
 
 

@@ -184,15 +184,15 @@ def _look_without_mechanism(
     table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
 ) -> None:
     """Complains of the mechanism, and of everything that is wrong with any mechanism."""
-    every = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
-    names = {*_names(fields), *(field.name for field in every)}
+    parameters = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
+    names = {*_names(fields), *(field.name for field in parameters)}
     refuse_unknown(table, names, "for any mechanism", wrong)
     says = {**fields["values"].entry.others, "values": fields["values"].entry}
     for name in says.keys() & table.keys():
         if problem := says[name].kind.problem(table[name]):
             wrong(name, problem)
-    for name in sorted({field.name for field in every} & table.keys()):
-        problems = [field.problem(table[name]) for field in every if field.name == name]
+    for name in sorted({field.name for field in parameters} & table.keys()):
+        problems = [field.problem(table[name]) for field in parameters if field.name == name]
         if all(problems):
             wrong(name, problems[0])
     if _makes_promise(table):
@@ -246,7 +246,7 @@ def _central(
             wrong(name, f"{fields[name].entry.missing(name)}, beside {other}")
             return None
     if table.get("mechanism") not in (AUTO, *crowd_mechanisms(table)):
-        every: dict[str, dict[str, Any]] = {
+        tables_by_kind: dict[str, dict[str, Any]] = {
             "listed values": {},
             "parts": {"parts": {}},
             **{kind.LISTS: {"kind": name} for name, kind in KINDS.items() if kind.CROWD},
@@ -255,7 +255,7 @@ def _central(
         }
         goes = "; ".join(
             f"of {what}, with {', '.join(crowd_mechanisms(kind_table))}"
-            for what, kind_table in every.items()
+            for what, kind_table in tables_by_kind.items()
         )
         wrong("crowd", f'is {goes}; or with "{AUTO}"')
         return None

@@ -93,7 +93,7 @@ def steps_of(metric: Metric, observations: int) -> int:
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
     if metric.model and not metric.model.held_out:
         attacks.pop()  # of the second report; in place of it those who judge are attacked
-    return sum(2 * (each // 2) for each in attacks) + 4 + (4 if _has_counts(metric) else 0)
+    return sum(2 * (size // 2) for size in attacks) + 4 + (4 if _has_counts(metric) else 0)
 
 
 def _has_counts(metric: Metric) -> bool:

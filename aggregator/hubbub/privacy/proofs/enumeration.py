@@ -119,15 +119,16 @@ def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
     """Proves the total variation; it is exact unless values are hashed and some differ less."""
     chances = [chance for row in rows(mechanism) for chance in row.values()]
     # Over one denominator they are integers, whose differences need not be reduced.
-    whole = math.lcm(*(chance.denominator for chance in chances))
+    denominator = math.lcm(*(chance.denominator for chance in chances))
     law = [
-        {payload: int(chance * whole) for payload, chance in row.items()} for row in rows(mechanism)
+        {payload: int(chance * denominator) for payload, chance in row.items()}
+        for row in rows(mechanism)
     ]
     differences = (
         sum(max(chance - other.get(payload, 0), 0) for payload, chance in row.items())
         for row, other in combinations(law, 2)
     )
-    worst = Fraction(max(differences), whole)
+    worst = Fraction(max(differences), denominator)
     hold(worst <= mechanism.total_variation(), "two values differ by more than is claimed")
     if mechanism.VALUES == "categories":
         hold(worst == mechanism.total_variation(), "two values differ by less than is claimed")
@@ -161,8 +162,8 @@ def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
         # With fixed permanent answers, only the second step is random.
         fresh = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
         again = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
-        whole = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
-        hold(fresh == again and fresh != whole, "the permanent response is drawn again")
+        total_law = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
+        hold(fresh == again and fresh != total_law, "the permanent response is drawn again")
 
 
 PROOFS = (

@@ -37,12 +37,12 @@ class Replay:
         return self._branch(limit)
 
     def mask(self, probability: Probability, width: int, /) -> int:
-        threshold, whole = probability.threshold, 1 << DIGITS
-        if threshold in (0, whole):  # no coin: no fork
+        threshold, denominator = probability.threshold, 1 << DIGITS
+        if threshold in (0, denominator):  # no coin: no fork
             return ((1 << width) - 1) * (threshold >> DIGITS)
         bits = self._branch(1 << width)
         ones = bits.bit_count()
-        self.numerator *= threshold**ones * (whole - threshold) ** (width - ones)
+        self.numerator *= threshold**ones * (denominator - threshold) ** (width - ones)
         self.denominator <<= DIGITS * width
         return bits
 

@@ -21,8 +21,8 @@ def hash_tiles(leaves: Sequence[bytes], *, since: int = 0) -> Iterator[tuple[str
         for number in range(first, -(-len(hashes) // _WIDTH)):
             tile = hashes[number * _WIDTH : (number + 1) * _WIDTH]
             yield _path(str(level), number, len(tile)), b"".join(tile)
-        whole = len(hashes) // _WIDTH
-        hashes = [tree_root(hashes[n * _WIDTH : (n + 1) * _WIDTH]) for n in range(whole)]
+        full_tiles = len(hashes) // _WIDTH
+        hashes = [tree_root(hashes[n * _WIDTH : (n + 1) * _WIDTH]) for n in range(full_tiles)]
         level += 1
 
 

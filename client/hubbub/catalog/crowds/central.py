@@ -71,9 +71,9 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     lifetime = metric.limits.lifetime_central_epsilon
     if lifetime is not None and lifetime < metric.central_epsilon:
         problems["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
-    every = (CROWD_LISTED, CROWD_PARTS, CROWD_VECTORS, CROWD_STRINGS, CROWD_TREE, *CROWD_NUMBERS)
-    if metric.mechanism not in every and not metric.model:
-        choices = ", ".join(every)
+    names = (CROWD_LISTED, CROWD_PARTS, CROWD_VECTORS, CROWD_STRINGS, CROWD_TREE, *CROWD_NUMBERS)
+    if metric.mechanism not in names and not metric.model:
+        choices = ", ".join(names)
         problems["mechanism"] = f'must be "{AUTO}" or one of {choices} with a crowd'
     problems |= _misfits(metric)
     if metric.epsilon > metric.max_local_epsilon:

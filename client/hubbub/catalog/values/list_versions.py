@@ -56,16 +56,18 @@ def list_names(name: str, grown: Sequence[int], values: int) -> tuple[str, ...]:
     """Returns each list's stream, the first list first. `name` may have a tier: "theme/0.5"."""
     if not grown:
         return (name,)
-    whole, slash, tier = name.partition("/")
-    return (name, *(f"{whole}/v{size}{slash}{tier}" for size in (*grown[1:], values)))
+    metric_name, slash, tier = name.partition("/")
+    return (name, *(f"{metric_name}/v{size}{slash}{tier}" for size in (*grown[1:], values)))
 
 
 def digests_of(metric: Any) -> dict[str, str]:
     """Returns SHA-256, in hex, of the meaning of each list of values, by the list's stream."""
-    whole = metric.definition()
-    values = whole["values"]
+    definition = metric.definition()
+    values = definition["values"]
     sizes = (*metric.grown, len(values or ()))
-    tables = [whole if values is None else whole | {"values": values[:size]} for size in sizes]
+    tables = [
+        definition if values is None else definition | {"values": values[:size]} for size in sizes
+    ]
     texts = [json.dumps(table, sort_keys=True, separators=(",", ":")) for table in tables]
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     return dict(zip(list_names(metric.name, metric.grown, sizes[-1]), digests, strict=True))

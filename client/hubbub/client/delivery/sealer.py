@@ -87,8 +87,8 @@ def dummy_payloads(metric: Any, coins: BitSource) -> list[bytes]:
     PRIVACY: neither their number nor their values depend on the report; all values are equally
         likely.
     """
-    layout, each = metric.randomizer.layout, metric.made_each
-    if not each or not isinstance(layout, OneHot):
+    layout, dummies_each = metric.randomizer.layout, metric.made_each
+    if not dummies_each or not isinstance(layout, OneHot):
         return []
-    number = floor(each) + coins.chance(Probability.at_most(each % 1))
+    number = floor(dummies_each) + coins.chance(Probability.at_most(dummies_each % 1))
     return [layout.encode(coins.below(layout.size)) for _ in range(number)]

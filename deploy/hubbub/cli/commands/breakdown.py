@@ -40,11 +40,11 @@ def _breakdown(options: BreakdownOptions) -> None:
 
 def show_breakdown(answer: Answer) -> None:
     """Shows the shares of every part with intervals, and parts without an answer."""
-    every = rows("breakdown", answer)
-    table_rows = every
-    if len(every) > _ROWS:
+    all_rows = rows("breakdown", answer)
+    table_rows = all_rows
+    if len(all_rows) > _ROWS:
         table_rows = sorted(
-            every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
+            all_rows, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
         )
     for part in answer["parts"]:
         for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
@@ -56,8 +56,10 @@ def show_breakdown(answer: Answer) -> None:
         f"{answer['dates']}",
         table_rows[:_ROWS],
     )
-    if len(every) > _ROWS:
-        explain(f"largest differences first; {len(every) - _ROWS:,} more: --format csv shows all")
+    if len(all_rows) > _ROWS:
+        explain(
+            f"largest differences first; {len(all_rows) - _ROWS:,} more: --format csv shows all"
+        )
     for part in answer["parts"]:
         if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
             withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""

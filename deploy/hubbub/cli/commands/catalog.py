@@ -120,10 +120,10 @@ def _say_promise(metric: Metric) -> None:
     )
     from hubbub.privacy.hidden_counts import count_sentence  # noqa: PLC0415 as above
 
-    whole, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
+    promise, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(
-        f"{metric.name}: a whole epoch of {whole.reports:,} reports or more reveals epsilon "
-        f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
+        f"{metric.name}: a whole epoch of {promise.reports:,} reports or more reveals epsilon "
+        f"{promise.epsilon:.4g} at delta {promise.delta:g} of one person, {promise.assumption}"
     )
     if sentence := of_all_epochs(metric):
         explain(f"{metric.name}:{sentence}")
@@ -146,10 +146,10 @@ def _say_promise(metric: Metric) -> None:
 def _of_tree(metric: Metric) -> str:
     """The number of reports that a metric's tree waits for."""
     tree = finder_of(metric)
-    whole = ceil(tree.fewest / metric.discover)
+    reports = ceil(tree.fewest / metric.discover)
     return (
         f"{metric.name}: {metric.discover:g} of its devices feed {tree.name}, whose own "
-        f"minimum batch is {several(tree.fewest, 'report')}, about {whole:,} of all reports"
+        f"minimum batch is {several(tree.fewest, 'report')}, about {reports:,} of all reports"
     )
 
 

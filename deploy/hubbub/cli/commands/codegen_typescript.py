@@ -60,10 +60,10 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield ""
     yield "/** What each metric takes. */"
     yield "export interface Metrics {"
-    every = catalog.metrics.values()
-    yield from _fields((metric, _type(metric)) for metric in every if not metric.model)
+    metrics = catalog.metrics.values()
+    yield from _fields((metric, _type(metric)) for metric in metrics if not metric.model)
     yield "}"
-    valueless = any(metric.value_kind.VALUELESS for metric in every)
+    valueless = any(metric.value_kind.VALUELESS for metric in metrics)
     yield _REPORT.format(value=_PERHAPS_VALUE if valueless else _VALUE)
     if experiments := experiments_of(catalog.metrics):
         yield "/** The arms of each experiment. */"
@@ -72,7 +72,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
             yield f"  {_text(experiment.name)}: {_texts([*experiment.arms, ''])};"
         yield "}"
         yield _ARM
-    models = [(metric, _learn_arguments(metric.model)) for metric in every if metric.model]
+    models = [(metric, _learn_arguments(metric.model)) for metric in metrics if metric.model]
     if not models:
         return
     yield "/** What each model takes of a person: features, and the label. */"

@@ -93,8 +93,8 @@ def _grid(answer: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[st
     lines = [cells[first : first + len(names)] for first in range(0, len(cells), len(names) or 1)]
     head = [answer["rows"], *names]
     body = [[line[0]["row"], *map(_share, line)] for line in lines]
-    every = zip(head, *body, strict=True)
-    widths = [max(len(visible(text)) for text in column) for column in every]
+    columns = zip(head, *body, strict=True)
+    widths = [max(len(visible(text)) for text in column) for column in columns]
     if sum(width + _GAP for width in widths) > get_terminal_size().columns:
         return None
     return head, body

@@ -80,8 +80,8 @@ def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
     values = sorted(estimates["values"], key=lambda value: int(value["rank"]))
     names = [value["value"] for value in values]
     names += [value["value"] for value in estimates["likely"]]
-    whole = [name for name in names if name not in estimates["beginnings"]]
-    lines = [name for name in whole if name and name.splitlines() == [name]]
+    complete = [name for name in names if name not in estimates["beginnings"]]
+    lines = [name for name in complete if name and name.splitlines() == [name]]
     if not lines:
         raise BadParameter(
             f"--as-candidates {path}: no complete string was found, so nothing was written; "

@@ -140,8 +140,8 @@ def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dic
     }
     if options.simulate:
         # Along the diagonal between all axes.
-        every = (float(words_of(codes, at).sum(axis=1).max()) for at in range(codes.books))
-        sent = max(every) / UNIT / codes.dimensions / codes.reach
+        maxima = (float(words_of(codes, at).sum(axis=1).max()) for at in range(codes.books))
+        sent = max(maxima) / UNIT / codes.dimensions / codes.reach
         effect["measured"] = fake * sent
     return effect
 

@@ -128,9 +128,11 @@ def _papers(options: PapersOptions) -> None:
         "google-play.csv": play_answers().encode(),
     }
     for paper in papers(catalog):
-        stated = [each for each in paper.statements if DECIDE not in each.text]
-        rows = [(each.subject, each.text, each.source) for each in stated]
-        open_rows = [(each.subject, each.text) for each in paper.statements if each not in stated]
+        stated = [entry for entry in paper.statements if DECIDE not in entry.text]
+        rows = [(entry.subject, entry.text, entry.source) for entry in stated]
+        open_rows = [
+            (entry.subject, entry.text) for entry in paper.statements if entry not in stated
+        ]
         tables = [
             Table("What a person must decide", ("subject", "decision"), open_rows, text_columns=2),
             Table(

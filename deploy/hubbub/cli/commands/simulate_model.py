@@ -67,8 +67,8 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
     plain = without_privacy(
         model.kind, people.columns, people.labels, model.penalty, len(model.classes)
     )
-    whole = linear(model.kind, test.columns, plain)
-    beside = evaluate(model.kind, foretold(model.kind, whole), test.labels)
+    scores = linear(model.kind, test.columns, plain)
+    beside = evaluate(model.kind, foretold(model.kind, scores), test.labels)
     document = {
         **_question(model, options, trained[-1], people, test),
         "summary": {
@@ -96,12 +96,13 @@ def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:
     if not planned.crowd:
         return
     judges = people * model.held_out
-    each = (people - judges) * model.rounds_each / (model.rounds + 1)
-    if each < planned.crowd or 0 < judges < planned.crowd:
+    round_people = (people - judges) * model.rounds_each / (model.rounds + 1)
+    if round_people < planned.crowd or 0 < judges < planned.crowd:
         judging = f", and {judges:,.0f} judge" if judges else ""
         raise BadParameter(
-            f"{people:,} people are {each:,.0f} a round{judging}; a crowd of {planned.crowd:,} "
-            "would never leave: lower crowd, gather more people, or have fewer rounds"
+            f"{people:,} people are {round_people:,.0f} a round{judging}; a crowd of "
+            f"{planned.crowd:,} would never leave: lower crowd, gather more people, or "
+            "have fewer rounds"
         )
 
 

@@ -76,9 +76,9 @@ def _status(options: StatusOptions) -> int:
             return 0
         law = connection.status().document
         if options.format == "json":
-            whole = {**law["total"], "windows": law["windows"], "balanced": law["balanced"]}
+            terms = {**law["total"], "windows": law["windows"], "balanced": law["balanced"]}
             names = ("windows", *TERMS, "balanced", "deleted")
-            say_json({name: whole[name] for name in names})
+            say_json({name: terms[name] for name in names})
         else:
             show_pipeline(law, whole=options.all)
             say_expired(connection.metrics().document)

@@ -70,13 +70,13 @@ def _write(options: TotalsOptions) -> int:
 )
 def _verify(options: TotalsOptions) -> int:
     async def verify(writer: TotalsWriter) -> int:
-        windows, whole, differences = await writer.compare()
+        windows, intact, differences = await writer.compare()
         for sentence in differences:
             say(sentence)
-        if windows or whole or differences:
+        if windows or intact or differences:
             say(
                 f"{options.place}: {several(windows, 'window')} of Redis compared, "
-                f"{several(whole, 'file')} intact"
+                f"{several(intact, 'file')} intact"
             )
         else:
             say(f"{options.place} has no totals; {await writer.first_closing()}")

@@ -241,9 +241,9 @@ class LocalRun:
             make_keys(keys, development=self._development)
         development = is_development(read_public_keys(keys))
         if development is not self._development:
-            how = "with" if development else "without"
+            flag = "with" if development else "without"
             raise StateUnusable(
-                f"{self.home} was made {how} --dev; start it {how} --dev, or give another --home"
+                f"{self.home} was made {flag} --dev; start it {flag} --dev, or give another --home"
             )
         if not (tls / "ca.pem").exists():
             write_certificates(tls, {})

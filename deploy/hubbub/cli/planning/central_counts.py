@@ -199,13 +199,13 @@ def _errors_of_tables(promise: CentralPromise, sizes: tuple[int, ...]) -> list[d
     if not promise.noise:
         return []
     mechanisms, rows = _crowd_mechanisms(promise, sizes), []
-    _, whole = mechanisms[len(sizes)]
+    _, joint = mechanisms[len(sizes)]
     for ways in range(2, min(len(sizes), 4)):
         _, alone = mechanisms[ways]
         for parts in tables_of(len(sizes), ways):
             variances = [
                 cell_variance(mechanism, parts, share, promise.crowd, drawn)
-                for mechanism, drawn in ((alone, 0.0), (whole, promise.noise.variance))
+                for mechanism, drawn in ((alone, 0.0), (joint, promise.noise.variance))
                 for share in (0.0, 0.1)
             ]
             table = tuple(sizes[part] for part in parts)

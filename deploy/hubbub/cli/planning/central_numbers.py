@@ -95,8 +95,10 @@ def _crowd(
     crowd = crowd_of_promise(promise, planned.categories, local)
     way = "crowd"
     if promise.noise:
-        each = promise.dummies_shift
-        way += f", {each} dummies a value, {each * int(planned.categories):,} in all"
+        dummies_each = promise.dummies_shift
+        way += (
+            f", {dummies_each} dummies a value, {dummies_each * int(planned.categories):,} in all"
+        )
         mechanism = build(planned.mechanism, **parameters)
         stderr = sqrt(worst_variance(mechanism, promise)) / promise.crowd
     else:

@@ -127,12 +127,12 @@ class OpenConnections:
         self._unread[connection] = size
         while self._unread.total() > self._answers_bytes:
             of_caller: Counter[object] = Counter()
-            for each, unread in self._unread.items():
-                of_caller[self._caller(each)] += unread
+            for other, unread in self._unread.items():
+                of_caller[self._caller(other)] += unread
             self._end(
                 max(
                     self._unread,
-                    key=lambda each: (of_caller[self._caller(each)], self._unread[each]),
+                    key=lambda other: (of_caller[self._caller(other)], self._unread[other]),
                 )
             )
 

@@ -168,7 +168,8 @@ def _check_url(url: str) -> None:
                 f"the Redis URL has an option that is not known here; there are "
                 f"{', '.join(_OPTIONS)}; {_REMEDY}"
             )
-        if any(name.startswith(how) and parts.scheme not in of for how, of in _SCHEMES.items()):
+        schemes = next((of for start, of in _SCHEMES.items() if name.startswith(start)), None)
+        if schemes is not None and parts.scheme not in schemes:
             raise StoreUnavailable(
                 f"the Redis URL's option {name} has no meaning for {parts.scheme}://; {_REMEDY}"
             )
