@@ -43,7 +43,7 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
     assert done.stderr == "", "progress is for a terminal"
     assert "The law balances." in done.stdout
     for phrase in (
-        "what coins made of it, in hex",
+        "the randomized payload, in hex",
         "not even someone who breaks",
         "nobody reported then",
         "asked of the same 2,500 people in both ways",

@@ -209,7 +209,12 @@ def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) ->
         ),
         ("theme", ["day,value", "1,dark"], ["--epochs", "3"], "--epochs is only for files without"),
         ("kept", ["day,value", "1,dark"], [], "a permanent response is only rehearsed"),
-        ("page", ["day,value", "1,dark"], [], "a column day is for a metric of days with listed"),
+        (
+            "page",
+            ["day,value", "1,dark"],
+            [],
+            'a column "day" needs epoch = "day" and listed values',
+        ),
     ],
 )
 def test_what_cannot_be_rehearsed_is_refused_with_the_remedy(

@@ -71,7 +71,7 @@ WRONG = [
     ("bits = 16\n", "", "homepage", "bits", "rappor needs this number"),
     ("bits = 16", 'bits = "many"', "homepage", "bits", "a number, without quotes"),
     ("cohorts = 2", "cohorts = 0", "homepage", "cohorts", r"a whole number in \[1, 65536\]"),
-    ("q = 0.8", "q = 0.99", "homepage", "mechanism", "raise epsilon or lie more"),
+    ("q = 0.8", "q = 0.99", "homepage", "mechanism", "raise epsilon, or randomize more"),
     ("q = 0.8", "q = 0.1", "homepage", "mechanism", "break 0 <= p < q"),
     ("reports_per_epoch = 3", "reports_per_epoch = 0", "crashed", "limits", "reports_per_epoch"),
     ("lifetime_epsilon = 10.0", "lifetime_epsilon = 1", "crashed", "limits", "not below epsilon"),
@@ -157,7 +157,7 @@ def test_a_mechanism_that_cannot_be_built_is_told_beside_all_else(tmp_path: Path
     text = CATALOG.replace("q = 0.8", "q = 0.99").replace("min_batch = 20", "min_batch = 1")
     problems = _problems(tmp_path, text)
     assert problems.count("min_batch") == 4
-    assert "raise epsilon or lie more" in problems
+    assert "raise epsilon, or randomize more" in problems
     assert len(problems.splitlines()) == 5
 
 

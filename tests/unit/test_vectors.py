@@ -379,7 +379,7 @@ def test_a_rehearsal_has_a_column_a_coordinate(
         ("speed,ease\n1,2\n", "names a column for each coordinate"),
         ("speed,ease,looks\n1,2,nan\n", "line 2: its value is not one"),
         ("speed,ease,looks\n1,2,x\n", "line 2: its value is not one"),
-        ("day,speed,ease,looks\n2026-01-01,1,2,3\n", "a column day is for a metric of days with"),
+        ("day,speed,ease,looks\n2026-01-01,1,2,3\n", 'a column "day" needs epoch = "day" and'),
     ):
         people.write_text(text)
         assert message in refusal_of(capsys, *words)

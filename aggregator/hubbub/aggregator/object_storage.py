@@ -82,7 +82,7 @@ class Place:
         except (ValueError, OSError) as error:
             raise BadParameter(f"{name}: cannot store files: {_reason(error)}") from error
         if not root:
-            raise BadParameter(f"{name}: names no bucket; a place is such as s3://BUCKET/PREFIX")
+            raise BadParameter(f"{name}: names no bucket; write it as s3://BUCKET/PREFIX")
         return cls(files, root, name)
 
     @property

@@ -78,7 +78,7 @@ class ShuffledEpoch:
             )
         if self.groups > 1 and (self.categories == 2 or padded):  # noqa: PLR2004 two values
             raise BadParameter(
-                "several groups, as of hash functions, are accounted for with three categories or "
+                "hash functions and other groups are accounted for only with three categories or "
                 "more and no dummies"
             )
 
@@ -149,5 +149,5 @@ def convolved(first: Floats, other: Floats) -> Floats:
         return np.convolve(first, other)
     length = len(first) + len(other) - 1
     size = next_fast_len(length, real=True)
-    whole: Floats = irfft(rfft(first, size) * rfft(other, size), size)[:length]
-    return np.maximum(whole, 0.0)
+    law: Floats = irfft(rfft(first, size) * rfft(other, size), size)[:length]
+    return np.maximum(law, 0.0)

@@ -128,7 +128,7 @@ class Experiment:
 
 def _loaded(table: Any) -> Experiment:
     if not (isinstance(table, dict) and table.keys() == {"name", "arms"}):
-        raise TypeError("an experiment is something else")
+        raise TypeError("an experiment is not a table")
     pairs = table["arms"]
     arms = dict(pairs)
     if not isinstance(pairs, list) or len(arms) != len(pairs):

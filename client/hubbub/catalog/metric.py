@@ -537,7 +537,7 @@ def refuse_misfits(metric: Any) -> None:
     if REGISTRY[mechanism].FAMILY == "pairs" and metric.release:
         raise BadParameter("a metric of parts cannot be released; leave release out")
     if not isinstance(metric.candidates, tuple):
-        raise BadParameter("candidates must be the strings of their file")
+        raise BadParameter("candidates must be the strings of the file that the catalog names")
     if metric.candidates and kind != "strings":
         raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
     metric.value_kind.check(metric, kind)

@@ -17,7 +17,7 @@ def refuse_loss(mechanism: str, report_loss: float, epsilon: float) -> None:
     if not report_loss <= epsilon:
         raise BadParameter(
             f"one report of {mechanism} with these parameters loses "
-            f"{report_loss:.6g} nats, above epsilon {epsilon:g}; raise epsilon or lie more"
+            f"{report_loss:.6g} nats, above epsilon {epsilon:g}; raise epsilon, or randomize more"
         )
 
 

@@ -26,14 +26,14 @@ def as_whole(number: Any) -> Any:
 def as_tuple(thing: Any) -> tuple[Any, ...]:
     """The entries of a list of JSON. Raises TypeError for anything else."""
     if not isinstance(thing, list):
-        raise TypeError("a list is something else")
+        raise TypeError("a list is expected")
     return tuple(thing)
 
 
 def as_table(thing: Any) -> dict[str, Any]:
     """A table of JSON. Raises TypeError for anything else."""
     if not isinstance(thing, dict):
-        raise TypeError("a table is something else")
+        raise TypeError("a table is expected")
     return thing
 
 

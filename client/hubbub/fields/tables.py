@@ -86,7 +86,7 @@ def _read(section: type, table: Mapping[str, Any]) -> Any:
 def _load(section: type, table: Any, *, flat: bool) -> Any:
     names = {field.name for field in fields_of(section)}
     if not (isinstance(table, dict) and (flat or table.keys() <= names)):
-        raise TypeError("a table is something else")
+        raise TypeError("a table is expected")
     return section(**loaded(section, table))
 
 

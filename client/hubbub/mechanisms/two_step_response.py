@@ -51,7 +51,9 @@ class Chain:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.f, float | int) and 0 < self.f < 1):
-            raise BadParameter(f"f {self.f} is outside (0, 1): no permanent lie, no guarantee")
+            raise BadParameter(
+                f"f {self.f} is outside (0, 1): without a permanent lie there is no guarantee"
+            )
         if not (
             isinstance(self.p, float | int)
             and isinstance(self.q, float | int)

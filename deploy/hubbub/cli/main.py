@@ -41,7 +41,7 @@ _GROUPS: Final = {
         "rappor",
     ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
-    "keep": ("notice", "log", "forget", "totals", "backup", "verify", "restore"),
+    "maintain": ("notice", "log", "forget", "totals", "backup", "verify", "restore"),
     "run": ("shuffler", "aggregator", "relay", "issuer", "load"),
     "anywhere": ("doctor", "ledger", "completion"),
 }
@@ -51,7 +51,7 @@ _SERVICES: Final = {
     "shuffler": "run the shuffler: receives sealed reports, and forwards them in mixed batches",
     "aggregator": "run the aggregator: opens batches, adds them up, answers queries",
     "relay": "run a relay: forwards sealed requests, so that the shuffler sees no address",
-    "issuer": "run an issuer: gives accounts tokens for reports, and sees neither",
+    "issuer": "run an issuer: gives tokens to accounts, and sees neither tokens nor reports",
 }
 
 

@@ -76,8 +76,8 @@ def read_days(path: Path, metric: Metric) -> Days:
     """
     if metric.epoch != "day" or not family_for(metric.randomizer).REHEARSES_DAYS:
         raise BadParameter(
-            f'metric "{metric.name}": a column day is for a metric of days with listed values, '
-            "sets, parts or numbers; leave the column out"
+            f'metric "{metric.name}": a column "day" needs epoch = "day" and listed values, sets, '
+            "parts or numbers; leave the column out"
         )
     parts = metric.parts
     names = [*parts] or ["value"]

@@ -39,7 +39,7 @@ def check_id_token(
     except JoseError as error:
         claim = getattr(error, "claim", "")
         raise AccessRefused(
-            f'the provider\'s answer is not to this login ("{claim}" differs); log in again'
+            f'the provider\'s answer belongs to another login ("{claim}" differs); log in again'
         ) from error
 
 

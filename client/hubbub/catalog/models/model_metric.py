@@ -49,7 +49,7 @@ def check_model(metric: Any) -> None:
     if bool(metric.crowd) != bool(learning.rounds_each):
         raise BadParameter("rounds_each goes with a model in a crowd, and only with it")
     if metric.parameters.get("dimensions") != learning.dimensions:
-        raise BadParameter("the dimensions of a model are those of its columns, and one")
+        raise BadParameter("the dimensions of a model must be the number of its columns plus one")
     if metric.tiers or metric.breakdown or metric.release or metric.report_on:
         raise BadParameter("a model has no tiers, breakdown, release or period")
     if metric.central_period or metric.rolling:

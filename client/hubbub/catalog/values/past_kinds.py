@@ -66,7 +66,9 @@ class Activity(PastKind):
 
     def check(self, metric: Any, domain: str) -> None:
         if metric.values != _VALUES:
-            raise BadParameter("kind: the values of an activity are not its three")
+            raise BadParameter(
+                "kind: an activity has the three values that hubbub sets; leave values out"
+            )
         super().check(metric, domain)
 
     def computed(

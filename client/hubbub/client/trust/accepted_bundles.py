@@ -154,7 +154,7 @@ class Trust:
         if bundle.serial < newest:
             raise BundleRefused(
                 f"the bundle is older than one that {_who(app)} has had (serial "
-                f"{bundle.serial}, not from {newest} on); ship the newer one, or build this "
+                f"{bundle.serial}, below {newest}); ship the newer one, or build this "
                 "one again: hubbub catalog build"
             )
         log = _current_log(app, bundle, pin.log)

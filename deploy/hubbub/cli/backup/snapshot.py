@@ -175,7 +175,7 @@ async def _fork_together(sources: Sequence[_Source]) -> None:
     if late:
         raise StoreUnavailable(
             f"a Redis did not fork within {_PAUSE_SECONDS:g} seconds, and writes waited; "
-            "the services continue; try again at less load, and see its log"
+            "the services continue; try again when there is less load, and see its log"
         )
 
 

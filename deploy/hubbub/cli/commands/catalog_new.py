@@ -103,7 +103,7 @@ class NewOptions:
     boolean: bool = option("report true or false", exclusive=_VALUES)
     range: tuple[float, float] | None = option(
         "for a number: its smallest and its largest value; asks for the mean alone, unless "
-        "--buckets or --percentile is there",
+        "--buckets or --percentile is given",
         metavar=("LOW", "HIGH"),
         read=_read_range,
         exclusive=_VALUES,

@@ -146,7 +146,7 @@ def _audit(options: AuditOptions) -> int:
         enough = len(witnesses)
     elif not 1 <= enough <= len(witnesses):
         raise BadParameter(
-            f"--witnesses {enough} is not from 1 to {len(witnesses)}, as many as --witness names"
+            f"--witnesses {enough} must be from 1 to {len(witnesses)}, the number of --witness"
         )
     log = read_log(fetch, key)
     say(f"{options.where}: {_entries(len(log.entries))}, signed by {key}")

@@ -46,7 +46,7 @@ class MakeOptions:
     )
     until: date | None = option(
         "first day (UTC) on which the bundle applies again; a device without active "
-        f"metrics learns of no change before that day ({_DAYS} days from now)"
+        f"metrics does not learn of changes before that day ({_DAYS} days from now)"
     )
     home: Path = option(
         "folder of `hubbub up`: the following options name files in it, and its shuffler receives "

@@ -99,7 +99,7 @@ class PlanOptions:
         metavar=("A", "B"),
     )
     apart: bool = option(
-        "numerator and denominator are of two epochs, as for a retention, each with --reports",
+        "numerator and denominator come from two epochs, as for a retention; each has --reports",
         needs="ratio",
     )
     whose: Whose = option(

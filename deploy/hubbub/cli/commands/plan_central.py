@@ -83,7 +83,7 @@ def _central(options: CentralOptions) -> None:
             if getattr(options.subject, f.name) != f.default
         ]
         if others:
-            raise BadParameter(f"--model goes alone: leave out {', '.join(others)}")
+            raise BadParameter(f"--model excludes other questions: leave out {', '.join(others)}")
         if options.dummies:
             raise BadParameter("--dummies do not go with --model; leave them out")
         plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)

@@ -41,7 +41,7 @@ class ReleaseOptions:
 @command(
     "release",
     description="Publishes numbers of a metric with noise of their own. Without a metric it lists "
-    "past releases and the rest of the budget.",
+    "past releases and the remaining budget.",
 )
 def _release(options: ReleaseOptions) -> None:
     with options.service.connection() as connection:
@@ -74,10 +74,10 @@ def _show(release: Document) -> None:
     cost = f"epsilon {release['epsilon']:g}" + (
         f", delta {release['delta']:g}" if release["delta"] else ""
     )
-    how = (
+    noise_text = (
         "as it is, no noise added" if release["promised"] else f"by {release['mechanism']}, {cost}"
     )
-    title = f"{release['metric']}: {release['query']} {how}, {release['dates']}"
+    title = f"{release['metric']}: {release['query']} {noise_text}, {release['dates']}"
     if release["query"] == "mode":
         say(title)
         say(f"the most common value: {release['values'][0]['value']}")
@@ -118,13 +118,13 @@ def _show(release: Document) -> None:
 def _show_record(record: Document, options: ReleaseOptions) -> None:
     together = _together(record["records"], options.delta) if record["records"] else None
     if options.format == "json":
-        whole = {
+        document = {
             "records": record["records"],
             "purposes": record["purposes"],
             "together": together,
             "unreadable": record["unreadable"],
         }
-        say(json.dumps(whole, indent=1, ensure_ascii=False))
+        say(json.dumps(document, indent=1, ensure_ascii=False))
         return
     if record["records"]:
         names = ("purpose", "by", "metric", "query", "value", "mechanism")

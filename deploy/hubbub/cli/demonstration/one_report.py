@@ -77,8 +77,8 @@ def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:
     return [
         f"One of {people:,} devices, and its answer to {alone}:",
         f"  the person's answer, which stays there   {device.person[alone]}",
-        f"  what coins made of it, in hex            {payload.payload.hex()}",
-        f"  what was sent: that, sealed              {device.sealed[:_HEX].hex()}...",
+        f"  the randomized payload, in hex           {payload.payload.hex()}",
+        f"  what was sent: it, encrypted             {device.sealed[:_HEX].hex()}...",
         f"  what it could have meant                 {likely},",
         f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
         filled(

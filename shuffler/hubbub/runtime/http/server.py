@@ -139,7 +139,8 @@ class HttpDoor:
             listening.listen(_BACKLOG)
         except (OSError, OverflowError, ValueError) as error:
             raise ServiceUnavailable(
-                f"cannot listen on {self._address}: it is in use or not ours; {self._remedy}"
+                f"cannot listen on {self._address}: it is in use, or not an address of this "
+                f"machine; {self._remedy}"
             ) from error
         self._listening = listening
         self._accepting = self._begin(self._accept(listening), listening)

@@ -130,7 +130,7 @@ class Server:
                 self._port = self._server.add_secure_port(address, self._credentials(tls))
         except RuntimeError as error:
             raise ServiceUnavailable(
-                f"cannot listen on {address}: it is in use or not ours; "
+                f"cannot listen on {address}: it is in use, or not an address of this machine; "
                 "stop what listens there, or choose another address"
             ) from error
 
