@@ -13,6 +13,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.signing.succession import grown_from
 from tests.support.bundles import make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -71,6 +72,32 @@ def test_where_one_mechanism_answers_auto_is_that_one(
     [metric] = read_catalog(_catalog(tmp_path, more)).metrics.values()
     assert metric.mechanism == mechanism
     assert metric.choice is None
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "more", "mechanism"),
+    [
+        (1.0, "reports = 2000\nbuckets = 64", "wave"),
+        (1.0, "reports = 300_000\nbuckets = 64", "haar"),
+        (0.5, "reports = 100_000\nbuckets = 32", "haar"),
+        (2.0, "reports = 1_000_000\nbuckets = 16", "wave"),
+        (4.0, "reports = 1_000_000\nbuckets = 64", "wave"),
+        (4.0, "reports = 10_000_000\nbuckets = 1024", "haar"),
+        (1.0, "central_epsilon = 1.0\ncrowd = 500_000\nbuckets = 16", "wave"),
+    ],
+)
+def test_for_percentiles_haar_is_chosen_of_many_reports_outside_a_crowd(
+    tmp_path: Path, epsilon: float, more: str, mechanism: str
+) -> None:
+    text = _text(f"kind = 'duration'\nunit = 's'\nlow = 0\nhigh = 60\n{more}", epsilon)
+    if "crowd" in more:
+        text = text.replace("min_batch = 100\n", "").replace(f"epsilon = {epsilon}\n", "", 1)
+    path = tmp_path / "metrics.toml"
+    path.write_text(text)
+    metric = read_with_promises(path).metrics["asked"]
+    size = int(more.partition("buckets = ")[2])
+    assert (metric.mechanism, metric.choice) == (mechanism, None)
+    assert metric.parameters == {"low": 0, "high": 60, "buckets": size}
 
 
 def test_the_figures_are_the_mechanisms_own() -> None:
@@ -158,6 +185,16 @@ def test_a_build_says_which_mechanism_it_keeps(
         (
             "domain = 'number'\nreports = 9\nlow = 1",
             "correct high",
+        ),
+        ("domain = 'number'\nreports = 9\nlow = 1\nbuckets = 9", "correct high"),
+        ('values = ["a", "b"]\nreports = 9\nbuckets = 2', "correct buckets"),
+        (
+            "domain = 'number'\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 1025",
+            'field "buckets": must be a whole number in [2, 1024]',
+        ),
+        (
+            'kind = "number"\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 999\nmax_payload_bytes = 1',
+            'field "max_payload_bytes": wave needs 2',
         ),
         ("domain = 'text'\nreports = 9", 'auto is over numbers; write domain = "number"'),
         ('values = ["a", "b"]\nreports = 9\nmax_cells = 1', "raise max_payload_bytes or max_cells"),

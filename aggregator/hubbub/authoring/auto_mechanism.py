@@ -3,10 +3,13 @@
 The error is exact: a mechanism's variance is linear in the number of reports with a value, so its
 mean over all values is the same for all answers. Mechanisms within 5% of the least variance count
 as equal; then the shortest payload decides, then the fewest cells.
+
+Only for the percentiles of a number in `buckets` the rule is measured: `haar` has a formula of its
+error, and `wave` does not.
 """
 
 from collections.abc import Mapping
-from math import sqrt
+from math import log2, sqrt, tanh
 from typing import Any, Final
 
 from hubbub.catalog.auto_choice import AUTO, Choice, Option
@@ -19,7 +22,7 @@ from hubbub.mechanisms import (
     described_parameters,
     parameters,
 )
-from hubbub.mechanisms.number_range import PLACES
+from hubbub.mechanisms.number_range import MAX_FINE_BUCKETS, PLACES
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 # More reports than there are people, a thousand times.
@@ -49,6 +52,12 @@ class Wishes:
     )
     high: float | None = setting(
         number(), "With a number: the largest permitted, above `low`.", "24", default=None
+    )
+    buckets: int | None = setting(
+        whole(2, MAX_FINE_BUCKETS),
+        "With a number whose percentiles matter, not its mean: number of buckets.",
+        "64",
+        default=None,
     )
 
 
@@ -81,8 +90,24 @@ def resolve(
     """Mechanism and parameters, as written or, for AUTO, as chosen."""
     if mechanism != AUTO:
         return mechanism, options, None
+    if categories is None and "buckets" in options:
+        given_parameters = _given_parameters(options, {"low", "high", "buckets"})
+        buckets, reports = given_parameters["buckets"], _whole(options, "reports")
+        return _for_percentiles(epsilon, buckets, reports), given_parameters, None
     choice = choose(epsilon, categories, options)
     return choice.best.mechanism, choice.best.parameters, choice
+
+
+def _for_percentiles(epsilon: float, buckets: int, reports: int) -> str:
+    """`wave` or `haar`, so that intervals of percentiles are at most 1.1 times those of HaarHRR.
+
+    `wave` is narrower until its reports would tell neighbouring buckets apart; then, below an
+    epsilon that grows with the buckets, its least squares err more than `haar`. Measured for five
+    shapes of distributions; docs/decisions/0212-mechanisms-and-families.md.
+    """
+    levels = (buckets - 1).bit_length()
+    stderr = sqrt(levels * (1 / 4 + (levels - 1) / 12) / reports) / tanh(epsilon / 2)
+    return "haar" if stderr <= 0.02 * (0.53 * log2(buckets) - 0.85 - epsilon) else "wave"
 
 
 def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
@@ -97,21 +122,14 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     reports, payload, cells = (
         _whole(statements, name) for name in ("reports", "max_payload_bytes", "max_cells")
     )
-    given_parameters = {
-        key: statements[key] for key in ("permanent_epsilon", "low", "high") if key in statements
-    }
     if categories is None:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
-    elif "permanent_epsilon" in given_parameters:
+    elif "permanent_epsilon" in statements:
         names = built_from("listed", "epsilon", "permanent_epsilon", "categories")
         needed = {"permanent_epsilon"}
     else:
         names, needed = built_from("listed", "epsilon", "categories"), set[str]()
-    if given_parameters.keys() != needed:
-        wrong = ", ".join(sorted(given_parameters.keys() ^ needed))
-        raise BadParameter(
-            f"auto needs low and high for a number, permanent_epsilon for values: correct {wrong}"
-        )
+    given_parameters = _given_parameters(statements, needed)
     arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}
     )
@@ -130,6 +148,19 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     best = min(equal, key=lambda option: (option.payload_bytes, option.cells, option.stderr))
     rest = [option for option in options if option is not best]
     return Choice(reports, best, min(rest, key=lambda option: option.stderr, default=None))
+
+
+def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[str, Any]:
+    """The written numbers that a mechanism is built from, which must be those that are needed."""
+    names = ("permanent_epsilon", "low", "high", "buckets")
+    numbers = {name: statements[name] for name in names if name in statements}
+    if numbers.keys() != needed:
+        wrong = ", ".join(sorted(numbers.keys() ^ needed))
+        raise BadParameter(
+            "auto needs low and high for a number, and perhaps buckets; permanent_epsilon for "
+            f"values: correct {wrong}"
+        )
+    return numbers
 
 
 def _option(

@@ -1,7 +1,6 @@
 """Reads a table of metrics.toml by the declarations of its fields, with all problems at once."""
 
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from hubbub.catalog.values.value_kind import Complain
@@ -32,21 +31,13 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
 
 
 def refuse_unknown(
-    table: Mapping[str, Any],
-    names: Collection[str],
-    whose: str,
-    wrong: Complain,
-    remedies: Mapping[str, str] = MappingProxyType({}),
+    table: Mapping[str, Any], names: Collection[str], whose: str, wrong: Complain
 ) -> None:
     """Complains of unknown fields, with a similar name or a list of all.
 
-    `whose` ends the sentence "is not known", as "for grr" or "in [caps]"; `remedies` say more of
-    some fields.
+    `whose` ends the sentence "is not known", as "for grr" or "in [caps]".
     """
     for name in [name for name in table if name not in names]:
-        if name in remedies:
-            wrong(name, f"is not known {whose}, {remedies[name]}")
-            continue
         meant = f'did you mean "{near}"? ' if (near := similar(name, names)) else ""
         few = f"there are {', '.join(names)}" if len(names) <= _FEW else ""
         wrong(name, f"is not known {whose}; {meant}{few or _REST}")

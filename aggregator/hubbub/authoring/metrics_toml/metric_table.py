@@ -28,6 +28,7 @@ from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.fields.field import CatalogField, fields_of
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.mechanisms.wave import SquareWave
 
 # Stand for what follows from a central promise where that is wrong, so that this alone is told.
 _UNKNOWN: Final = {"epsilon": MIN_EPSILON, "min_batch": 10, "reports": 1}
@@ -59,12 +60,6 @@ _DECISIVE: Final = (
 )
 
 
-_BUCKETS: Final = (
-    'which weighs exact formulas; write mechanism = "wave" or "haar" without '
-    "reports, or edges instead: hubbub catalog new --percentile P and --buckets N write either"
-)
-
-
 class Around(NamedTuple):
     """Context in which a metric's table is read: folder, caps and accountant of the catalog.
 
@@ -93,8 +88,9 @@ def read_metric(
     fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
     source_table = spelled(table, wrong)
     table = with_sole_choice(source_table)
-    wishes = {} if table is source_table else source_table
     mechanism: Any = table.get("mechanism")
+    of_percentiles = mechanism == AUTO and "buckets" in table
+    wishes = source_table if of_percentiles or table is not source_table else {}
     if fields["mechanism"].problem(mechanism):
         _look_without_mechanism(table, fields, wrong)
         return None
@@ -108,8 +104,7 @@ def read_metric(
     table = read_candidates(mechanism, table, around.folder, wrong)
     extras = own_fields(mechanism)
     takes = [*_names(fields), *(field.name for field in extras)]
-    remedies = {"buckets": _BUCKETS} if mechanism == AUTO else {}
-    refuse_unknown(table, takes, f"for {mechanism}", wrong, remedies)
+    refuse_unknown(table, takes, f"for {mechanism}", wrong)
     for parameter in extras:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)
@@ -210,6 +205,9 @@ def _with_crowd(
     """The table with everything that its central promise implies, if it has one."""
     if not _makes_promise(table):
         return table
+    if table["mechanism"] == AUTO and "buckets" in table:
+        # `haar` has no account of whole epochs.
+        table = {**table, "mechanism": SquareWave.NAME}
     mechanism = table["mechanism"]
     unknown = dict(_UNKNOWN)
     if mechanism != AUTO:
