@@ -15,5 +15,6 @@ def records(
     kind: Callable[..., Record], names: Sequence[str], **columns: npt.NDArray[np.generic]
 ) -> tuple[Record, ...]:
     """A record for each name, which is its `value`, with its number of each column."""
+    fields = ("value", *columns)
     rows = zip(names, *map(np.ndarray.tolist, columns.values()), strict=True)
-    return tuple([kind(**dict(zip(("value", *columns), row, strict=True))) for row in rows])
+    return tuple([kind(**dict(zip(fields, row, strict=True))) for row in rows])

@@ -50,27 +50,34 @@ class CountLaw:
         """
         supports = estimates * (self.p - self.q) + self.reports * self.q
         supports += self.dummies * self.share
-        numbers = np.array([supports - 0.5, supports + 0.5])
+        numbers = np.concatenate([supports - 0.5, supports + 0.5])
         worth = np.empty_like(numbers)
-        worth[0], worth[1] = down, np.negative(up)
+        worth[: len(supports)], worth[len(supports) :] = down, np.negative(up)
         # A secant's steps, kept between truths whose tails are too short and too long.
         least, most = np.zeros_like(numbers), np.full_like(numbers, float(self.reports))
-        ends = np.clip(np.array([estimates, estimates]), least, most)
+        ends = np.clip(np.tile(estimates, 2), least, most)
         step, off = -worth * self._stderrs(ends), np.full_like(numbers, np.nan)
+        # Half of the rows of a long list have a low end of 0 at once: only others go on.
+        answer, places = ends.copy(), np.arange(ends.size)
         for _ in range(_MAX_ROUNDS):
             following = np.clip(ends + step, 0.0, self.reports)
             outside = (following < least) | (following > most)
             following = np.where(outside, (least + most) / 2, following)
             moved, ends = following - ends, following
+            answer[places] = ends
             stderrs = self._stderrs(ends)
-            if (np.abs(moved) <= _CLOSE * stderrs).all():
+            going = np.abs(moved) > _CLOSE * stderrs
+            if not going.any():
                 break
+            places, numbers, worth = places[going], numbers[going], worth[going]
+            ends, moved, stderrs = ends[going], moved[going], stderrs[going]
+            least, most, off = least[going], most[going], off[going]
             before, off = off, np.clip(self.scores(numbers, ends) - worth, -_FAR, _FAR)
             least, most = np.where(off > 0, ends, least), np.where(off > 0, most, ends)
             change = off - before
             has_slope = np.abs(change) > _NEAR**2
             step = off * np.where(has_slope, -moved / np.where(has_slope, change, 1.0), stderrs)
-        return ends[0], ends[1]
+        return answer[: len(estimates)], answer[len(estimates) :]
 
     def scores(self, supports: Floats, holders: Floats) -> Floats:
         """Normal scores of more than `supports`, each a half above a whole number.
