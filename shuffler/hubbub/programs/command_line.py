@@ -169,11 +169,14 @@ class Parser(argparse.ArgumentParser):
         args: Sequence[str] | None = None,
         namespace: argparse.Namespace | None = None,
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parses like argparse; each command refuses unknown options itself, with its own usage."""
+        """Parses like argparse; each command refuses unknown options itself, by its own name."""
         if self.actions is not None and args:
             if args[0] in self.actions.choices:
                 parser: Parser = self.actions.choices[args[0]]
                 return parser.parse_known_args(args[1:], namespace)
+            near = did_you_mean(args[0], self.actions.choices)
+            if near and not Path(args[0]).exists():
+                self.error(f"there is no {args[0]!a}{near}")
             self.actions.nargs = argparse.SUPPRESS  # takes no value
         self._refuse_misplaced_catalog(args or ())
         parsed, rest = super().parse_known_args(args, namespace)
@@ -211,11 +214,14 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(typed, self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:
-        """Ends like argparse, and lists the actions where one is missing."""
+        """Ends with the message, which names the actions where one is missing, and no usage.
+
+        The usage of a command with many options would push the message off the screen.
+        """
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
                 message += f" (choose from {', '.join(action.choices)})"
-        super().error(message)
+        self.exit(2, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
 
     def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]
         super()._print_message(visible_lines(message), file)
