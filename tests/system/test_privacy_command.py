@@ -240,3 +240,24 @@ def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     assert _card(str(path), capsys)["caps"] == {"day": 50.0, "month": None, "year": None}
     with pytest.raises(BadParameter):
         amplified(-1.0, 5)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "privacy crowd --reports 30000 --values 16 --central 0.001 --dummies noise",
+        "plan central --reports 30000 --values 16 --epsilon 0.001 --dummies noise",
+        "plan central --reports 30000 --mean 0 1 --epsilon 0.001 --dummies noise",
+    ],
+)
+def test_a_promise_that_no_noise_dummies_keep_is_refused_by_its_own_number(
+    typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "keep no central epsilon as small as 0.001 here" in refusal_of(capsys, *typed.split())
+
+
+def test_automatic_dummies_are_even_where_no_noise_dummies_keep_the_promise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = "plan central --reports 100 --values 4 --epsilon 0.001 --dummies auto --format json"
+    assert '"dummies_scale": 0.0' in output_of(capsys, *words.split())

@@ -115,10 +115,15 @@ class ExactAccountant:
         drawn = promise
         if noisy or dummies == NOISE:
             # So that many epochs of a person compose, and the yearly cap counts them as Gaussians.
-            scale, shift = best_noise(
-                lying, promise.epsilon, promise.delta, promise.epochs, ends=LEFT_OUT / 2
-            )
-            drawn = replace(promise, dummies_scale=scale, dummies_shift=shift)
+            try:
+                scale, shift = best_noise(
+                    lying, promise.epsilon, promise.delta, promise.epochs, ends=LEFT_OUT / 2
+                )
+            except BadParameter:
+                if dummies == NOISE:
+                    raise
+            else:
+                drawn = replace(promise, dummies_scale=scale, dummies_shift=shift)
         if dummies == NOISE:
             return drawn
         even = replace(promise, dummies=best_dummies(lying, promise.epsilon, promise.delta))

@@ -13,6 +13,7 @@ from typing import Final
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.catalog.crowds.gaussian import mu_within
 from hubbub.catalog.crowds.noise_dummies import MIN_SCALE, noise_of
+from hubbub.errors import BadParameter
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import keeps, largest_local
 from hubbub.sealing import CountNoise
@@ -30,6 +31,9 @@ _CLOSE: Final = 1.003
 _ROOM: Final = 1.01
 # Of delta, what the ends of the law may take: while its scale is sought, and at last.
 _SLACK: Final = 0.1
+# The catalog's limits, of the scale without `_ROOM`.
+_MAX_SCALE: Final = 990.0
+_MAX_SHIFT: Final = 20_000
 _SHARES: Final = (1.0, 0.9, 0.75, 0.5, 0.25, _SLACK)
 
 Law = tuple[float, int]
@@ -74,13 +78,15 @@ def best_noise(
     smaller one helps a person who is in many epochs, and costs dummies but no error.
 
     Raises:
-        BadParameter: more dummies than permitted are needed.
+        BadParameter: a larger scale or shift than a catalog may contain is needed.
     """
     if _holds_promise(crowd, (0.0, 0), central, delta, epochs):
         return 0.0, 0
 
+    rare = min(_SLACK * delta / epochs, ends)
+
     def holds_promise(scale: float) -> bool:
-        law = _law(scale, min(_SLACK * delta / epochs, ends))
+        law = _law(scale, rare)
         return _holds_promise(crowd, law, central, delta, epochs)
 
     # Without lies an epoch needs this much; several, if their epsilons added up.
@@ -88,6 +94,12 @@ def best_noise(
     if epochs > 1:  # as if counts were Gaussian, whose squares add up
         near = sqrt(2 * epochs) / mu_within(central, delta)
         high = near if near < high and holds_promise(near) else high
+    largest = _largest_scale(rare)
+    if high > largest and not holds_promise(high := largest):
+        raise BadParameter(
+            f"noise dummies keep no central epsilon as small as {central:g} here: there would be "
+            f"over {2 * _MAX_SHIFT:,} of a value; raise it, or leave noise dummies out"
+        )
     while holds_promise(high / factor):
         high, factor = high / factor, factor**2
     low = high / factor
@@ -109,10 +121,22 @@ def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:
     return bool(noisy.noise_dummies) and EQUAL * _variance(noisy) < _variance(other)
 
 
+def _largest_scale(ends: float) -> float:
+    """The largest scale whose shift is permitted, within `_CLOSE`."""
+    scale = _MAX_SCALE
+    while _near_shift(scale * _ROOM, ends / 2) >= _MAX_SHIFT:
+        scale /= _CLOSE
+    return scale
+
+
+def _near_shift(scale: float, end: float) -> int:
+    return max(1, ceil(scale * log(tanh(1 / (2 * scale)) / end)))
+
+
 def _law(scale: float, ends: float) -> Law:
     """The law with the least shift whose two ends together have at most this probability."""
     scale, end = max(scale, MIN_SCALE), ends / 2
-    shift = max(1, ceil(scale * log(tanh(1 / (2 * scale)) / end)))
+    shift = _near_shift(scale, end)
     while shift > 1 and float(_noise(scale, shift - 1).delta) <= end:
         shift -= 1
     while float(_noise(scale, shift).delta) > end:
