@@ -437,6 +437,9 @@ def test_what_is_missing_or_altered_in_a_served_log_is_named(
     tile = operator.log / "tile/0/000.p/2"
     tile.write_bytes(bytes(64))
     assert "tile/0/000.p/2" in refusal_of(capsys, *audit)
+    entries = operator.log / "tile/entries/000.p/2"
+    entries.write_bytes(entries.read_bytes()[:-1])
+    assert "tile/entries/000.p/2: the file of entries is cut off" in refusal_of(capsys, *audit)
 
 
 @pytest.mark.parametrize("answer", ["redirect", "long", "slow"])

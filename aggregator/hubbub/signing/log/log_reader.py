@@ -82,9 +82,9 @@ def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
     try:
         checkpoint = Checkpoint.open(fetch(CHECKPOINT).decode(), key)
         paths = entry_tiles(min(checkpoint.size, MAX_ENTRIES))
-        raw = tuple(entry for path in paths for entry in entries_in(fetch(path)))
     except (BadParameter, UnicodeDecodeError) as error:
         raise LogBroken(f"{CHECKPOINT}: {error}") from error
+    raw = tuple(entry for path in paths for entry in _entries(fetch, path))
     leaves = tuple(map(leaf_hash, raw))
     if len(leaves) != checkpoint.size or tree_root(leaves) != checkpoint.root:
         raise LogBroken("its entries differ from those of its signed checkpoint")
@@ -94,6 +94,13 @@ def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
     return ReadLog(
         checkpoint=checkpoint, raw=raw, leaves=leaves, entries=tuple(map(_entry, raw)), fetch=fetch
     )
+
+
+def _entries(fetch: Fetch, path: str) -> list[bytes]:
+    try:
+        return entries_in(fetch(path))
+    except BadParameter as error:
+        raise LogBroken(f"{path}: {error}") from error
 
 
 def _entry(raw: bytes) -> Entry:

@@ -52,7 +52,7 @@ def entries_in(packed: bytes) -> list[bytes]:
         start = at + _LENGTH_BYTES
         at = start + int.from_bytes(packed[at:start], "big")
         if len(packed) < max(at, start):
-            raise BadParameter("a file of entries is cut off")
+            raise BadParameter("the file of entries is cut off; copy the log again")
         entries.append(packed[start:at])
     return entries
 
