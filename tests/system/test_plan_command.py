@@ -51,7 +51,7 @@ def test_every_metric_has_its_bound_and_its_measure(
 def test_the_table_names_what_it_takes(catalog: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = output_of(capsys, "plan", "attack", catalog, "--metric", "theme", "--targets", "2")
     assert "theme" in out
-    assert "1% takes" in out
+    assert "1% takes: share of fake reports that adds 1%" in out
     assert "crashed" not in out
 
 

@@ -1,6 +1,5 @@
 """`hubbub plan attack`: what fake reports could do to a metric, before it is launched."""
 
-import sys
 from collections.abc import Sequence
 from math import sqrt
 from statistics import NormalDist
@@ -190,11 +189,15 @@ def _show(rows: list[dict[str, Any]], options: AttackOptions, models: bool) -> N
         },
         text_columns=2,
     )
-    if sys.stdout.isatty():
-        say("worth: how many reports of its targets one fake report counts as")
-        say("gain: increase of the targets' share; 1% takes: number of fake reports that add 1%")
-        if models:
-            say("of a model: added to the mean direction, of length 1, of a round with all of them")
+    say("targets: values that the fake reports promote together")
+    say("worth: how many reports of its targets one fake report counts as")
+    say("gain: increase of the targets' share; 1% takes: share of fake reports that adds 1%")
+    if models:
+        say("of a model: added to the mean direction, of length 1, of a round with all of them")
+    if options.accounts:
+        say("fake: number of reports for which the accounts have tokens in an epoch")
+    if options.simulate:
+        say("measured: the gain in one drawing of reports")
 
 
 def _supposed(options: AttackOptions) -> str:
