@@ -281,7 +281,7 @@ def test_keys_in_what_is_no_folder_are_refused_without_the_number_of_an_error(
     file = tmp_path / "file"
     file.touch()
     printed = refusal_of(capsys, "keys", "gateway", str(file))
-    assert "give a folder" in printed
+    assert "cannot be written: File exists; something else is there" in printed
     assert "Errno" not in printed
     assert main(["keys", "account", str(tmp_path), "--name", "a"]) == 2
     assert "make one with: hubbub keys account FILE --name NAME" in capsys.readouterr().err

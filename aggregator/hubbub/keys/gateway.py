@@ -13,7 +13,7 @@ from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.secret_files import read
 from hubbub.oblivious import key_config, read_config
-from hubbub.programs.atomic_write import replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.text_files import read_list
 
 GATEWAY_KEY: Final = "gateway.key"
@@ -35,16 +35,13 @@ def make_gateway_key(folder: Path) -> int:
         key = X25519PrivateKey.generate()
         while _config(to_text(key.private_bytes_raw()))[0] in ids:
             key = X25519PrivateKey.generate()
-        lines = [to_text(key.private_bytes_raw()), *before]
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: not a file of keys; restore it, or move it away") from error
+    lines = [to_text(key.private_bytes_raw()), *before]
+    with refuse_unwritable(path, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
         replace_file(folder / _PUBLIC, to_text(_config(lines[0])).encode() + b"\n")
-    except OSError as error:
-        raise KeysUnusable(
-            f"{path}: cannot be read or written: {error.strerror}; give a folder"
-        ) from error
-    except ValueError as error:
-        raise KeysUnusable(f"{path}: cannot be read: {error}") from error
     return len(lines)
 
 

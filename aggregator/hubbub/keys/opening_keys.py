@@ -42,7 +42,8 @@ def write_new_keys(
     conflicts = [name for name in (OPERATOR, OPENING) if (folder / name).exists()]
     if conflicts:
         raise KeysUnusable(
-            f"{folder / conflicts[0]} exists; keys are never overwritten: choose another"
+            f"{folder / conflicts[0]} exists, and keys are never overwritten: choose another "
+            f"folder, or add new keys to it: hubbub keys rotate {folder}"
         )
     operator = Ed25519PrivateKey.generate()
     private, public = new_periods(first_id, start, period_seconds, periods, since)

@@ -85,7 +85,11 @@ def write_certificates(
     folders = [folder, authorities] if authorities else [folder]
     for target in folders:
         if (target / "ca.pem").exists():
-            raise KeysUnusable(f"{target / 'ca.pem'} exists; certificates are never overwritten")
+            raise KeysUnusable(
+                f"{target / 'ca.pem'} exists, and certificates are never overwritten: choose "
+                f"another folder, or make new ones by the same authorities: hubbub keys tls "
+                f"{folder} --renew"
+            )
     pem = b""
     with refuse_unwritable(folder, KeysUnusable):
         for target in folders:

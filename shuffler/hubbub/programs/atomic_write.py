@@ -1,5 +1,6 @@
 """Writes files atomically, and reports the unwritable ones in the same words everywhere."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,22 @@ from typing import Final
 from hubbub.errors import HubbubError
 
 _NEW: Final = ".new"
+_NO_ROOM: Final = "make room on that disk, and repeat the command"
+_NO_FOLDER: Final = "check the path; the folder of a file must exist"
+_NO_RIGHT: Final = "name a place where this user may write"
+_REMEDIES: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _NO_ROOM),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), _NO_FOLDER),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _NO_RIGHT),
+    errno.EISDIR: "it is a folder: name a file",
+    errno.EEXIST: "something else is there: name another place",
+}
+
+
+def refusal_with_remedy(error: OSError) -> str:
+    """Why the system refused a file, and what to do."""
+    why = error.strerror or type(error).__name__
+    return f"{why}; {_REMEDIES.get(error.errno or 0, 'check the path and who may use it')}"
 
 
 @contextmanager
@@ -22,7 +39,7 @@ def refuse_unwritable(place: str | Path, refused: type[HubbubError]) -> Iterator
     except OSError as error:
         if isinstance(place, Path) and place.is_dir():
             place = str(error.filename or place).removesuffix(_NEW)
-        raise refused(f"{place}: cannot be written: {error.strerror}") from error
+        raise refused(f"{place}: cannot be written: {refusal_with_remedy(error)}") from error
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:

@@ -8,11 +8,10 @@ import os
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
-from typing import Final, TextIO
+from typing import TextIO
 
 from hubbub.errors.printable import visible_lines
-
-_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+from hubbub.programs.atomic_write import refusal_with_remedy
 
 
 def run_program(program: Callable[[], int]) -> int:
@@ -63,12 +62,7 @@ def complain(message: str, program: str = "hubbub") -> int:
 
 def described(error: OSError) -> str:
     """An error message for what the system refused, with a remedy."""
-    remedy = (
-        "make room on that disk, and repeat the command"
-        if error.errno in _NO_ROOM
-        else "check the path and who may use it"
-    )
-    return f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}; {remedy}"
+    return f"{error.filename or 'a file'}: {refusal_with_remedy(error)}"
 
 
 def _open_closed() -> None:

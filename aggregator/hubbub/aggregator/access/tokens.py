@@ -103,7 +103,7 @@ def read_tokens(path: Path) -> list[Token]:
         ]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise KeysUnusable(
-            f"{path}: not a file of tokens; make one with: hubbub keys token {path} --name NAME"
+            f"{path}: not a file of tokens; make one with: hubbub keys token NEW-FILE --name NAME"
         ) from error
 
 

@@ -29,6 +29,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
+from hubbub.programs.atomic_write import refusal_with_remedy
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import read_text
@@ -134,7 +135,7 @@ def _backup(options: BackupOptions) -> None:
         if isinstance(error, StoreUnavailable) and url_of(home, "aggregator"):
             raise ServiceUnavailable(nothing_runs(home)) from error
         if isinstance(error, OSError):
-            what = f"{error.filename}: cannot be written: {error.strerror}"
+            what = f"{error.filename}: cannot be written: {refusal_with_remedy(error)}"
             raise StateUnusable(what) from error
         raise
     size = sum(path.stat().st_size for path in folder.iterdir())

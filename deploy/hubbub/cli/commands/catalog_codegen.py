@@ -15,6 +15,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import unreadable
@@ -63,10 +64,11 @@ def _codegen(options: CodegenOptions) -> None:
                 f"{path}: does not match {options.catalog}; run: hubbub catalog codegen "
                 f"{options.catalog} {name} {path}"
             )
-        if not options.check:
-            path.write_text(module_text, "utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadParameter(f"{path}: cannot be read or written: {unreadable(error)}") from error
+        raise BadParameter(f"{path}: {unreadable(error)}; name another file") from error
+    if not options.check:
+        with refuse_unwritable(f"{name} {path}", BadParameter):
+            path.write_text(module_text, "utf-8")
     done = "up to date" if options.check else "written"
     say(f"{path}: {several(len(catalog.metrics), 'metric')}, {done}")
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
 
-from hubbub.cli.terminal.query_options import ServiceOptions
+from hubbub.cli.terminal.query_options import HOME, ServiceOptions
 from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.grammar import several
@@ -47,10 +48,17 @@ def _doctor(options: DoctorOptions) -> int:
     tls = options.tls or home / "tls"
     checks = device_checks(bundle=bundle, state_dir=options.state_dir, app=options.app)
     checks.append(("certificates", lambda: _certificates(tls)))
+    for name, folder in (("--home", home), ("--tls", options.tls)):
+        if folder and folder != HOME and not folder.is_dir():
+            checks.append((name, partial(_absent, name, folder)))
     if service.url or home.exists():
         checks.append(("aggregator", lambda: _aggregator(service)))
         checks.append(("queues", lambda: _queues(service)))
     return show(examine(checks), as_json=options.json)
+
+
+def _absent(option: str, folder: Path) -> Iterator[Finding]:
+    yield Finding(option, "fault", f"{folder}: is not a folder; name one of hubbub up or init")
 
 
 def _certificates(folder: Path) -> Iterator[Finding]:

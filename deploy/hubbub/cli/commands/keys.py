@@ -33,7 +33,7 @@ from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
 from hubbub.keys.operator import hand_over_to_new
 from hubbub.keys.rotation import add_x_wing, rotate_keys
-from hubbub.programs.atomic_write import replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
 from hubbub.programs.text_files import read_text
@@ -369,8 +369,9 @@ def _session(options: SessionOptions) -> None:
     try:
         text = read_text(path).split() if path.exists() else []
         lines = [Fernet.generate_key().decode(), *text[:1]]
+    except ValueError as error:
+        raise KeysUnusable(f"{error}; give another file, or delete it") from error
+    with refuse_unwritable(path, KeysUnusable):
         replace_file(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
-    except (OSError, ValueError) as error:
-        raise KeysUnusable(f"{path}: cannot be read and written as a file of keys") from error
     former = "; the former one still opens" if text else ""
     say(f"{path}: a new key{former}")

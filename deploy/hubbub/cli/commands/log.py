@@ -16,9 +16,11 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.grammar import several
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.programs.text_files import unreadable
 from hubbub.signing.difference import differences
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.log_writer import folder_fetch
@@ -213,9 +215,10 @@ def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
             checkpoint = Checkpoint.open(path.read_text(), key)
             log.refuse_other(checkpoint.size, checkpoint.root, str(path))
             say(f"{path}: the log grew from {checkpoint.size} to {log.checkpoint.size} entries")
-        path.write_text(log.checkpoint.note)
     except (OSError, ValueError, BadParameter) as error:
-        raise BadParameter(f"--known {path}: {error}") from error
+        raise BadParameter(f"--known {path}: {unreadable(error)}") from error
+    with refuse_unwritable(f"--known {path}", BadParameter):
+        path.write_text(log.checkpoint.note)
 
 
 def _problems(log: ReadLog) -> Iterator[str]:

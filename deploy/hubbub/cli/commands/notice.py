@@ -13,7 +13,7 @@ from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys import read_operator_key
 from hubbub.keys.operator import read_handovers
-from hubbub.programs.atomic_write import replace_file
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.signing.log.logging_bundles import LOG, add_to_log, refuse_lost_log
@@ -106,10 +106,8 @@ def _make(options: MakeOptions) -> None:
         refuse_lost_log(folder, bundle)
         add_to_log(folder, keys, bundle.log, [("notice", signed)])
         say(f"{folder}: the log contains it; serve the folder again")
-    try:
+    with refuse_unwritable(f"--out {out}", BadParameter):
         replace_file(out, signed)
-    except OSError as error:
-        raise BadParameter(f"--out {out}: {error.strerror}") from error
     _tell(out, notice)
     if home == Path():
         say("now: give it to every shuffler (--notice FILE), which reads it within seconds")

@@ -25,6 +25,8 @@ _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
 _WINDOW: Final = Exclusive()
 Format = Literal["table", "json", "csv", "parquet"]
+HOME: Final = Path(".hubbub")
+"""Where `hubbub up` has its state unless another folder is named."""
 _FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
 
 
@@ -48,7 +50,7 @@ def read_confidence(name: str, confidence: float) -> float:
 class ServiceOptions:
     """Options that select the service to ask."""
 
-    home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
+    home: Path = option("folder of `hubbub up` (%(default)s)", default=HOME)
     url: str = option(
         "HTTP address of the aggregator, instead of --home; its token is read from the environment "
         f"variable {_TOKEN}",
