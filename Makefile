@@ -11,8 +11,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
-TESTS := faces units system services deploy statistics calibration enumerations
-REST := system calibration faces statistics deploy slow services units mutants
+TESTS := faces units-e-to-z system units-a-to-d services statistics deploy calibration enumerations
+REST := system calibration faces statistics deploy slow services units-a-to-d units-e-to-z mutants
 
 .PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
@@ -81,6 +81,7 @@ faults: .venv/ready
 SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
 CLUSTER := tests/system/test_cluster.py
 CALIBRATION := tests/statistics/calibration
+EARLY := $(wildcard tests/unit/test_[a-d]*.py)
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
 ONLY ?=
@@ -100,8 +101,11 @@ calibration:
 	@$(PYTEST) $(CALIBRATION) -m "$(ONLY)" $(ARGS)
 slow:
 	@$(PYTEST) $(SLOW) -m "$(ONLY)" $(ARGS)
-units:
-	@$(PYTEST) tests/unit -m "$(ONLY)" $(ARGS)
+# In two parts, or the units would end alone: half of their time they wait.
+units-a-to-d:
+	@$(PYTEST) $(EARLY) -m "$(ONLY)" $(ARGS)
+units-e-to-z:
+	@$(PYTEST) tests/unit $(addprefix --ignore=,$(EARLY)) -m "$(ONLY)" $(ARGS)
 proofs: enumerations mutants
 enumerations:
 	@$(COVERED) tests/proofs --ignore=$(MUTANTS) -m "$(ONLY)" $(ARGS)
