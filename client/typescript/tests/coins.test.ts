@@ -109,7 +109,7 @@ test("words of a pool come as often as near and far ones should, of a vector hal
   const direction = [0.6, -0.8];
   const counts = Array.from({ length: words * books }, () => 0);
   const coins = new SystemBits();
-  for (let draw = 0; draw < DRAWS; draw += 1) {
+  for (let draw = 0; draw < DRAWS / 4; draw += 1) {
     add(counts, randomizer.randomize(direction, coins)[0] ?? -1);
   }
   // Of length 1 where 2 is the most: the opposite in one of four.
