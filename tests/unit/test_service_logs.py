@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
+from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.monitoring.logs import lost_lines, write_logs
+from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS
 
 LOG = logging.getLogger("hubbub.runtime")
@@ -30,6 +32,62 @@ print(lost_lines(), flush=True)
 input()
 log.info("last")
 """
+
+STRANGERS = """
+import asyncio, socket, ssl, struct, sys
+from pathlib import Path
+import hubbub.{role}.__main__  # what the service loads, in its order
+from hubbub.runtime.monitoring.logs import write_logs
+from hubbub.runtime.rpc.server import Server
+from hubbub.runtime.tls import TlsFolder
+
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+def field(name, value):
+    return bytes([0, len(name)]) + name + bytes([len(value)]) + value
+
+def no_text(port):
+    trust = ssl._create_unverified_context()
+    trust.set_alpn_protocols(["h2"])
+    path, key = b"/hubbub.v1.Shuffler/Submit", b"\\xbe" * 100
+    head = b"\\x83\\x87" + field(b":path", path) + field(b":authority", b"localhost")
+    head += field(b"content-type", b"application/grpc") + field(b"te", b"trailers")
+    call = frame(1, 4, 1, head + field(b"x-key", key)) + frame(0, 1, 1, bytes(5))
+    with socket.create_connection(("127.0.0.1", port)) as plain:
+        with trust.wrap_socket(plain) as sock:
+            sock.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + frame(4, 0, 0, b"") + call)
+            received = b""
+            while b"\\1\\5\\0\\0\\0\\1" not in received:  # the head and end of its answer
+                received += sock.recv(1 << 16)
+
+def no_handshake(port):
+    with socket.create_connection(("127.0.0.1", port)) as plain:
+        plain.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+        while plain.recv(1 << 16):
+            pass
+
+async def live():
+    write_logs("text")
+    tls = TlsFolder(Path(sys.argv[1]), "{role}")
+    server = Server("127.0.0.1:0", {{}}, tls=tls, callers=None)
+    await server.start()
+    for knock in (no_text, no_handshake):
+        await asyncio.to_thread(knock, server._port)
+    await server.stop(0)
+
+asyncio.run(live())
+"""
+
+
+@pytest.mark.parametrize("role", ["shuffler", "aggregator"])
+def test_no_stranger_writes_into_a_services_log_or_past_it(role: str, tmp_path: Path) -> None:
+    """Neither by metadata that is no text nor by a handshake that fails."""
+    write_certificates(tmp_path, {})
+    surroundings = {name: text for name, text in os.environ.items() if name != "GRPC_VERBOSITY"}
+    program = STRANGERS.format(role=role)
+    done = run_program(sys.executable, "-c", program, str(tmp_path), env=surroundings)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.fixture

@@ -2,3 +2,9 @@
 
 It knows no metric and no mechanism, so the blind shuffler may depend on it.
 """
+
+import os
+
+# Before gRPC is loaded, which reads it then. gRPC writes lines of its own past our log, for every
+# stranger whose handshake fails, and waits while nobody reads them.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")

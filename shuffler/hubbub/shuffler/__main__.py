@@ -6,9 +6,8 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import grpc.aio
 import uvloop
 
 from hubbub.runtime.clocks import Clocks
@@ -54,6 +53,9 @@ from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.tokens import read_token_key
+
+if TYPE_CHECKING:
+    import grpc.aio
 
 # A device needs a connection for seconds; an attacker who holds one must reconnect.
 _CONNECTION_SECONDS: Final = 300.0
@@ -267,7 +269,7 @@ def _folders(settings: Settings) -> list[TlsFolder]:
     return list(dict.fromkeys(folder for folder in both if folder))
 
 
-def _open_channels(settings: Settings) -> list[grpc.aio.Channel]:
+def _open_channels(settings: Settings) -> "list[grpc.aio.Channel]":
     """Opens a channel to every aggregator. Raises KeysUnusable."""
     tls = settings.common.tls
     return [channel(address, "aggregator", tls=tls) for address in settings.aggregators]

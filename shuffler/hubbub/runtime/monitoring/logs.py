@@ -14,8 +14,9 @@ from typing import Any, Final
 from hubbub.errors.printable import visible_lines
 
 FORMATS: Final = ("text", "json")
-# gRPC logs this, with a traceback, for every caller that disconnected before its answer.
-_BATCH_ERROR: Final = "ExecuteBatchError"
+# gRPC logs these, each with a traceback, for every caller that disconnected before its answer, and
+# that sent metadata which is not UTF-8 (it is quoted).
+_OF_CALLERS: Final = ("ExecuteBatchError", "Invalid encoding on")
 _FACTS: Final = "hubbub_facts"
 _STDERR = 2
 # How long to wait for a slow reader, once until it has read again.
@@ -119,4 +120,7 @@ def _text(fact: Any) -> str:
 
 def _is_ours(record: logging.LogRecord) -> bool:
     """Whether a record is worth logging: strangers must not be able to fill the log."""
-    return not (record.name.startswith("grpc.") and _BATCH_ERROR in record.getMessage())
+    if not record.name.startswith("grpc."):
+        return True
+    message = record.getMessage()
+    return not any(text in message for text in _OF_CALLERS)
