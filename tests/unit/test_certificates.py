@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -196,6 +197,26 @@ def test_the_log_names_why_a_certificate_is_refused(
         transport.close()
     assert "tls_failed" in caplog.text
     assert "unable to get local issuer certificate" in caplog.text
+
+
+_SILENT = """
+import sys
+from hubbub.client import TryAgain, transport_to
+transport = transport_to(sys.argv[1], roots=None, transport="grpc")
+try:
+    transport.submit([], 900)
+except TryAgain as error:
+    print(error.reason)
+transport.close()
+"""
+
+
+def test_a_handshake_that_fails_writes_nothing_into_the_apps_standard_error(folder: Path) -> None:
+    surroundings = {name: text for name, text in os.environ.items() if name != "GRPC_VERBOSITY"}
+    with _server(folder, "shuffler") as port:
+        address = f"localhost:{port}"
+        done = run_program(sys.executable, "-c", _SILENT, address, check=True, env=surroundings)
+    assert (done.stdout, done.stderr) == ("tls_failed\n", "")
 
 
 def _strict(cadata: str | None = None) -> ssl.SSLContext:

@@ -4,6 +4,7 @@ Each protocol's module is imported when it is dialled, by a literal import state
 freeze an app into one file (PyInstaller) find only those.
 """
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
@@ -16,6 +17,9 @@ from hubbub.errors.installing import install_with, is_installed
 
 
 def _grpc(place: str, roots: str | None, *, insecure: bool) -> Transport:
+    # gRPC reads it as it is loaded. Without it, it writes into the app's standard error whenever a
+    # handshake fails or a server ends an idle connection.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from hubbub.client.transport.grpc_connection import GrpcConnection  # noqa: PLC0415 as above
 
     return GrpcConnection(place, roots, insecure=insecure)
