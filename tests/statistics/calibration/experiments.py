@@ -5,6 +5,7 @@ People are new in each epoch, or the same all the time, each with an answer of t
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from math import hypot, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.comparisons.effect import (
     ArmEstimate,
     Effect,
+    detectable_effect,
     effect_confidence,
     effects,
     ratio_p_value,
@@ -33,6 +35,7 @@ FALSE_EFFECT = mistake(
     "arms alike, and an effect is shown at any of 12 looks", 0.05, ("EffectRow.shown",)
 )
 POWER = Statement("an effect as large as is detectable is shown", 0.75, ("EffectRow.detectable",))
+PLANNED = Statement("an effect as large as is planned is shown", 0.75, POWER.fields)
 RATIO = mistake(
     "arms of their weights, and p < .05 at any of 12 looks",
     0.05,
@@ -118,20 +121,31 @@ def _sum(before: Totals | None, more: Totals) -> Totals:
     return Totals(cells=cells, reports=before.reports + more.reports)
 
 
-def _powered(mechanism: AnyMechanism, chance: np.random.Generator) -> Iterator[Counted]:
-    """One look at an effect as large as an arm's interval says would be shown in 4 of 5 cases."""
-    people = 2000
-    surer = effect_confidence(0.95, 1, (people, people), 1, FEWEST)
+def _powered(
+    mechanism: AnyMechanism, shares: Sequence[float], chance: np.random.Generator
+) -> Iterator[Counted]:
+    """One look at an effect as large as an arm's interval says would be shown in 4 of 5 cases.
+
+    And at one as large as the plan says. The last value gains from the first.
+    """
+    people, rows = 20_000, len(shares) if len(shares) > 2 else 1
+    surer = effect_confidence(0.95, rows, (people, people), 1, FEWEST)
+    towards = np.zeros(len(shares))
+    towards[0], towards[-1] = -1, 1
 
     def row(effect: float) -> Effect:
         arms = [
-            draw(mechanism, [0, 1], chance.multinomial(people, [1 - s, s]).tolist(), chance)
-            for s in (0.4, 0.4 + effect)
+            draw(mechanism, range(len(shares)), chance.multinomial(people, own).tolist(), chance)
+            for own in (shares, (shares + effect * towards).tolist())
         ]
         first, second = (_estimate(mechanism, totals, [], surer, 1) for totals in arms)
-        return effects(first, second, surer)[0]
+        return effects(first, second, surer)[-1]
 
     yield POWER, row(row(0.0).detectable).shown, 1
+    stderr = sqrt(mechanism.variance(people * shares[-1], people)) / people
+    spread = sqrt(shares[-1] * (1 - shares[-1]) / people)
+    planned = detectable_effect(hypot(stderr, spread), rows, people, FEWEST)
+    yield PLANNED, row(planned).shown, 1
 
 
 EVEN = [1 / 16] * 16
@@ -205,5 +219,14 @@ _CASES: Sequence[tuple[str, int, Arms]] = [
 ]
 SETTINGS: Sequence[Setting] = [
     *(Setting(f"effect, {name}", runs, partial(_looked, arms, 400)) for name, runs, arms in _CASES),
-    Setting("effect, as large as is detectable", 150, partial(_powered, build("rr", epsilon=2.0))),
+    Setting(
+        "effect, as large as is detectable",
+        150,
+        partial(_powered, build("rr", epsilon=2.0), [0.6, 0.4]),
+    ),
+    Setting(
+        "effect, as large as is detectable, of one of 52 values",
+        300,
+        partial(_powered, build("grr", epsilon=4.0, categories=52), [0.25, *[0.01] * 50, 0.25]),
+    ),
 ]

@@ -106,11 +106,11 @@ class Change:
     changed: bool
 
 
-def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
+def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[Change, ...]:
     """Changes of all values, in the order of the answers.
 
-    Raises:
-        BadParameter: answers to different questions.
+    With `together`, the answers' confidence is that of all intervals together (Bonferroni), so that
+    no end accounts for selection. Raises BadParameter if the answers are to different questions.
     """
     names = [value.value for value in before.values]
     if before.kind != after.kind or names != [value.value for value in after.values]:
@@ -139,7 +139,8 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     # To the end nearer to 0 by the value's place in the list, as in `ranked`. Changed values all
     # take the place of the last of them (Benjamini and Yekutieli 2005): intervals exclude 0.
     places = np.where(changed, changed.sum(), np.argsort(np.argsort(p, kind="stable")) + 1)
-    near, far = pushed_up(places / max(len(p), 1), before.confidence), reach_of(before.confidence)
+    shares = np.ones_like(p) if together else places / max(len(p), 1)
+    near, far = pushed_up(shares, before.confidence), reach_of(before.confidence)
     down, up = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
     if sides:
         down, up = (reach_of_worth(reach, hidden) for reach in (down, up))

@@ -157,7 +157,7 @@ def _differences(
             bounds = row.difference, row.low, row.high
             yield f"p{row.percentile:g}", row.before, row.after, bounds, row.reaches
     elif control.answer and other.answer:
-        rows = changes(control.answer, other.answer)
+        rows = changes(control.answer, other.answer, together=True)
         for place, measure in _measures(control.answer):
             change = rows[place]
             bounds = change.difference, change.low, change.high
