@@ -273,7 +273,6 @@ def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: Hou
         _check_bars(page, week["values"])
 
 
-@pytest.mark.thorough
 def test_numbers_are_drawn_by_range_with_their_mean(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=launches")
