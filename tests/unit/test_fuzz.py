@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,11 +47,21 @@ def targets() -> dict[str, Target]:
     return dict(every_target())
 
 
-def _run(name: str, target: Target, number: int) -> None:
-    examples = [*target.examples, *corpus(name)]
-    chance = random.Random(f"7 {name}")
-    for data in [*examples, *(target.mutate(chance, examples) for _ in range(number))]:
-        target.run(data[: target.longest])
+Run = Callable[[str], None]
+
+
+@pytest.fixture(params=[0.2, pytest.param(1.0, marks=pytest.mark.thorough)])
+def run_target(request: pytest.FixtureRequest, targets: dict[str, Target]) -> Run:
+    """Gives a target its examples and corpus, and this share of its number of damaged inputs."""
+
+    def run(name: str) -> None:
+        target, number = targets[name], round(request.param * LONGER.get(name, INPUTS))
+        examples = [*target.examples, *corpus(name)]
+        chance = random.Random(f"7 {name}")
+        for data in [*examples, *(target.mutate(chance, examples) for _ in range(number))]:
+            target.run(data[: target.longest])
+
+    return run
 
 
 def test_no_target_is_left_out(targets: dict[str, Target]) -> None:
@@ -59,63 +70,53 @@ def test_no_target_is_left_out(targets: dict[str, Target]) -> None:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_decoder_answers_or_refuses_whatever_the_bytes(
-    name: str, targets: dict[str, Target]
-) -> None:
-    _run(name, targets[name], INPUTS)
+def test_a_decoder_answers_or_refuses_whatever_the_bytes(name: str, run_target: Run) -> None:
+    run_target(name)
 
 
 @pytest.mark.parametrize("name", ["state_file", "state_rows", "witness"])
-def test_damage_of_a_state_passes_no_limit_and_turns_nothing_on(
-    name: str, targets: dict[str, Target]
-) -> None:
-    _run(name, targets[name], LONGER[name])
+def test_damage_of_a_state_passes_no_limit_and_turns_nothing_on(name: str, run_target: Run) -> None:
+    run_target(name)
 
 
 @pytest.mark.parametrize("name", ["journal_life", "journal_noted"])
-def test_whatever_a_journal_holds_no_limit_is_passed(name: str, targets: dict[str, Target]) -> None:
-    _run(name, targets[name], LONGER[name])
+def test_whatever_a_journal_holds_no_limit_is_passed(name: str, run_target: Run) -> None:
+    run_target(name)
 
 
-def test_a_signed_bundle_is_refused_or_usable_in_every_respect(
-    targets: dict[str, Target],
-) -> None:
-    _run("bundle_signed", targets["bundle_signed"], LONGER["bundle_signed"])
+def test_a_signed_bundle_is_refused_or_usable_in_every_respect(run_target: Run) -> None:
+    run_target("bundle_signed")
 
 
-def test_whatever_a_proof_says_the_logs_own_word_alone_is_believed(
-    targets: dict[str, Target],
-) -> None:
-    _run("bundle_proof", targets["bundle_proof"], LONGER["bundle_proof"])
+def test_whatever_a_proof_says_the_logs_own_word_alone_is_believed(run_target: Run) -> None:
+    run_target("bundle_proof")
 
 
 @pytest.mark.parametrize(
     "name", ["answer_submit", pytest.param("answers_submit", marks=pytest.mark.thorough)]
 )
 def test_whatever_a_shuffler_answers_nothing_is_lost_and_nothing_raised(
-    name: str, targets: dict[str, Target]
+    name: str, run_target: Run
 ) -> None:
-    _run(name, targets[name], LONGER[name])
+    run_target(name)
 
 
-def test_a_batch_is_over_once_an_aggregator_has_taken_it_and_not_before(
-    targets: dict[str, Target],
-) -> None:
-    _run("answers_apply", targets["answers_apply"], LONGER["answers_apply"])
+def test_a_batch_is_over_once_an_aggregator_has_taken_it_and_not_before(run_target: Run) -> None:
+    run_target("answers_apply")
 
 
 @pytest.mark.parametrize("name", ["answer_json", "answer_shown"])
 def test_whatever_an_aggregator_answers_is_shown_or_refused_in_words(
-    name: str, targets: dict[str, Target]
+    name: str, run_target: Run
 ) -> None:
-    _run(name, targets[name], LONGER[name])
+    run_target(name)
 
 
 @pytest.mark.parametrize("name", ["http_raw", "http_asked"])
 def test_whatever_is_asked_over_http_is_answered_without_a_fault(
-    name: str, targets: dict[str, Target]
+    name: str, run_target: Run
 ) -> None:
-    _run(name, targets[name], LONGER[name])
+    run_target(name)
 
 
 def test_a_method_answers_or_refuses_whatever_the_request(tmp_path: Path) -> None:
