@@ -20,6 +20,7 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.catalog_reader import read_with_promises
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import document_of
 from tests.support.law_terms import total_counts
 from tests.support.programs import run_program
@@ -428,3 +429,30 @@ def test_every_figure_of_the_page_of_questions_is_planned(
         planned = document_of(capsys, *words.split(), "--format", "json")["rows"][0]
         assert f"--epsilon {epsilon} " in words
         assert float(f"{planned['reports']:.2g}") == float(reports.replace(",", "")), words
+
+
+def test_every_row_of_the_page_of_questions_is_a_metric(tmp_path: Path) -> None:
+    """As written beside the fields that all metrics have; `the same` continues the row before."""
+    page = (ROOT / "docs" / "questions.md").read_text()
+    table = [line.split(" | ") for line in page.splitlines() if "| `hubbub plan " in line]
+    experiment = "[experiments.new_menu]\narms = { control = 1, new = 1 }\n"
+    fields: list[str] = []
+    for question, written, epsilon, reports, *_ in table:
+        before = fields if written.startswith("the same") else []
+        fields = [*before, *re.findall("`(.+?)`", written)]
+        count = re.match(r"[\d,]+", reports)
+        assert fields, question
+        assert count, question
+        expected = {"mechanism": "auto", "reports": int(count[0].replace(",", ""))}
+        metric = metric_toml(
+            "asked",
+            "\n".join(fields),
+            **({} if "mechanism" in written else expected),
+            epsilon=float(epsilon),
+            epoch="week" if "weeks" in written else "day",
+        )
+        path = tmp_path / "metrics.toml"
+        path.write_text(
+            catalog_toml(experiment if any("new_menu" in field for field in fields) else "", metric)
+        )
+        assert read_catalog(path).metrics["asked"].report_loss <= float(epsilon)

@@ -279,10 +279,10 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
     low, high = scale * effect.low, scale * effect.high
     error = error_of(low, high)
     unit = f" {unit}" if unit else ""
+    detectable = f"{scale * effect.detectable:.3g}{unit}"
     if effect.reaches:
         unit += ", where the range ends; the truth may lie beyond"
     if not effect.shown:
-        detectable = f"{scale * effect.detectable:.3g}"
         return (
             f"no effect shown (one of {detectable} is shown with a chance of 80%): between "
             f"{measured(low, error, sign='+', end='low')} and "
@@ -307,7 +307,10 @@ def _sentences(
         live = " and ".join(experiment.live_arms(()))
         yield f"The experiment is over: devices get {live}."
     if not fits:
-        yield "The arms' sizes do not fit their weights: find out why before you trust an effect."
+        yield (
+            "The arms' sizes do not fit their weights: find out why before you trust an effect. "
+            "An arm whose people leave sends fewer reports."
+        )
     first = sorted(rows, key=lambda row: not row.shown)
     for row in first[:_LISTED]:
         yield f"{row.metric}, {row.measure}: {row.verdict}."
