@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import inf, isfinite
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -18,6 +19,7 @@ from hubbub.analysis.families.laws import Counts, one_hot_chances
 from hubbub.analysis.families.sketch import count
 from hubbub.analysis.strings.decode import decode
 from hubbub.authoring.auto_mechanism import choose
+from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
@@ -357,7 +359,8 @@ def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() 
     question = MetricDraft(kind="values", size=20)
     for name, parameters in question.suitable(1.0).items():
         few, many = (
-            share_error(question, row(question, name, parameters, n), 95.0) for n in (1e6, 1e14)
+            share_error(question, row(question, name, parameters, n), 95.0, question.even())
+            for n in (1e6, 1e14)
         )
         assert 0 < many < few
         assert many == pytest.approx(few / 1e4, rel=0.1), name
@@ -374,6 +377,30 @@ def test_the_error_of_a_percentile_is_a_column_of_the_plan(
     for name, error in document["rank_errors"].items():
         row_text = next(line for line in lines if line.split()[:1] == [name])
         assert f" +-{error:.2%} " in row_text
+
+
+def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plan", "--ranges", "8", "0", "8", "--epsilon", "1", "--reports", "10000"]
+    words += ["--percentile", "95", "--format", "json"]
+    path = tmp_path / "numbers.txt"
+
+    def errors(text: str) -> dict[str, float]:
+        path.write_text(text)
+        document: dict[str, dict[str, float]]
+        document = document_of(capsys, *words, "--numbers", str(path))
+        return document["rank_errors"]
+
+    even = document_of(capsys, *words)["rank_errors"]
+    assert errors("".join(f"{place + 0.5}\n" for place in range(8))) == even
+    # The percentile's bucket has 96% of people, of whom its interval contains half at either side.
+    spiky = errors("-3\n" + "2.5\n" * 96 + "99\n" * 3)
+    assert all(0.48 < error < 0.6 for error in spiky.values())
+    for text in ("", "1\nsoon\n", "inf\n"):
+        path.write_text(text)
+        assert main([*words, "--numbers", str(path)]) == 2
+        assert "write a number per line" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.answering import answer
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.percentiles import check_percentiles, share_end
 from hubbub.analysis.ranks import ranks_of
@@ -23,28 +24,29 @@ _SHAPES: Final = (0.0, 7.0)
 _MAX_REPORTS: Final = 10**12
 
 
-def rank_error(question: MetricDraft, plan_row: Row, percentile: float) -> float:
+def rank_error(question: MetricDraft, plan_row: Row, percentile: float, shares: Floats) -> float:
     """Half the width, in rank (share of people), of the 95% interval of a percentile.
 
-    For evenly spread numbers. The interval ends at edges of parts: on average half a part further
-    on either side.
+    `shares` are those of the parts. The interval ends at edges of parts: on average half a part
+    further on either side.
     """
-    return share_error(question, plan_row, percentile) + 1 / (2 * question.size)
+    part = int(np.searchsorted(np.cumsum(shares)[:-1], percentile / 100))
+    return share_error(question, plan_row, percentile, shares) + float(shares[part]) / 2
 
 
-def share_error(question: MetricDraft, plan_row: Row, percentile: float) -> float:
+def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares: Floats) -> float:
     """Half the width of the 95% interval of the share below the edge nearest to a percentile.
 
-    For evenly spread numbers. Infinite if no number of reports suffices.
+    `shares` are those of the parts. Infinite if no number of reports suffices.
     """
     if not isfinite(plan_row.reports):
         return inf
     mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
-    edge = min(max(round(percentile / 100 * parts), 1), parts - 1)
+    below = np.cumsum(shares)
+    edge = int(np.argmin(np.abs(below[:-1] - percentile / 100))) + 1
     drawn = min(plan_row.reports, _MAX_DRAWN)
-    people_by_part = np.diff(
-        np.linspace(0, round(drawn), parts + 1).round().astype(np.int64)
-    ).tolist()
+    people_below = (below / below[-1] * round(drawn)).round().astype(np.int64)
+    people_by_part = np.diff(people_below, prepend=0).tolist()
     reach, widths = reach_of(0.95), []
     for seed in range(_DRAWINGS):
         totals = draw(mechanism, question.values(), people_by_part, np.random.default_rng(seed))

@@ -6,7 +6,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from hubbub.aggregator.query.figures import effect_measure
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
 from hubbub.analysis.figures import step_pairs
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
@@ -40,6 +43,7 @@ from hubbub.privacy.planner import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, Group, option, options
+from hubbub.programs.text_files import read_list
 from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, share_error, simulate
 
@@ -74,6 +78,12 @@ class PlanOptions:
         "for a number with buckets: percentile whose error is shown",
         metavar="P",
         parse=read_percentile,
+    )
+    numbers: Path | None = option(
+        "file with a number per line: the percentile's error is that of numbers spread like these "
+        "(without it, evenly)",
+        metavar="FILE",
+        needs="percentile",
     )
     within: float | None = option(
         "half the width of the percentile's 95%% interval, in rank: with 0.02, that of p95 is from "
@@ -135,7 +145,8 @@ def _plan(options: PlanOptions) -> None:
     lines = [*rows, *([metric_row] if metric_row else [])]
     percentile, errors = options.percentile, list[float]()
     if percentile is not None:
-        errors = [rank_error(question, line, percentile) for line in lines]
+        shares = _shares(options, question, metric)
+        errors = [rank_error(question, line, percentile, shares) for line in lines]
     drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
     ratio_error = None
     if (error_of_ratio := _ratio_error(options, question, metric)) is not None:
@@ -288,23 +299,49 @@ def _ratio_error(
 def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Target:
     """The figure of a row that must reach the goal."""
     error_of_ratio = _ratio_error(options, question, metric)
+    shares = _shares(options, question, metric)
     if options.effect is not None:
         count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
 
         def shows(row: Row) -> float:
             stderr = error_of_ratio(row) if error_of_ratio else row.population
             if options.percentile is not None:
-                stderr = share_error(question, row, options.percentile) / reach_of(CONFIDENCE)
+                interval = share_error(question, row, options.percentile, shares)
+                stderr = interval / reach_of(CONFIDENCE)
             return detectable_effect(stderr, count, row.reports, fewest)
 
         return shows
     if (percentile := options.percentile) is not None:
-        return lambda row: rank_error(question, row, percentile)
+        return lambda row: rank_error(question, row, percentile, shares)
     if error_of_ratio:
         return error_of_ratio
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
+
+
+def _shares(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Floats:
+    """Share of each part, of the numbers in a file or of even ones.
+
+    Raises:
+        BadParameter: the file cannot be read, or has no numbers.
+    """
+    if options.numbers is None:
+        return question.even()
+    option_name, remedy = f"--numbers {options.numbers}", "write a number per line"
+    try:
+        numbers = np.array([float(line) for line in read_list(options.numbers)])
+    except ValueError as error:
+        raise BadParameter(f"{option_name}: {error}; {remedy}") from None
+    if not (len(numbers) and np.isfinite(numbers).all()):
+        raise BadParameter(f"{option_name}: is empty, or has a number that is not finite; {remedy}")
+    edges = np.linspace(question.low, question.high, question.size + 1)
+    if metric is not None and metric.edges:
+        edges = np.array(metric.edges)
+    # Numbers outside the range count at the nearer end.
+    counts, _ = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)
+    shares: Floats = counts / len(numbers)
+    return shares
 
 
 def _effects_of(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> int:
