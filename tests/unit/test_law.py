@@ -9,7 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.report_counts import Shuffler, Terms, status, upstream_reports
+from hubbub.aggregator.query.report_counts import (
+    Shuffler,
+    Terms,
+    status,
+    upstream_reports,
+    visible_status,
+)
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.conservation import TERMS, Window, balances
 from hubbub.privacy.catalog_reader import read_with_promises
@@ -91,6 +97,18 @@ async def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() 
     [theme] = result.windows
     assert (theme.acknowledged, theme.pooled, theme.balanced) == (6, None, True)
     assert (result.total.acknowledged, result.total.pooled, result.balanced) == (10, 4, True)
+    assert result.waiting.startswith("Waiting reports are shown for all streams together")
+    some = visible_status(result, "theme".__eq__)
+    assert some.total.pooled is None, "those of the streams that a caller sees are not known"
+    assert some.waiting.startswith("Waiting reports are not shown")
+
+
+async def test_where_a_stream_hides_its_number_nobody_says_that_none_wait() -> None:
+    shuffler = ShufflerTerms({WINDOW: {"acknowledged": 6, "pooled": 0}})
+    shuffler.total = {"acknowledged": 6}
+    result = await status(await _store(), shuffler)
+    assert (result.total.acknowledged, result.total.pooled, result.balanced) == (6, None, True)
+    assert result.waiting.startswith("Waiting reports are not shown")
 
 
 async def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:

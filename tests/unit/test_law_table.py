@@ -25,6 +25,7 @@ def _law(windows: list[dict[str, Any]], *, complete: bool = True) -> dict[str, A
     balanced = all(line["balanced"] for line in windows)
     return {
         "notice": "",
+        "waiting": "",
         "complete": complete,
         "balanced": balanced,
         "total": {**total, "balanced": balanced, "deleted": 0},
@@ -82,6 +83,25 @@ def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: pytest.CaptureFixture
     assert output.startswith("? acknowledged = ? pooled + "), output
     assert re.search(r"theme +2 epochs +\? +\? +\? +200 +\? +\?", output), output
     assert "BALANCE" not in output.upper().replace("BALANCED", "")
+
+
+def test_what_waits_unseen_is_neither_zero_nor_a_column(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sentence = "Waiting reports are not shown, and a stream from its first batch on: a number"
+    law = {**_law([{**_window("theme", day), "pooled": 0} for day in (1, 2)]), "waiting": sentence}
+    law["total"]["pooled"] = None
+    for window in law["windows"]:
+        window["pooled"] = None
+    show_pipeline(law)
+    output = capsys.readouterr().out
+    assert output.startswith("200 acknowledged = ? pooled + 0 in flight"), output
+    heading = next(line for line in output.splitlines() if "stream" in line)
+    assert "pooled" not in heading
+    assert "0 in all of them: dummies, in flight" in output
+    assert sentence in output
+    show_pipeline({**law, "windows": []})
+    assert "0 in all of them" not in capsys.readouterr().out
 
 
 def test_sentences_are_cut_between_words_and_whole_in_a_pipe(

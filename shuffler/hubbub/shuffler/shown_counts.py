@@ -16,7 +16,10 @@ WindowTerms = Mapping[Window, Mapping[str, int]]
 
 
 class ShownTerms(NamedTuple):
-    """Terms per window, and over all streams as of now; `total` is empty if `windows` add up."""
+    """Terms per window, and over all streams as of now.
+
+    `total` is empty if `windows` add up. Without the term "pooled" it omits waiting reports.
+    """
 
     windows: WindowTerms
     total: Mapping[str, int]
@@ -57,7 +60,10 @@ class ShownCounts:
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.
         hides = hidden or any(stream.is_noisy for stream in streams.values())
-        return ShownTerms(windows, sum_terms((windows if hides else terms).values()))
+        total = sum_terms((windows if hides else terms).values())
+        if hides:
+            del total["pooled"]
+        return ShownTerms(windows, total)
 
     async def windows(self) -> WindowTerms:
         """The terms per window."""

@@ -63,6 +63,7 @@ class PipelineStatus:
 
     Args:
         complete: whether the shuffler's terms are known; otherwise `balanced` is None.
+        waiting: why the waiting reports of streams, or of all, are not shown; "" if they are.
     """
 
     complete: bool
@@ -70,6 +71,7 @@ class PipelineStatus:
     total: ReportCounts
     windows: list[ReportCounts]
     notice: str = ""
+    waiting: str = ""
 
 
 class UpstreamCounts(Protocol):
@@ -163,13 +165,27 @@ async def status(
     is_known = upstream_terms is not None
     beyond_all = upstream_total or sum_terms((upstream_terms or {}).values())
     total = _line(
-        Window("all", 0), None, sum_terms(counted.values()), beyond_all if is_known else None
+        Window("all", 0),
+        None,
+        sum_terms(counted.values()),
+        beyond_all if is_known else None,
+        shows_pooled="pooled" in beyond_all,
     )
     return PipelineStatus(
         complete=is_known,
         balanced=all(line.balanced for line in lines) if is_known else None,
         total=replace(total, deleted=sum(line.deleted for line in lines)),
         windows=lines,
+        waiting=_waiting(total) if upstream_total else "",
+    )
+
+
+def _waiting(total: ReportCounts) -> str:
+    """What is shown of waiting reports outside development, and why not more."""
+    shown = "not shown" if total.pooled is None else "shown for all streams together"
+    return (
+        f"Waiting reports are {shown}, and a stream from its first batch on: a number that grows "
+        "as a report arrives would show which stream the report is of."
     )
 
 
@@ -199,7 +215,7 @@ def _line(
     counted_terms: Mapping[str, int],
     counts: Mapping[str, int] | None,
     *,
-    shows_pooled: bool = True,
+    shows_pooled: bool,
 ) -> ReportCounts:
     terms: dict[str, Any] = sum_terms([counted_terms, counts or {}])
     balanced = None if counts is None else balances(terms)
@@ -229,4 +245,7 @@ def visible_status(status: PipelineStatus, sees: Callable[[str], bool]) -> Pipel
         and getattr(status.total, field.name) is not None
     }
     total = replace(status.total, balanced=balanced, **sums)
-    return replace(status, balanced=balanced, total=total, windows=windows)
+    if status.waiting:  # what waits is shown for all streams together at most
+        total = replace(total, pooled=None)
+    waiting = status.waiting and _waiting(total)
+    return replace(status, balanced=balanced, total=total, windows=windows, waiting=waiting)

@@ -103,8 +103,9 @@ def _queues(service: ServiceOptions) -> Iterator[Finding]:
             "log, and whether the aggregator was started with --shuffler-status"
         )
     total = law["total"]
-    waiting = total["pooled"] + total["in_flight"]
-    text = f"{several(waiting, 'report')} between devices and totals, {total['counted']:,} counted"
+    waiting = total["in_flight"] + (total["pooled"] or 0)
+    where = "between devices and totals" if total["pooled"] is not None else "in flight"
+    text = f"{several(waiting, 'report')} {where}, {total['counted']:,} counted"
     yield Finding("queues", "ok", text)
     if total["rejected"]:
         text = f"{several(total['rejected'], 'report')} refused by the aggregator: hubbub status"

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import (
     say_expired,
+    say_notice,
     show_estimates,
     show_metrics,
     show_table,
@@ -202,6 +203,8 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
             f"{'is' if deleted == 1 else 'are'} of epochs whose totals were deleted (keep "
             "of the catalog, or hubbub forget): no answer contains them"
         )
+    if answer["waiting"]:
+        explain(answer["waiting"])
     if not answer["complete"]:
         explain(
             "the shuffler's terms are missing, so the law cannot be checked: start the "
@@ -211,6 +214,10 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
 
 def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
     """Shows as many streams as fit, first those in which reports wait or are lost."""
+    if not streams:
+        say_notice(answer)
+        explain(_equation(answer, total))
+        return
     # Streams out of balance come first, then those with most waiting or refused reports.
     table_rows = sorted(
         streams,
@@ -219,7 +226,11 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
             -sum(stream[term] or 0 for term in _UNSURE),
         ),
     )[:_STREAMS]
-    columns = columns_of("status", answer)
+    columns = [
+        column
+        for column in columns_of("status", answer)
+        if not (answer["waiting"] and column.field == "pooled")
+    ]
     visible_columns = [
         column
         for column in columns
@@ -233,8 +244,7 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
         explain(f"and {several(rest_count, 'stream')} more, without waiting or refused reports")
     if left_out:
         explain(f"0 in all of them: {', '.join(left_out)}")
-    if answer["windows"]:
-        explain("single epochs: hubbub status --all")
+    explain("single epochs: hubbub status --all")
 
 
 def _equation(answer: Mapping[str, Any], total: Row) -> str:

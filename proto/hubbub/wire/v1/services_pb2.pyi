@@ -364,7 +364,8 @@ class StatusResponse(_message.Message):
     @_builtins.property
     def total(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Of the shuffler outside development: its terms over all streams, as of now. The terms of a
-        window then change only when a batch leaves, and nothing of it is `pooled`.
+        window then change only when a batch leaves, and nothing of it is `pooled`. Without the key
+        `pooled`, because a stream hides its number of reports, waiting reports are in no term.
         """
 
     def __init__(

@@ -32,6 +32,7 @@ function showLaw(status) {
       ? "The law balances: nothing is lost, nothing is counted twice."
       : "The law does not balance. Reports move while we look; if this stays, something is wrong.";
   if (note.textContent !== text) note.textContent = text;
+  $("waiting").textContent = status.waiting;
   const { deleted } = status.total;
   $("deleted").textContent = deleted
     ? `Of those counted, ${count(deleted)} are of epochs whose totals were deleted (keep of the catalog, or hubbub forget): no answer contains them.`
@@ -99,7 +100,8 @@ async function showWindows(status) {
   const some = all.filter((counts, place) => place < NEWEST || unsettled(counts));
   const rows = address.state.rows === "all" ? all : some;
   const idle = Object.keys(law).filter((name) => !all.some((counts) => counts[name]));
-  const nothing = idle.length ? `; none ${status.complete ? "" : "known "}in any of them: ${idle.map(termName).join(", ")}` : "";
+  const none = idle.filter((name) => name !== "pooled" || !status.waiting);
+  const nothing = none.length ? `; none ${status.complete ? "" : "known "}in any of them: ${none.map(termName).join(", ")}` : "";
   const title = `${count(rows.length)} of ${several(all.length, "stream and epoch", "streams and epochs")}${nothing}`;
   await fillAnswer($("windows"), title, "status", status, rows, { without: idle });
   const other = address.state.rows === "all" ? ["newest", "Fewer"] : ["all", "All"];
