@@ -40,6 +40,15 @@ def test_both_ends_of_a_large_means_interval_are_told_apart() -> None:
     assert cell(ends, row, of_means=False) == "123,454 to 123,460"
 
 
+def test_reports_are_whole_numbers_unless_their_error_is_less_than_one() -> None:
+    row = {"estimate": 122.08, "stderr": 0.41, "low": 121.23, "high": 123.57}
+    columns = {column.field: column for column in COLUMNS["estimates"]}
+    texts = [cell(columns[field], row, of_means=False) for field in ("estimate", "stderr", "low")]
+    assert texts == ["122.08", "0.41", "121.23 to 123.57"]
+    assert cell(columns["stderr"], {**row, "stderr": 1.4}, of_means=False) == "1"
+    assert cell(columns["stderr"], {**row, "stderr": 0.0}, of_means=False) == "0"
+
+
 ENDS: list[tuple[float, float, End, str]] = [
     (3.3333, 0.4, "low", "3.33"),
     (3.3333, 0.4, "high", "3.34"),

@@ -77,7 +77,9 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
     if values[0] is None:
         return _UNKNOWN.get(column.unit, "")
     of_number = column.unit == "number" or (of_means and column.unit in _OF_NUMBERS)
-    error = _error(row) if of_number else None
+    # Reports are whole numbers, unless their error is less than one of them.
+    has_decimals = column.unit == "reports" and 0 < _error(row) < 1
+    error = _error(row) if of_number or has_decimals else None
     names: Sequence[End] = ("low", "high") if column.to else ("",)
     ends = [
         _formatted(column.unit, value, error, name)

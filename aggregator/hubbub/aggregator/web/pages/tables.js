@@ -66,7 +66,10 @@ const isOfMeans = (question, answer) =>
 function cell(column, row, areMeans) {
   const [first, last] = [row[column.field], row[column.to]];
   if (first === null) return UNKNOWN[column.unit] ?? "";
-  const error = areMeans || column.unit === "number" ? row.stderr ?? errorOf(row) : null;
+  const own = row.stderr ?? errorOf(row);
+  // Reports are whole numbers, unless their error is less than one of them.
+  const hasDecimals = column.unit === "reports" && own > 0 && own < 1;
+  const error = areMeans || column.unit === "number" || hasDecimals ? own : null;
   const format = WRITTEN[column.unit];
   if (!column.to) return format(first, error);
   const low = format(first, error, "low");
