@@ -181,6 +181,9 @@ def test_a_developer_is_asked_whether_a_similar_metric_was_meant(
         ("DE", ["de"], "de"),
         ("epsilon_per_week", ["min_batch", "epsilon_per_year"], "epsilon_per_year"),
         ("", ["a"], ""),
+        ("oﬃce", ["office"], ""),
+        ("STRASSE", ["straße"], "straße"),
+        ("😀" * 60 + "a" * 60, ["😀" * 60 + "a" * 40], "😀" * 60 + "a" * 40),
     ],
 )
 def test_only_a_near_spelling_is_suggested(typed: str, names: list[str], near: str) -> None:

@@ -22,11 +22,12 @@ def similar(name: Any, names: Iterable[str]) -> str:
     """
     if type(name) is not str:  # an object of the app's own may raise whatever is asked of it
         return ""
-    folded = name[:_LONGEST].casefold()
-    nearest, max_edits = "", len(folded) // 3
+    letters = name[:_LONGEST].lower()
+    nearest, max_edits = "", len(letters) // 3
     for other in names:
-        if abs(len(other) - len(folded)) <= max_edits:
-            edits = _edits(folded, other.casefold(), max_edits)
+        other_letters = other.lower()
+        if abs(len(other_letters) - len(letters)) <= max_edits:
+            edits = _edits(letters, other_letters, max_edits)
             if edits <= max_edits:
                 nearest, max_edits = other, edits - 1
     return nearest

@@ -111,6 +111,13 @@ test("only a near spelling is suggested", () => {
     ["xwing", ["x-wing"], "x-wing"],
     ["epsilon_per_week", ["min_batch", "epsilon_per_year"], "epsilon_per_year"],
     ["", ["a"], ""],
+    ["oﬃce", ["office"], ""],
+    ["STRASSE", ["straße"], "straße"],
+    [
+      "😀".repeat(60) + "a".repeat(60),
+      ["😀".repeat(60) + "a".repeat(40)],
+      "😀".repeat(60) + "a".repeat(40),
+    ],
   ] as const) {
     assert.equal(meant(names, typed), near && `; did you mean "${near}"?`);
   }

@@ -44,7 +44,7 @@ export const hinted: Hinted = (error, metrics, name, value) => {
  */
 export function meant(names: readonly string[], name: unknown): string {
   if (typeof name !== "string") return "";
-  const letters = lettersOf(name.slice(0, LONGEST));
+  const letters = lettersOf(Array.from(name).slice(0, LONGEST).join(""));
   let [nearest, maxEdits] = ["", Math.floor(letters.length / 3)];
   for (const other of names) {
     const otherLetters = lettersOf(other);
