@@ -65,6 +65,10 @@ def test_a_number_is_counted_in_buckets_by_what_is_asked_of_it(
     assert metrics["many"].parameters == {"low": 0.0, "high": 60.0, "buckets": 64}
     assert metrics["single"].edges == tuple(range(0, 61, 5))
     assert new("nothing", *sixty, "--buckets", "0")[0] == 2
+    for low, high in (("0", "1e308"), ("-1e308", "1e308"), ("0", "5e-324")):
+        for more in (("--percentile", "50"), ("--buckets", "20"), ()):
+            code, text = new("far", *DESCRIPTION_OPTIONS, "--range", low, high, *more)
+            assert (code, "more than floats can square" in text) == (2, True), text
     code, text = new("none", *DESCRIPTION_OPTIONS, "--boolean", "--percentile", "50")
     assert (code, "--percentile goes with --range" in text) == (2, True)
 

@@ -18,6 +18,7 @@ from hubbub.fields.rules import (
     as_table,
     as_tuple,
     as_whole,
+    has_variance,
     is_address,
     is_log_name,
     is_number,
@@ -217,8 +218,8 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
 def edges() -> Kind:
     """Edges of ranges: a list, or a table with ends and number of parts for growing steps."""
     words = (
-        f"a list of {_MIN_EDGES} to {_MAX_EDGES} ascending numbers, or a table of from, to and "
-        "parts, from above 0"
+        f"a list of {_MIN_EDGES} to {_MAX_EDGES} ascending numbers within 1e100, or a table of "
+        "from, to and parts, from above 0"
     )
     numbers: Schema = {
         "type": "array",
@@ -267,7 +268,7 @@ def edges_of(value: Any) -> tuple[float, ...]:
         value = [low, *inner, high]
     if not (isinstance(value, list | tuple) and all(map(is_number, value))):
         return ()
-    ascend = all(low < high for low, high in pairwise(value))
+    ascend = all(low < high and has_variance(low, high) for low, high in pairwise(value))
     fit = _MIN_EDGES <= len(value) <= _MAX_EDGES
     return tuple(map(float, value)) if ascend and fit else ()
 

@@ -55,6 +55,15 @@ def is_number(thing: Any) -> bool:
     )
 
 
+# Floats hold the squares of ranges within this size; of their inverse, too.
+_MAX_SIZE: Final = 1e100
+
+
+def has_variance(low: float, high: float) -> bool:
+    """Whether floats can hold the square of every number from low to high, and of its error."""
+    return max(abs(low), abs(high)) <= _MAX_SIZE and high - low >= 1 / _MAX_SIZE
+
+
 @frozen()
 class Interval:
     """The numbers from low to high; `ends` is "[]", "()", "[)" or "(]"."""

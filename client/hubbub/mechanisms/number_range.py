@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.fields.rules import is_number
+from hubbub.fields.rules import has_variance, is_number
 from hubbub.mechanisms.layout import Totals
 from hubbub.mechanisms.mechanism import Mechanism
 from hubbub.mechanisms.parameter import number, whole
@@ -45,6 +45,11 @@ class Range:
         if not (all(map(is_number, ends)) and self.low < self.high):
             raise BadParameter(
                 f"low {self.low} and high {self.high} are not a range: low must be below high"
+            )
+        if not has_variance(*ends):
+            raise BadParameter(
+                f"low {self.low} and high {self.high} are more than floats can square: they must "
+                "be within 1e100, and 1e-100 apart"
             )
         wide = Fraction(self.high) - Fraction(self.low)
         set_derived(self, _wide=wide.as_integer_ratio())
