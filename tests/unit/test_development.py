@@ -132,6 +132,20 @@ def test_what_is_said_of_a_metric_is_the_batch_that_is_in_force(
         assert metric_card(metric).min_batch == int(batch)
 
 
+def test_a_promise_that_development_does_not_keep_is_marked(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text('shuffler = "127.0.0.1:1"\n' + crowd_text(1000, "count_epsilon = 0.5\n"))
+    metric = read_with_promises(path).metrics["theme"]
+    for development in (True, False):
+        shown = {
+            fact.field: fact.text for fact in facts(replace(metric, development=development))
+        }
+        promises = {"central_epsilon", "count_epsilon", "crowd"}
+        marked = {field for field, text in shown.items() if text.endswith(" (not under --dev)")}
+        assert promises <= shown.keys()
+        assert marked & promises == (promises if development else set())
+
+
 def test_a_production_table_takes_no_single_reports(tmp_path: Path) -> None:
     _signed_files(tmp_path / "dev", development=True)
     path = tmp_path / "dev" / "streams.json"

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hubbub.catalog.metric import Metric
 from hubbub.fields.field import fields_of
+
+# Beginnings of the names of fields that promise a crowd, of which development keeps none.
+_OF_CROWDS: Final = ("central_", "crowd", "count_", "dummies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,9 @@ def facts(metric: Metric) -> list[Fact]:
         # In development the minimum batch is 1.
         value = metric.fewest if field.name == "min_batch" else getattr(metric, field.name)
         if field.entry.label and not field.is_default(value):
-            facts.append(Fact(field.name, field.entry.label, _text(value)))
+            is_void = metric.development and field.name.startswith(_OF_CROWDS)
+            text = _text(value) + (" (not under --dev)" if is_void else "")
+            facts.append(Fact(field.name, field.entry.label, text))
     return facts
 
 

@@ -46,7 +46,7 @@ export function card(metric) {
 function promise(metric) {
   const central = metric.facts.find((fact) => fact.label === "central epsilon");
   const report = `each ε ${figure(metric.epsilon, 3)}`;
-  return central ? `central ε ${printable(central.text, 20)} in the crowd, ${report} by itself` : report;
+  return central ? `central ε ${printable(central.text, 60)} in the crowd, ${report} by itself` : report;
 }
 
 function foot(metric) {
