@@ -244,6 +244,57 @@ def test_files_are_written_by_their_names(
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["query", "theme", "--out", "a.gif"], "--out a.gif: name it .csv, .parquet or .json"),
+        (["query", "theme", "--out", "no/a.csv"], "--out no/a.csv: cannot be written"),
+        (["export", "theme", "--out", "."], "--out .: cannot be written: Is a directory"),
+        (["query", "theme", "--format", "table", "--out", "a"], "--out needs --format json"),
+        (["discover", "words", "--as-candidates", "no/a"], "cannot be written"),
+        (["demo", "--json", "no/a.json"], "--json no/a.json: cannot be written"),
+        (["query", "theme", "--epochs", ""], "'' names no epochs"),
+        (["query", "theme", "--last", " "], "'' names no epochs"),
+        (["compare", "theme", "--to", ""], "'' names no epochs"),
+        (
+            ["plan", "--values", "4", "--epsilon", "1", "--reports", "9", "--plot", "a.gif"],
+            "--plot a.gif: the name must end in .png or .svg",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_the_work(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    """Nothing listens at the address of the service, and nothing is printed."""
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(words)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, "")
+    assert message in output.err
+
+
+def test_ranges_of_epochs_that_cannot_be_meant_are_refused(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, message in (
+        (
+            ["compare", "theme", "--epochs", "yesterday", "--to", str(home.today - 5)],
+            "epochs in the wrong order",
+        ),
+        (["query", "theme", "--last", "99999999999d"], '"99999999999d" is outside [1, 999,999]'),
+        (["query", "theme", "--last", "0"], '"0" is outside [1, 999,999]'),
+    ):
+        assert main([*words, "--url", home.page]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
     line = Line(home.page.removeprefix("http://"))
     watch = [sys.executable, "-m", "hubbub.cli", "watch", "theme", "--every", "0.2"]

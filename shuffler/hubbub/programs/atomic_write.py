@@ -4,10 +4,11 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EACCES, EISDIR, ENOENT, ENOTDIR
 from pathlib import Path
 from typing import Final
 
-from hubbub.errors import HubbubError
+from hubbub.errors import BadParameter, HubbubError
 
 _NEW: Final = ".new"
 _NO_ROOM: Final = "make room on that disk, and repeat the command"
@@ -40,6 +41,24 @@ def refuse_unwritable(place: str | Path, refused: type[HubbubError]) -> Iterator
         if isinstance(place, Path) and place.is_dir():
             place = str(error.filename or place).removesuffix(_NEW)
         raise refused(f"{place}: cannot be written: {refusal_with_remedy(error)}") from error
+
+
+def read_output(name: str, path: Path) -> Path:
+    """Returns the path of a file to write, before the work whose result it gets.
+
+    Raises:
+        BadParameter: it cannot be written, as far as that is known without writing.
+    """
+    reason = 0
+    if path.is_dir():
+        reason = EISDIR
+    elif not path.parent.is_dir():
+        reason = ENOTDIR if path.parent.exists() else ENOENT
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        reason = EACCES
+    if reason:
+        raise BadParameter(f"{name} {path}: cannot be written: {os.strerror(reason)}")
+    return path
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:

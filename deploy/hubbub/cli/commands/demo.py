@@ -36,7 +36,7 @@ from hubbub.conservation import TERMS, balances
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
-from hubbub.programs.atomic_write import refuse_unwritable
+from hubbub.programs.atomic_write import read_output, refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
 from hubbub.runtime.redis.client import connect_redis
@@ -105,7 +105,9 @@ class DemoOptions:
     no_keep: bool = option(
         "end after the answers, as the demo does when its output is not a terminal", exclusive=_KEEP
     )
-    json: Path | None = option("also write all results to this file", metavar="FILE")
+    json: Path | None = option(
+        "also write all results to this file", metavar="FILE", read=read_output
+    )
 
 
 @command("demo")

@@ -14,7 +14,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
-from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import read_output, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import argument, option, options
 
@@ -40,6 +40,7 @@ class DiscoverOptions:
         "write the discovered whole strings to this new file, one per line; with --append to "
         "an existing file",
         metavar="FILE",
+        read=read_output,
     )
     append: bool = option("append new strings to the file of --as-candidates")
     likely: float = option(

@@ -19,6 +19,7 @@ from hubbub.cli.planning.plan_table import (
     found_unlisted,
     people_a_report,
     plot,
+    read_drawing,
     show,
     show_simulated,
 )
@@ -127,7 +128,7 @@ class PlanOptions:
     seed: int = option(
         "seed of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"
     )
-    plot: Path | None = option("draw to FILE (.png or .svg)", metavar="FILE")
+    plot: Path | None = option("draw to FILE (.png or .svg)", metavar="FILE", read=read_drawing)
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 

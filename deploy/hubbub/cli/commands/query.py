@@ -22,6 +22,7 @@ from hubbub.cli.terminal.query_options import (
     OutputOptions,
     QuestionOptions,
     ServiceOptions,
+    parse_epochs,
     read_confidence,
     read_metric_name,
 )
@@ -56,13 +57,15 @@ class TopOptions:
 @options
 class CompareOptions:
     question: QuestionOptions
-    to: str = option(
+    to: str | None = option(
         "the later epochs, written as for --epochs (newest, if the earlier epochs are named)",
-        default="",
         metavar="EPOCHS",
         exclusive=_AFTER,
+        parse=parse_epochs,
     )
-    to_last: str = option("the later epochs, written as for --last", default="", exclusive=_AFTER)
+    to_last: str | None = option(
+        "the later epochs, written as for --last", exclusive=_AFTER, parse=parse_epochs
+    )
     ranks: PercentileOptions
 
 
@@ -107,7 +110,8 @@ def _top(options: TopOptions) -> None:
 )
 def _compare(options: CompareOptions) -> None:
     def compare(connection: Connection, metric: str, *, epochs: str, **terms: Any) -> Answer:
-        return connection.compare(metric, epochs, options.to, to_last=options.to_last, **terms)
+        later, to_last = options.to or "", options.to_last or ""
+        return connection.compare(metric, epochs, later, to_last=to_last, **terms)
 
     options.question.ask(
         compare, show_changes, order="listed", percentiles=options.ranks.percentiles

@@ -8,7 +8,7 @@ from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_r
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
-from hubbub.programs.atomic_write import refuse_unwritable
+from hubbub.programs.atomic_write import read_output, refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
@@ -34,7 +34,7 @@ class DecodeOptions:
         metavar="RATE",
         within=Interval(0, 1, "()"),
     )
-    out: Path | None = option("write the results here, as CSV", metavar="FILE")
+    out: Path | None = option("write the results here, as CSV", metavar="FILE", read=read_output)
 
 
 @command(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.output import day_of, explain, listing, say, table
-from hubbub.cli.terminal.query_options import ServiceOptions
+from hubbub.cli.terminal.query_options import ServiceOptions, parse_epochs
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.programs.command_line import command
@@ -28,6 +28,7 @@ class ReleaseOptions:
         "newest closed epoch",
         name="--epoch",
         other_name="--epochs",
+        parse=parse_epochs,
     )
     purpose: str = option(
         "purpose in the budget of the catalog; a metric with a crowd needs no purpose", default=""

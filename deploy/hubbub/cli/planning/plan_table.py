@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from hubbub.errors.installing import install_with
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
-from hubbub.programs.atomic_write import refuse_unwritable
+from hubbub.programs.atomic_write import read_output, refuse_unwritable
 
 _BAR: Final = 20
 _POINTS: Final = 25
@@ -168,18 +169,27 @@ def show_simulated(drawing: dict[str, Any]) -> None:
     )
 
 
+def read_drawing(name: str, path: Path) -> Path:
+    """Returns the path of a picture that can be drawn.
+
+    Raises:
+        BadParameter: another ending, matplotlib is missing, or it cannot be written.
+    """
+    if path.suffix not in {".png", ".svg"}:
+        raise BadParameter(f"{name} {path}: the name must end in .png or .svg")
+    if not find_spec("matplotlib"):
+        raise BadParameter(f"{name} needs matplotlib: {install_with('plots')}")
+    return read_output(name, path)
+
+
 def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     """Draws the smallest detectable share, or a mean's interval, against the number of reports.
 
     Raises:
-        BadParameter: matplotlib is missing, another kind of file, or it cannot be written.
+        BadParameter: it cannot be written.
     """
-    if path.suffix not in {".png", ".svg"}:
-        raise BadParameter(f"--plot {path}: the name must end in .png or .svg")
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
-    except ImportError as error:
-        raise BadParameter(f"--plot needs matplotlib: {install_with('plots')}") from error
+    from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
+
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     counts = [row.reports for row in rows if isfinite(row.reports)]

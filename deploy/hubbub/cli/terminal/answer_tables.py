@@ -226,6 +226,8 @@ def show_top(answer: Answer) -> None:
             f"these are the most frequent with a confidence of {at_least(these)} at least"
             + (f", {sure}" if order >= _TELLING else f"; their whole order is {_CLOSE}")
         )
+    for note in answer["notes"]:
+        explain(note)
     say_final(answer)
     _say_if_nothing_stands_out(values)
     _say_lists(answer)
@@ -306,7 +308,7 @@ def show_trend(answer: Answer) -> None:
             {column: cells[begin:end] for column, cells in columns.items()},
             pictures[begin:end],
         )
-    for sentence in trend_sentences(answer):
+    for sentence in [*trend_sentences(answer), *answer["notes"]]:
         explain(sentence)
     say_final(answer)
     _say_lists(answer)

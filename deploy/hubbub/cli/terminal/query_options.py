@@ -1,5 +1,6 @@
 """Options of commands that ask a running hubbub: its address, epochs, candidates, formats."""
 
+import argparse
 import json
 import os
 import sys
@@ -16,8 +17,8 @@ from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.installing import install_with
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
-from hubbub.programs.atomic_write import refuse_unwritable
-from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
+from hubbub.programs.atomic_write import read_output, refuse_unwritable
+from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.query_results.confidence import check_confidence
 from hubbub.query_results.rows import whole_rows
 
@@ -34,6 +35,15 @@ def read_metric_name(name: str, text: str) -> str:
     """Reads a metric's or model's name. Raises BadParameter if it is empty."""
     if not text:
         raise BadParameter(f"{name}: '' is not a name; hubbub metrics lists the names")
+    return text
+
+
+def parse_epochs(text: str) -> str:
+    """Returns what names epochs. Raises ArgumentTypeError for blanks, as of an unset variable."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(
+            "'' names no epochs; leave it out for the newest, or write closed, all or a day"
+        )
     return text
 
 
@@ -96,19 +106,35 @@ class OutputOptions:
         "export)"
     )
     out: Path | None = option(
-        "write the output to this file instead of the screen", metavar="FILE", read=read_named_path
+        "write the output to this file instead of the screen", metavar="FILE", read=read_output
     )
+
+    def __post_init__(self) -> None:
+        """Raises BadParameter for an output that cannot be made, before the question is asked."""
+        if self.out and self._chosen == "table":
+            raise BadParameter("--out needs --format json, csv or parquet")
+        if self._chosen == "parquet" and not self.out and sys.stdout.isatty():
+            raise BadParameter("Parquet is not for a screen: give --out FILE")
+
+    @property
+    def _chosen(self) -> Format:
+        """The format, by the ending of the file's name if no option names it."""
+        if self.format or not self.out:
+            return self.format or "table"
+        if self.out.suffix not in _FORMATS:
+            raise BadParameter(
+                f"--out {self.out}: name it .csv, .parquet or .json, or give --format"
+            )
+        return _FORMATS[self.out.suffix]
 
     def write(self, answer: Answer, show: Callable[[Any], None]) -> None:
         """Writes an answer in the chosen format; `show` prints it as a table.
 
         Raises:
-            BadParameter: the file cannot be written, or the format needs one.
+            BadParameter: the file cannot be written.
         """
-        match self.format or (self.out and self._format_of(self.out)):
-            case "table" | None:
-                if self.out:
-                    raise BadParameter("--out needs --format json, csv or parquet")
+        match self._chosen:
+            case "table":
                 show(answer.document)
                 return
             case "json":
@@ -119,8 +145,6 @@ class OutputOptions:
                 content = to_csv(whole_rows(answer.question, answer.document))
             case "parquet":
                 content = to_parquet(whole_rows(answer.question, answer.document))
-                if not self.out and sys.stdout.isatty():
-                    raise BadParameter("Parquet is not for a screen: give --out FILE")
         raw = content.encode() if isinstance(content, str) else content
         if self.out:
             with refuse_unwritable(f"--out {self.out}", BadParameter):
@@ -132,26 +156,22 @@ class OutputOptions:
             sys.stdout.buffer.write(raw)
             sys.stdout.flush()
 
-    @staticmethod
-    def _format_of(out: Path) -> Format:
-        if out.suffix not in _FORMATS:
-            raise BadParameter(f"--out {out}: name it .csv, .parquet or .json, or give --format")
-        return _FORMATS[out.suffix]
-
 
 @options
 class AnswerOptions:
     """Options of an answer: epochs, confidence, and output."""
 
-    last: str = option(
-        "how far to look back from now: 7 (epochs), 12h, 7d or 4w", default="", exclusive=_WINDOW
+    last: str | None = option(
+        "how far to look back from now: 7 (epochs), 12h, 7d or 4w",
+        exclusive=_WINDOW,
+        parse=parse_epochs,
     )
-    epochs: str = option(
+    epochs: str | None = option(
         "epochs of the answer: newest (without --last), closed, all, today, yesterday, a day such "
         "as 2026-11-22, a range A..B, a list A,B, or numbers",
-        default="",
         other_name="--epoch",
         exclusive=_WINDOW,
+        parse=parse_epochs,
     )
     confidence: float = option(
         "confidence of the intervals (%(default)s)",
@@ -217,8 +237,8 @@ class AnswerOptions:
             answer = question(
                 connection,
                 *parts,
-                last=self.last,
-                epochs=self.epochs,
+                last=self.last or "",
+                epochs=self.epochs or "",
                 confidence=self.confidence,
                 **terms,
             )
