@@ -148,6 +148,8 @@ def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
     with page_of(tmp_path, catalog, {metric: {2: 40}}, seed=SEED_ABOVE) as page_url:
         listed = web.get(f"{page_url}/v1/metrics/{metric}/estimates").json()
         figures = web.get(f"{page_url}/v1/metrics/{metric}/figures").json()
+        top = web.get(f"{page_url}/v1/metrics/{metric}/top").json()
+        trend = web.get(f"{page_url}/v1/metrics/{metric}/trend").json()
     (row,) = (row for row in listed["values"] if row["value"] == value)
     (own,) = (own for own in figures["values"] if own["figure"] == figure)
     assert row["share"] > 1
@@ -155,6 +157,29 @@ def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
     assert own["estimate"] * unit == pytest.approx(row["estimate"])
     assert own["high"] * unit == row["high"] == 40
     assert figures["notes"][0].startswith("An estimate outside its interval is no mistake: the")
+    for answer in (top, trend):
+        assert answer["notes"][0].startswith("A share below 0 or above 100% is no mistake: the")
+        assert "in 40 reports" in answer["notes"][0]
+
+
+def test_counts_of_a_rate_have_intervals_inside_their_range(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = CATALOG.replace("min_batch = 100", "min_batch = 10")
+    days: list[dict[Any, int]] = [{(0.0, 20.0): 60}, {(0.0, 20.0): 60}]
+    with page_of(tmp_path, catalog, {"crashes": days}, seed=5) as page_url:
+        path = f"{page_url}/v1/metrics/crashes"
+        estimates = web.get(f"{path}/estimates", params={"epochs": "all"}).json()
+        trend = web.get(f"{path}/trend", params={"epochs": "all"}).json()
+        assert main(["query", "crashes", "--epochs", "all", "--url", page_url]) == 0
+    points = [point for line in trend["series"] for point in line["points"]]
+    assert len(points) == 4
+    for row in (*estimates["values"], *points):
+        assert 0 <= row["low"] <= row["high"] <= 20
+    assert (estimates["lowest"], estimates["highest"]) == (0, 20)
+    output = capsys.readouterr().out
+    assert "Counts from 0 to 20: a device reports a larger count as 20." in output
+    assert "long" not in output
 
 
 def test_arms_that_ended_are_not_judged_by_the_weights_that_end_them(tmp_path: Path) -> None:
@@ -198,7 +223,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
         (["theme"], 'metric "theme" has no figures'),
         (["checkout", "--cohorts"], 'metric "checkout" is of kind funnel and has no cohorts'),
         (["checkout", "--by", "os"], "a funnel can have none: leave by out"),
-        (["use", "--by", "oss"], 'it has os; did you mean "os"?'),
+        (["use", "--by", "oss"], '(public fields: os; experiment: none); did you mean "os"?'),
         (["comeback", "--epochs", str(WEEK - 3)], "no device can have come back yet"),
     ],
 )

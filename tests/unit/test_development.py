@@ -43,6 +43,7 @@ from hubbub.query_results.rows import whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
+from tests.support.bundles import crowd_text
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
@@ -137,9 +138,7 @@ def test_a_promise_that_development_does_not_keep_is_marked(tmp_path: Path) -> N
     path.write_text('shuffler = "127.0.0.1:1"\n' + crowd_text(1000, "count_epsilon = 0.5\n"))
     metric = read_with_promises(path).metrics["theme"]
     for development in (True, False):
-        shown = {
-            fact.field: fact.text for fact in facts(replace(metric, development=development))
-        }
+        shown = {fact.field: fact.text for fact in facts(replace(metric, development=development))}
         promises = {"central_epsilon", "count_epsilon", "crowd"}
         marked = {field for field, text in shown.items() if text.endswith(" (not under --dev)")}
         assert promises <= shown.keys()

@@ -222,11 +222,13 @@ class TopList(Envelope):
     Args:
         set_confidence: lower bound on the confidence that these are the top values.
         order_confidence: lower bound on the confidence that their order is right.
+        notes: why a share may be below 0 or above 100%.
     """
 
     set_confidence: float
     order_confidence: float
     values: list[TopValue]
+    notes: list[str]
     whose: Whose = REPORTERS
 
 

@@ -106,10 +106,12 @@ def field_of(metric: Metric, by: str) -> str:
         if metric.value_kind.COUNTS:
             remedy = f", and of public fields a {metric.kind} can have none: leave by out"
         raise BadParameter(f'metric "{metric.name}" has no breakdown{remedy}')
-    has = ", ".join(metric.breakdown)
+    own = metric.experiment.name if metric.experiment else ""
+    fields = ", ".join(name for name in metric.breakdown if name != own)
+    has = f"public fields: {fields or 'none'}; experiment: {own or 'none'}"
     raise BadParameter(
-        f'metric "{metric.name}": by "{by[:60]}" is not a public field; it has {has}'
-        f"{did_you_mean(by, metric.breakdown)}"
+        f'metric "{metric.name}": by "{by[:60]}" is neither a public field nor an experiment of it '
+        f"({has}){did_you_mean(by, metric.breakdown)}"
     )
 
 

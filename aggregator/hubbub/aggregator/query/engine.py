@@ -41,6 +41,7 @@ from hubbub.aggregator.query.overview import (
     detail,
     line,
     notes_of_figures,
+    notes_of_levels,
     notes_of_outside,
     notice_of,
     shifts_between,
@@ -251,11 +252,13 @@ class QueryEngine:
         best = await self._tops.get(
             question, selection.version, lambda: asyncio.to_thread(top, answer, number)
         )
+        shares = [row.value.share or 0.0 for row in best.values]
         return TopList(
             **self._envelope(query, answer.kind, selection),
             set_confidence=best.set_confidence,
             order_confidence=best.order_confidence,
             values=list(best.values),
+            notes=notes_of_levels(answer, shares, answer.reports),
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str, str]) -> Crossed:
@@ -351,10 +354,16 @@ class QueryEngine:
         """The change from the range of `query` to `after`. Raises TooFewEpochs without an epoch."""
         query = await self._resolved(name, query)
         *holdings, why = await self.collected.pair(name, query.range, after)
-        if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
+        earlier, later = (holding.epochs for holding in holdings)
+        if shared := set(earlier) & set(later):
             raise BadParameter(
                 f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
                 "independent; compare ranges without common epochs"
+            )
+        if earlier and later and earlier[0] > later[-1]:
+            raise BadParameter(
+                f"epochs in the wrong order, {holdings[0].dates} after {holdings[1].dates}: name "
+                "the earlier ones first"
             )
         works = [await self.work(holding, query) for holding in holdings]
         old, new = [work.answer for work in works]
@@ -415,10 +424,15 @@ class QueryEngine:
         if query.percentiles:
             envelope["kind"] = "ranges"  # what is followed is in the metric's unit
         envelope["epochs"] = shown_epochs(self.collected, union, union.epochs)
+        lines = await self._trends.get(question, union.version, make)
+        points = [point for line in lines for point in line.points]
+        levels = [] if query.percentiles else [point.share for point in points]
+        fewest = min((point.reports for point in points), default=0)
         return Trended(
             **envelope,
             min_batch=selection.metric.fewest,
-            series=await self._trends.get(question, union.version, make),
+            series=lines,
+            notes=notes_of_levels(answer, levels, fewest),
             joined=[former.metric.name for former in joined],
         )
 

@@ -23,7 +23,8 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import absent_date, did_you_mean
 
 _HOURS: Final = {"h": 1, "d": 24, "w": 168}
-_LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
+_LAST: Final = re.compile(r"([0-9]{1,60})([hdw]?)")
+_MAX_LAST: Final = 999_999
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}")
@@ -72,12 +73,17 @@ def select_epochs(
 def _last(text: str, length: str, now: float) -> tuple[int, int]:
     """The first and the last epoch of a range that is counted back from now."""
     match = _LAST.fullmatch(text.strip())
-    if not match or not int(match[1]):
+    if not match:
         raise BadParameter(
             f'last "{_short(text)}" is not a number of epochs, nor of hours, days or weeks: '
             "write 7, 12h, 7d or 4w"
         )
     number, unit = int(match[1]), match[2]
+    if not 1 <= number <= _MAX_LAST:
+        raise BadParameter(
+            f'last "{_short(text)}" is outside [1, {_MAX_LAST:,}]: write 7, 12h, 7d or 4w, or '
+            "request epochs all"
+        )
     newest = epoch_at(now, length)
     if not unit:
         return newest - number + 1, newest

@@ -1,6 +1,6 @@
 """Computes from totals: estimates, their plausibility, and what one report reveals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -14,6 +14,7 @@ from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import anytime_confidence
+from hubbub.analysis.value_estimates import Mean
 from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.crowds.noise_dummies import named_dummies
@@ -24,6 +25,7 @@ from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
 
 Row = TypeVar("Row", ValueAnswer, Change)
+OfNumbers = TypeVar("OfNumbers", ValueAnswer, Mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,28 @@ def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Rank
     return ranks
 
 
+def number_range(metric: Metric) -> tuple[float, float] | None:
+    """The range of reported numbers; None if the metric has no numbers."""
+    if metric.model:
+        return None
+    if metric.edges:
+        return metric.edges[0], metric.edges[-1]
+    if metric.rate:  # its mechanism takes any vector of this length
+        return 0.0, float(metric.rate.most)
+    return family_for(metric.randomizer).ends(metric.randomizer)
+
+
+def inside(metric: Metric, means: Iterable[OfNumbers]) -> list[OfNumbers]:
+    """The means, or shares; the counts of a rate with intervals inside their range."""
+    if not metric.rate:
+        return [*means]
+    low, high = 0.0, float(metric.rate.most)
+    return [
+        replace(mean, low=min(max(mean.low, low), high), high=min(max(mean.high, low), high))
+        for mean in means
+    ]
+
+
 def _answer(
     metric: Metric,
     lists: Sequence[tuple[Sequence[tuple[AnyMechanism, Totals]], int]],
@@ -198,7 +222,11 @@ def _answer(
 ) -> Answer:
     """The answer; `lists` has the tiers and the number of values of each list."""
     if not metric.grown:
-        return answer_tiers(lists[0][0], metric.values, query.candidates, confidence, repeats)
+        answer = answer_tiers(lists[0][0], metric.values, query.candidates, confidence, repeats)
+        if metric.rate:
+            rows = tuple(inside(metric, answer.values))
+            answer = replace(answer, values=rows, span=number_range(metric))
+        return answer
     if query.candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
     values = metric.values or ()

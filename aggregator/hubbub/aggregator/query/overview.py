@@ -14,7 +14,13 @@ from hubbub.aggregator.query.answer_types import (
     Shuffled,
 )
 from hubbub.aggregator.query.candidates import looks_for_strings
-from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one_look, ranks_for
+from hubbub.aggregator.query.estimating import (
+    EstimateQuery,
+    RangeEstimate,
+    number_range,
+    one_look,
+    ranks_for,
+)
 from hubbub.aggregator.query.figures import has_figures
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
@@ -151,28 +157,28 @@ def shuffled(metric: Metric, guarantee: Amplified) -> Shuffled:
     )
 
 
-def number_range(metric: Metric) -> tuple[float, float] | None:
-    """The range of reported numbers; None if the metric has no numbers."""
-    if metric.model:
-        return None
-    if metric.edges:
-        return metric.edges[0], metric.edges[-1]
-    return family_for(metric.randomizer).ends(metric.randomizer)
-
-
 def notes(metric: Metric, answer: Answer) -> list[str]:
     """Sentences about what an answer does not show, or seems to show."""
     sentences = _of_its_kind(metric, answer)
     if shares := family_for(metric.randomizer).SHARES:
         sentences.append(shares)
-    what, low, high = "A share below 0 or above 100%", 0.0, float(answer.reports)
+    unit = 1.0 if answer.kind in OF_NUMBERS else max(answer.reports, 1)
+    levels = [value.estimate / unit for value in answer.values]
+    return sentences + [f"{note}." for note in notes_of_levels(answer, levels, answer.reports)]
+
+
+def notes_of_levels(answer: Answer, levels: Iterable[float], reports: int) -> list[str]:
+    """The note, without its full stop, if one of the shares or means is far outside its range.
+
+    `answer` is of the same metric.
+    """
+    what, (low, high) = "A share below 0 or above 100%", (0.0, 1.0)
     if answer.kind in OF_NUMBERS and answer.span:
         what, (low, high) = "A mean outside its range", answer.span
     room = _ABSURD * (high - low)
-    if any(not low - room <= value.estimate <= high + room for value in answer.values):
-        reports = several(answer.reports, "report")
-        sentences.append(f"{_NO_MISTAKE.format(what=what, reports=reports)}.")
-    return sentences
+    if all(low - room <= level <= high + room for level in levels):
+        return []
+    return [_NO_MISTAKE.format(what=what, reports=several(reports, "report"))]
 
 
 def notes_of_outside(bounds: Iterable[Bounds], what: str, reports: int) -> list[str]:
@@ -206,6 +212,9 @@ def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
         return [*_appended(answer), *([of_other] if metric.other else [])]
     if metric.edges and metric.clamps:
         return [_at_the_ends(metric, answer)]
+    if metric.rate:
+        most = f"{metric.rate.most:,}"
+        return [f"Counts from 0 to {most}: a device reports a larger count as {most}."]
     if answer.kind == "vector" and answer.span:
         long = f"{answer.span[1]:,g} long"
         return [

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.aggregator.query.answer_types import Envelope, Epoch
-from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for
+from hubbub.aggregator.query.estimating import EstimateQuery, inside, ranks_for
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.answering import Followed, joined_shares
@@ -99,12 +99,14 @@ class Trended(Envelope):
         epochs: all requested ones; those below the minimum batch have no points.
         joined: former metrics whose reports are included, latest first.
         false_alarm: upper bound on the probability of a shift in a line without a step.
+        notes: why a share or mean may be outside its range.
     """
 
     min_batch: int
     epochs: list[Epoch]  # type: ignore[assignment]  # each with its number of reports
     series: list[Series]
     joined: list[str]
+    notes: list[str]
     false_alarm: float = FALSE_ALARM
 
 
@@ -167,7 +169,7 @@ def series(
                 picked=[picked[index] for index in followed] if picked else (),
                 part=min(reports / max(answer.reports, 1), 1.0),
             )
-            for index, mean in zip(followed, means, strict=True):
+            for index, mean in zip(followed, inside(parts[0].metric, means), strict=True):
                 points[index].append(_point(union, epoch, reports, mean))
     metrics = [part.metric for part in parts]
     return [

@@ -1,7 +1,7 @@
 // The page of one metric: estimates with their intervals, the trend, crossed parts, a comparison,
 // and what a report reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, inFull, inUnit, nameElement, ofMeans, percent, ready, several, printable } from "./shell.js";
+import { $, ask, button, count, download, figure, h, inFull, inUnit, nameElement, notesText, ofMeans, percent, ready, several, printable } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { otherAnswer } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
@@ -159,7 +159,7 @@ async function trend() {
       return h("span", { class: `s${Math.min(i, 5)}` }, nameElement(line.value), ...missing);
     }),
     ...joined,
-    h("p", {}, drawnAs(answer, level)),
+    h("p", {}, drawnAs(answer, level) + notesText(answer)),
   );
   marks.show();
 }
