@@ -205,7 +205,7 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
 def inside(metric: Metric, means: Iterable[OfNumbers]) -> list[OfNumbers]:
     """The means, or shares; the counts of a rate with intervals inside their range."""
     if not metric.rate:
-        return [*means]
+        return list(means)
     low, high = 0.0, float(metric.rate.most)
     return [
         replace(mean, low=min(max(mean.low, low), high), high=min(max(mean.high, low), high))
