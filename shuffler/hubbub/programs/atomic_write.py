@@ -4,7 +4,6 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EACCES, EISDIR, ENOENT, ENOTDIR
 from pathlib import Path
 from typing import Final
 
@@ -51,13 +50,14 @@ def read_output(name: str, path: Path) -> Path:
     """
     reason = 0
     if path.is_dir():
-        reason = EISDIR
+        reason = errno.EISDIR
     elif not path.parent.is_dir():
-        reason = ENOTDIR if path.parent.exists() else ENOENT
+        reason = errno.ENOTDIR if path.parent.exists() else errno.ENOENT
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        reason = EACCES
+        reason = errno.EACCES
     if reason:
-        raise BadParameter(f"{name} {path}: cannot be written: {os.strerror(reason)}")
+        with refuse_unwritable(f"{name} {path}", BadParameter):
+            raise OSError(reason, os.strerror(reason))
     return path
 
 
