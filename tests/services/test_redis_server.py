@@ -294,6 +294,34 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         _run(body(first, second, line))
 
 
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        (("CONFIG", "SET", "requirepass", "other"), "user and the password"),
+        (("REPLICAOF", "127.0.0.1", "1"), "name the primary"),
+        (("CONFIG", "SET", "maxclients", "1"), "raise its maxclients"),
+        (("ACL", "SETUSER", "default", "-@all", "+client|kill"), "users.acl"),
+    ],
+)
+def test_a_redis_that_answers_is_not_said_to_be_away(
+    setting: tuple[str, ...], remedy: str, tmp_path: Path
+) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        pool = Pool(server)
+        await pool.add({WINDOW: _reports(1)})
+        with redis.Redis(port=port) as operator:
+            operator.execute_command(*setting)
+            operator.execute_command("CLIENT", "KILL", "TYPE", "normal")
+            with pytest.raises(StoreUnavailable, match=remedy) as error:
+                await pool.add({WINDOW: _reports(2)})
+        assert "start it" not in str(error.value)
+        await server.close()
+
+    with redis_server(tmp_path / "redis") as port:
+        _run(body(port))
+
+
 def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
     """The users that ship, on one server."""
     users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()

@@ -33,6 +33,15 @@ from hubbub.errors import StoreFull, StoreUnavailable
 
 _log: Final = logging.getLogger("hubbub.redis")
 
+# What to do about an error of a Redis that answers, by a part of its text; and about any other.
+_REMEDIES: Final = {
+    "AuthenticationError": "give HUBBUB_REDIS_URL the user and the password that Redis has",
+    "read only replica": "wait for its failover, or name the primary with HUBBUB_REDIS_URL",
+    "max number of clients": "raise its maxclients",
+    "no permissions": "give its user the rights in users.acl",
+}
+_AWAY: Final = "start it, or name another with HUBBUB_REDIS_URL"
+
 _LOOK_SECONDS: Final = 5.0
 
 
@@ -276,10 +285,9 @@ class RedisServer:
             if read_only and not isinstance(self.client, RedisCluster):
                 # It is a replica now: look for the primary again.
                 await self.client.connection_pool.disconnect(inuse_connections=False)
-            raise StoreUnavailable(
-                f"Redis at {self._hosts}: {_error_text(error)}; "
-                "start it, or name another with HUBBUB_REDIS_URL"
-            ) from error
+            text = _error_text(error)
+            remedy = next((remedy for cause, remedy in _REMEDIES.items() if cause in text), _AWAY)
+            raise StoreUnavailable(f"Redis at {self._hosts}: {text}; {remedy}") from error
         finally:
             self._under_way -= 1
             if self._closed and not self._under_way:
