@@ -16,7 +16,7 @@ from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.noisy_lies import NoisyLies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.privacy.third_values import ThirdValues
+from hubbub.privacy.third_values import CoinBlock, ThirdValues
 
 
 def _chances(scale: float, shift: int) -> Floats:
@@ -59,6 +59,26 @@ def test_what_third_values_show_at_most_is_not_less_than_all_their_counts_show(
     # It hides something, or it would be of no use.
     prior = np.array([1, -1] * ((most + 1) // 2)) / (most + 1)
     assert np.maximum(prior @ views, 0).sum() < 0.7 * np.maximum(prior, 0).sum()
+
+
+@pytest.mark.parametrize("coins", [150, 700])
+def test_few_places_show_no_less_than_all_places_of_many_coins(coins: int) -> None:
+    """Whatever is to be told apart; and each number is as likely as before."""
+    generator, numbers = np.random.default_rng(2), np.arange(400.0, 460.0)
+    chances = generator.dirichlet(np.ones(301))
+    few = CoinBlock.of(coins, chances)
+    views, known = few.views(numbers)
+    every, _ = replace(few, step=1).views(numbers)
+    assert few.step > 1
+    assert views.shape[1] < every.shape[1] / 1.5
+    assert views.sum(axis=1) + known == pytest.approx(every.sum(axis=1), rel=1e-6)
+    assert known.sum() < 0.01 * every.sum()
+    for _ in range(300):
+        prior = generator.normal(size=len(numbers)) * generator.choice([0, 1], len(numbers))
+        prior *= np.exp(generator.normal() * numbers / 10)
+        most = np.maximum(prior @ views, 0).sum() + np.maximum(prior, 0) @ known
+        least = np.maximum(prior @ every, 0).sum()
+        assert most >= least * (1 - 1e-9)
 
 
 def _joint(others: Iterator[int], d: int, local: float, law: Floats, m: int) -> Floats:

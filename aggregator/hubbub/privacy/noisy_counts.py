@@ -116,10 +116,10 @@ class NoisyCounts:
     def delta(self, central: float) -> float:
         """Hockey-stick divergence at exp(central), rounded up."""
         least = bare_delta(self.noise, central)
-        if self.cases:
-            least = min(least, self._with_known_lies(central))
         if self.lies and least > self.wanted:
             least = min(least, self.lies.delta(central, self.wanted))
+        if self.cases and least > self.wanted:
+            least = min(least, self._with_known_lies(central))
         return least
 
     def _with_known_lies(self, central: float) -> float:

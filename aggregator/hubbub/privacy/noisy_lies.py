@@ -36,11 +36,11 @@ from hubbub.privacy.third_values import ThirdValues, moved
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9
 # So wide is a block of T, beside T; and how many there are at most, and where L is given away.
-_BLOCK: Final = 0.02
+_BLOCK: Final = 0.03
 _BLOCKS: Final = 64
 _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
-_NUMBERS: Final = 2_000_000
+_NUMBERS: Final = 8_000_000
 _MIN_BLOCKS: Final = 2
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3
@@ -55,6 +55,7 @@ class NoisyLies:
         numbers: all probable s, of which `starts` begin blocks.
         even: for each (x, y) and block's least s, the expectation of P P.
         first: the same times x'.
+        ratios: for each (x, y) the largest mean share of x' in s, in descending order.
         outside: for each block's least s, the probability of x' that are left out.
         cut: probability of what else is left out, four times.
     """
@@ -65,6 +66,7 @@ class NoisyLies:
     starts: npt.NDArray[np.intp]
     even: Floats
     first: Floats
+    ratios: Floats
     outside: Floats
     cut: float
 
@@ -83,27 +85,30 @@ class NoisyLies:
         starts = np.union1d([0], np.arange(min(1, wide - 1), len(numbers), wide))
         moves = moved(law, int(high - low) + 1)
         outside = np.empty(len(starts))
-        even, first = np.empty((2, len(starts), size, size))
+        some = np.tril_indices(size, -1)
+        even, first = np.empty((2, len(starts), len(some[0])))
         for place, s in enumerate(numbers[starts].tolist()):
             x = np.arange(max(low, s - high), min(high, s - low) + 1)
             on_v = moves[:, (x - low).astype(np.intp)] * pmf(x, s, 0.5)
             on_w = moves[:, (s - x - low).astype(np.intp)].T
-            even[place], first[place] = on_v @ on_w, (on_v * x) @ on_w
+            even[place], first[place] = (on_v @ on_w)[some], ((on_v * x) @ on_w)[some]
             outside[place] = 2 * above(s - max(low, s - high), s, 0.5)
-        even, first = even.reshape(len(starts), -1), first.reshape(len(starts), -1)
-        rows = (2 * first * (1 + _ROUNDING) > numbers[starts, None] * even).any(axis=0)
         account = cls(
             crowd=crowd,
             dummy_law=law,
             numbers=numbers,
             starts=starts,
-            even=even[:, rows].T,
-            first=first[:, rows].T,
+            even=even.T,
+            first=first.T,
+            ratios=np.zeros(0),
             outside=outside,
             cut=cut,
         )
-        rows = account._some_rows()
-        return replace(account, even=account.even[rows], first=account.first[rows])
+        even, first = (table[account._some_rows()] for table in (account.even, account.first))
+        each = np.maximum(numbers[starts], 1) * even
+        ratios = np.divide(first, each, out=np.zeros(each.shape), where=each > 0).max(axis=1)
+        order = np.argsort(-ratios)
+        return replace(account, even=even[order], first=first[order], ratios=ratios[order])
 
     def delta(self, central: float, target: float) -> float:
         """Hockey-stick divergence at exp(central), rounded up.
@@ -119,7 +124,7 @@ class NoisyLies:
         upper += 4 * self.cut
         if upper <= target or lower > target or len(self.starts) < len(self.numbers):
             return upper
-        return min(upper, self._between(t, target) + 4 * self.cut)
+        return min(upper, self._between(t, target))
 
     def _left_out(self, total: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
@@ -148,24 +153,31 @@ class NoisyLies:
         return mask
 
     def _between(self, t: float, target: float) -> float:
-        """The same with what is known of L, but for rows where it hardly matters."""
-        result = 0.0
-        for (total, weight, chances), view in zip(self._some, self._views, strict=True):
-            result += self._left_out(total, weight, chances)
+        """The same with what is known of L, but for T and rows where it hardly matters."""
+        result, gains = 4 * self.cut, []
+        for place, (total, weight, chances) in enumerate(self._some):
             over = self._over(t, total)
             upper = np.maximum(over, 0.0) @ chances
+            result += self._left_out(total, weight, chances) + float(upper.sum())
             most = upper - np.maximum(over @ chances, 0.0)
-            order = np.argsort(most)
-            passed = np.searchsorted(np.cumsum(most[order]), _CLOSE * target * chances.sum())
-            rows = order[passed:]
-            result += float(upper[order[:passed]].sum())
-            there = view.any(axis=1)
-            result += float(np.maximum(over[np.ix_(rows, there)] @ view[there], 0.0).sum())
+            gains.append((float(most.sum()), place, upper, most))
+        rest = sum(gain for gain, *_ in gains)
+        for gain, place, upper, most in sorted(gains, key=lambda row: -row[0]):
+            if result <= target or result - rest > target or rest < _CLOSE * target:
+                break
+            rest -= gain
+            rows = np.flatnonzero(most > _CLOSE * most.mean())
+            if place not in self._views:
+                self._views[place] = self._view(place)
+            over = self._over(t, self._some[place][0])[rows]
+            result += float(np.maximum(over @ self._views[place], 0.0).sum() - upper[rows].sum())
         return result
 
     def _over(self, t: float, total: float) -> Floats:
         up, down = self._factors(t, total)
-        return up * self.first - down * self.even
+        # In other rows w is likelier.
+        end = np.searchsorted(-self.ratios, -t / (1 + t) * (1 - 1e-8))
+        return up * self.first[:end] - down * self.even[:end]
 
     def _factors(self, t: float, total: float) -> tuple[Floats, Floats]:
         """What v exceeds t times w by, for each s: so many times `first`, less `even`."""
@@ -192,19 +204,20 @@ class NoisyLies:
         return list(self._totals(_BLOCKS, _BLOCK))
 
     @cached_property
-    def _views(self) -> list[Floats]:
-        """For each T, and each s, the chances of what is known of L divided by those of s."""
-        views = []
-        for total, _, chances in self._some:
-            on_third = total - self.numbers
-            some = (on_third >= 0) & (chances > 0)
-            third = self._third(on_third[some]) * chances[some, None]
-            sums = self._mass(total)[some] @ third
-            third = third[:, sums > self.cut / len(sums) / len(self._some)]
-            matrix = np.zeros((len(chances), third.shape[1]))
-            matrix[some] = third
-            views.append(matrix)
-        return views
+    def _views(self) -> dict[int, Floats]:
+        return {}
+
+    def _view(self, place: int) -> Floats:
+        """For a T, and each s, the chances of what is known of L divided by those of s."""
+        total, _, chances = self._some[place]
+        on_third = total - self.numbers
+        some = (on_third >= 0) & (chances > 0)
+        third = self._third(on_third[some]) * chances[some, None]
+        sums = self._mass(total)[some] @ third
+        third = third[:, sums > self.cut / len(sums) / len(self._some)]
+        matrix = np.zeros((len(chances), third.shape[1]))
+        matrix[some] = third
+        return matrix
 
     def _third(self, on_third: Floats) -> Floats:
         """Chances of what is known of L, for each L, in descending order."""

@@ -56,6 +56,8 @@ _BLOCK: Final = 1e-3
 # Numbers that are worked with at once: many, and yet a few megabytes.
 _AT_ONCE: Final = 1 << 17
 _CLOSE: Final = 1e-5
+# The same beside noise dummies, where each step may take long.
+_NOISY_CLOSE: Final = 1e-3
 _FINE: Final = 2e-5
 # How finely a local epsilon is found where lies are few: each step may take a second.
 _STEP: Final = 0.01
@@ -89,14 +91,15 @@ def _central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
     over = log(analysis.delta(most) / delta)
     if over <= 0:
-        most = _least(lambda central: log(analysis.delta(central) / delta), most, over)
+        close = _NOISY_CLOSE if crowd.noise_dummies and crowd.lie else _CLOSE
+        most = _least(lambda central: log(analysis.delta(central) / delta), most, over, close)
     elif most < crowd.epsilon_local:
         return crowd.epsilon_local
     few = FewLies.of(crowd, delta)
     return min(few.epsilon(delta, 0.0, most), most) if few else most
 
 
-def _least(over: Callable[[float], float], most: float, last: float) -> float:
+def _least(over: Callable[[float], float], most: float, last: float, close: float) -> float:
     """Root of a decreasing function, from above; `most` if it is not far above.
 
     By chords, halved if an end stays (the Illinois rule): the logarithm of delta is nearly
@@ -108,9 +111,9 @@ def _least(over: Callable[[float], float], most: float, last: float) -> float:
             return low
         low, high, last = low / 16, low, first
     stayed = 0
-    while high - low > _CLOSE * high:
+    while high - low > close * high:
         at = high + (high - low) * last / (first - last)
-        at = min(max(at, low + _CLOSE * high / 2), high - _CLOSE * high / 2)
+        at = min(max(at, low + close * high / 2), high - close * high / 2)
         excess = over(at)
         if excess <= 0:
             high, last = at, excess

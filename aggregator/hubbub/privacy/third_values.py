@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.fft import irfft, irfft2, next_fast_len, rfft, rfft2
 from scipy.special import gammaln, xlogy
 
@@ -38,9 +39,17 @@ _SHARES: Final = (0.2, 0.2, 0.3, 0.3, 0.5, 0.5, 1.0)
 # Where there are more third values, the reports on the others are given away.
 _VALUES: Final = 1500
 # Of the law of W, where blocks begin.
-_QUANTILES: Final = (1e-9, 1e-6, 1e-4, 0.01, 0.08, 0.2, 0.35, 0.5, 0.65, 0.8)
+_QUANTILES: Final = (1e-9, 1e-6, 1e-4, 0.01, 0.1, 0.3, 0.6)
+# Of W, the share of coins that are given away so that few C are needed; and how many of these C
+# there are within a standard deviation of W coins.
+_ROUNDED: Final = 0.1
+_PLACES: Final = 3.0
+# Of the largest of such chances: what is left out, since at the ends few places are near.
+_RARE: Final = 1e-12
 # What is added to each chance that comes out of a transform.
 _FFT_ERROR: Final = 1e-14
+
+_Numbers = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -49,11 +58,11 @@ class ThirdValues:
 
     Args:
         mean: of L, as a Poisson number.
-        blocks: the least W, and chances of C modulo their number.
+        blocks: of W.
     """
 
     mean: float
-    blocks: tuple[tuple[int, Floats], ...]
+    blocks: tuple["CoinBlock", ...]
 
     @classmethod
     def of(cls, law: Floats, values: int, theta: float, most: int, period: int) -> Self:
@@ -82,19 +91,85 @@ class ThirdValues:
             for number, row in enumerate(chances[start:end]):
                 coins = _around(pmf(np.arange(number * unit + 1), number * unit, 0.5), period)
                 law_of_c += np.maximum(irfft(rfft(row) * rfft(coins), period), 0.0)
-            blocks.append((start * unit, law_of_c))
+            blocks.append(CoinBlock.of(start * unit, law_of_c))
         return cls(values * theta, tuple(blocks))
 
     def views(self, on_third: Floats) -> Floats:
-        """For each L the chances of all C and blocks of W, without those that are impossible."""
-        chances = []
-        for w, law_of_c in self.blocks:
-            c = np.arange(on_third.min() - w, on_third.max() + 1)
-            heads = (on_third[:, None] - c).astype(np.intp)
-            coins = np.append(pmf(np.arange(w + 1), w, 0.5), 0.0)
-            heads[(heads < 0) | (heads > w)] = w + 1
-            chances.append(coins[heads] * law_of_c[c.astype(np.intp) % len(law_of_c)])
-        return np.concatenate(chances, axis=1) / poisson(on_third, self.mean)[:, None]
+        """For each L the chances of all that may be known, without what is impossible."""
+        chances, known = zip(*(block.views(on_third) for block in self.blocks), strict=True)
+        views = np.concatenate([*chances, np.diag(sum(known))], axis=1)
+        views = views[:, views.any(axis=0)]
+        return views / poisson(on_third, self.mean)[:, None]
+
+
+@dataclass(frozen=True)
+class CoinBlock:
+    """The least W of a block, and chances of C modulo their number.
+
+    Few C are as good as all: with W = U + V,
+
+        Binomial(L - c; W) = sum over all i of Binomial(i - c; U) Binomial(L - i; V)
+
+    which is almost the same, times `step`, over each multiple i of `step`. For each c the share of
+    this sum that is nowhere above the left side counts; of the rest L is given away.
+
+    Args:
+        shares: for each c modulo `step`, this share.
+    """
+
+    coins: int
+    chances: Floats
+    step: int
+    shares: Floats
+
+    @classmethod
+    def of(cls, coins: int, chances: Floats) -> Self:
+        """Of this least W, with the shares that its few C take."""
+        step = max(1, int(coins**0.5 / 2 / _PLACES))
+        if step == 1:
+            return cls(coins, chances, step, np.ones(1))
+        block = cls(coins, chances, step, np.ones(step))
+        c = np.arange(step)
+        numbers = np.arange(coins + step)
+        all_places = block._heads(numbers, c, coins)
+        starts = np.arange(0, coins + step, step)
+        few = block._heads(numbers, starts, block._hidden, _RARE) @ block._rounded(starts, c)
+        inside = few > 0
+        ratios = np.ones(few.shape)
+        ratios[inside] = all_places[inside] / few[inside]
+        return cls(coins, chances, step, np.minimum(ratios.min(axis=0), 1.0) * (1 - 1e-9))
+
+    def views(self, on_third: Floats) -> tuple[Floats, Floats]:
+        """For each L the chances of each C; and that L itself is known."""
+        c = np.arange(on_third.min() - self.coins, on_third.max() + 1).astype(np.intp)
+        chances = self.chances[c % len(self.chances)]
+        numbers = on_third.astype(np.intp)
+        if self.step == 1:
+            return self._heads(numbers, c, self.coins) * chances, np.zeros(len(numbers))
+        first = -(-c[0] // self.step) * self.step
+        starts = np.arange(first, c[-1] + self.coins - self._hidden + 1, self.step)
+        shown = self._rounded(starts, c) @ (chances * self.shares[c % self.step])
+        views = self._heads(numbers, starts, self._hidden, _RARE) * shown
+        whole = self._heads(numbers, c, self.coins) @ chances
+        return views, np.maximum(whole * (1 + 1e-9) - views.sum(axis=1), 0.0)
+
+    @property
+    def _hidden(self) -> int:
+        return self.coins - int(_ROUNDED * self.coins)
+
+    def _rounded(self, starts: _Numbers, c: _Numbers) -> Floats:
+        """For each c, the chances of each start."""
+        return self.step * self._heads(starts, c, self.coins - self._hidden, _RARE)
+
+    @staticmethod
+    def _heads(numbers: _Numbers, starts: _Numbers, coins: int, rare: float = 0.0) -> Floats:
+        """Chances of each number if so many coins are added to each start, but for `rare` ones."""
+        heads = numbers[:, None] - starts
+        heads[(heads < 0) | (heads > coins)] = coins + 1
+        chances = pmf(np.arange(coins + 1), coins, 0.5)
+        chances[chances < rare * chances.max()] = 0.0
+        result: Floats = np.append(chances, 0.0)[heads]
+        return result
 
 
 def poisson(numbers: Floats, mean: float) -> Floats:
