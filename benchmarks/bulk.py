@@ -176,9 +176,11 @@ def _side_by_side(
     spent = " and ".join(f"{1e6 * seconds:.1f}" for seconds in cpu)
     # With fewer cores than parts they share them; then what a report costs says it.
     ratio = rates[1] / rates[0] if apart else 2 * cpu[0] / cpu[1]
-    how = "a core each, Redis and the feeder on others" if apart else "by processor time a report"
+    sharing = (
+        "a core each, Redis and the feeder on others" if apart else "by processor time a report"
+    )
     yield Row(
-        f"two aggregators beside one, {how}",
+        f"two aggregators beside one, {sharing}",
         f"{rates[1]:,.0f}/s ({spent} us of processor a report)",
         f"one: {rates[0]:,.0f}/s",
         ratio,

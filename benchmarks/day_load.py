@@ -37,8 +37,8 @@ class Supply:
         self._bundle = bundle
         self._lock = threading.Lock()
         # Not forked from a process of many threads.
-        own = multiprocessing.get_context("spawn")
-        self._sealing = ProcessPoolExecutor(os.cpu_count(), own)
+        context = multiprocessing.get_context("spawn")
+        self._sealing = ProcessPoolExecutor(os.cpu_count(), context)
         self._ahead = ThreadPoolExecutor(1)
         self._stock, self._next = self._sealed(), 0
         self._coming = self._ahead.submit(self._sealed)

@@ -114,9 +114,9 @@ async def _year(folder: Path) -> tuple[FileTotals, Bundle]:
     for name in bundle.metrics:
         for number in range(EPOCHS):
             window = Window(name, _first() + number)
-            own, content = encode(window, _totals(chance, bundle, name), bundle.metric(name))
+            file_name, content = encode(window, _totals(chance, bundle, name), bundle.metric(name))
             # Without waiting for the disk, as the table does afterwards.
-            path = folder / "files" / own.path
+            path = folder / "files" / file_name.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
     await files.index(bundle.streams)

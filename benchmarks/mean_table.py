@@ -38,8 +38,8 @@ def coefficients(epsilon: float, width: int, steps: int) -> list[int]:
     )
 
     def room(point: Floats) -> Floats:
-        own = point[:-1]
-        return np.asarray(point[-1] - np.einsum("i,nij,j->n", own, forms, own))
+        powers = point[:-1]
+        return np.asarray(point[-1] - np.einsum("i,nij,j->n", powers, forms, powers))
 
     def slopes(point: Floats) -> Floats:
         inward = -2 * np.einsum("nij,j->ni", forms, point[:-1])

@@ -206,7 +206,7 @@ def _first(browser: Browser, site: str, names: Sequence[str]) -> Mapping[str, fl
             context = browser.new_context(ignore_https_errors=True)
             timings[name].append(_arrival(context.new_page(), site, name))
             context.close()
-    return {name: statistics.median(own) for name, own in timings.items()}
+    return {name: statistics.median(visits) for name, visits in timings.items()}
 
 
 def _first_on_disk(
@@ -228,7 +228,7 @@ def _first_on_disk(
                     timings[name].append(_arrival(tab, site, name))
                     tab.close()
         context.close()
-    return {name: statistics.median(own) for name, own in timings.items()}
+    return {name: statistics.median(visits) for name, visits in timings.items()}
 
 
 def _arrival(tab: Page, site: str, name: str) -> float:

@@ -137,12 +137,12 @@ def covers() -> Iterator[Row]:
         spent[True].append(time.perf_counter() - start)
         client.flush()
         sent.append(sum(len(report.sealed) for report in shuffler.reports()) / 2)
-    default, own = (1e6 * median(spent[which]) for which in (True, False))
+    default, report_us = (1e6 * median(spent[which]) for which in (True, False))
     yield Row(
         "a default said of an epoch",
         f"{default:.0f} us",
-        f"report() {own:.0f} us",
-        default / own,
+        f"report() {report_us:.0f} us",
+        default / report_us,
         "what it costs",
     )
     yield Row(
@@ -170,12 +170,12 @@ def fillers() -> Iterator[Row]:
         ("sealed on the device", seal_times),
         ("opened and told apart", open_times),
     ):
-        us, own = median(turns[filler]), median(turns[report])
+        us, report_us = median(turns[filler]), median(turns[report])
         yield Row(
             f"a filler, {what}",
             f"{us:.0f} us",
-            f"a report {own:.0f} us",
-            us / own,
+            f"a report {report_us:.0f} us",
+            us / report_us,
             "what it costs",
         )
     yield Row(
@@ -258,13 +258,13 @@ async def _pooled_paid(url: str) -> list[tuple[float, float]]:
 def logs() -> Iterator[Row]:
     """A bundle's proof of its log, after so many bundles: bytes, and time on a device."""
     key, name = Ed25519PrivateKey.generate(), "log.example.org/app"
-    own = NoteKey(name, key.public_key().public_bytes_raw())
+    note_key = NoteKey(name, key.public_key().public_bytes_raw())
     for number in _BUNDLES:
         contents = [index.to_bytes(2, "big") for index in range(number)]
         leaves = [leaf_hash(entry_of("bundle", content)) for content in contents]
         checkpoint = Checkpoint.sign(name, number, tree_root(leaves), key)
         line = prove(leaves, number - 1, checkpoint, range(1, number)).dump()
-        took = 1e6 / rate(partial(times, 20, _checked, line, contents[-1], own, leaves[0]), 1)
+        took = 1e6 / rate(partial(times, 20, _checked, line, contents[-1], note_key, leaves[0]), 1)
         yield Row(
             f"a bundle's proof of its log, after {number} bundles",
             f"{len(line):,} bytes",

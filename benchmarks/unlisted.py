@@ -86,11 +86,11 @@ def _pem(true_counts: dict[str, int], epsilon: float, chance: np.random.Generato
     groups = chance.multinomial([*true_counts.values()], [1 / len(_ENDS)] * len(_ENDS)).T
     best = [""]
     for end, group in zip(_ENDS, groups, strict=True):
-        own = Counter[str]()
+        prefix_counts = Counter[str]()
         for word, number in zip(true_counts, group.tolist(), strict=True):
-            own[word[:end]] += number
+            prefix_counts[word[:end]] += number
         candidates = [before + step for before in best for step in _STEP]
-        true = np.array([own[candidate] for candidate in candidates])
+        true = np.array([prefix_counts[candidate] for candidate in candidates])
         counts = chance.binomial(true, p) + chance.binomial(int(group.sum()) - true, q)
         best = [candidates[place] for place in np.argsort(-counts, kind="stable")[:NAMED]]
     return best

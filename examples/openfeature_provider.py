@@ -45,11 +45,11 @@ class Arms(AbstractProvider):
         Raises:
             FlagNotFoundError: no such flag, or no value for the arm.
         """
-        own = self._values.get(flag_key, {})
-        arm = self._client.arm(flag_key) if own else ""
-        if arm not in own:
+        values = self._values.get(flag_key, {})
+        arm = self._client.arm(flag_key) if values else ""
+        if arm not in values:
             raise FlagNotFoundError(f"{flag_key} has no value for this device's arm; add it")
-        return FlagResolutionDetails(own[arm], variant=arm, reason=Reason.SPLIT)
+        return FlagResolutionDetails(values[arm], variant=arm, reason=Reason.SPLIT)
 
     resolve_boolean_details = _resolve
     resolve_string_details = _resolve

@@ -77,11 +77,11 @@ class Laboratory:
         path.write_text(whole.replace(fault.before, fault.after))
         outcome, failed = SURVIVED, ""
         try:
-            for how, some in [*stages, (THOROUGH, files)] if thorough else stages:
-                marked = "thorough" if how == THOROUGH else "not thorough"
+            for stage, some in [*stages, (THOROUGH, files)] if thorough else stages:
+                marked = "thorough" if stage == THOROUGH else "not thorough"
                 remaining = begun + limit_seconds - time.monotonic()
                 if failed := first_failure(self.clone, [*some, "-m", marked], remaining):
-                    outcome = how
+                    outcome = stage
                     break
         except subprocess.TimeoutExpired:
             outcome = UNDECIDED
@@ -103,8 +103,8 @@ def table(results: list[Result]) -> str:
         counts["/".join(result.fault.file.split("/")[:3:2])][result.outcome] += 1
     counts["all"] = sum(counts.values(), Counter())
     lines = [f"| package | faults | {' | '.join(outcomes)} |", "|---|" + "--:|" * 5]
-    for package, own in counts.items():
-        numbers = [own.total(), *(own[outcome] for outcome in outcomes)]
+    for package, outcomes_of in counts.items():
+        numbers = [outcomes_of.total(), *(outcomes_of[outcome] for outcome in outcomes)]
         lines.append(f"| {package} | {' | '.join(map(str, numbers))} |")
     uncaught = [result for result in results if result.outcome in {SURVIVED, UNDECIDED}]
     lines += [

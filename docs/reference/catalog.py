@@ -95,10 +95,10 @@ def _authored_fields(section: type) -> list[CatalogField]:
 
 def _mechanisms() -> list[str]:
     """The numbers that each mechanism takes."""
-    own = {name: own_fields(name) for name in REGISTRY}
-    none = [f"`{name}`" for name, fields in own.items() if not fields]
+    parameters = {name: own_fields(name) for name in REGISTRY}
+    none = [f"`{name}`" for name, fields in parameters.items() if not fields]
     mechanisms: dict[str, list[str]] = {}
-    for name, fields in own.items():
+    for name, fields in parameters.items():
         for field in fields:
             mechanisms.setdefault(_entry(field), []).append(f"`{name}`")
     groups: dict[str, list[str]] = {}

@@ -54,11 +54,13 @@ def catalog_schema() -> Schema:
 def _metric() -> Schema:
     """Schema of a [metrics.NAME] table: all fields, then what each mechanism refuses."""
     mechanisms = (AUTO, *REGISTRY)
-    shared, own = _shared(), {name: _own(name) for name in mechanisms}
+    shared, schemas = _shared(), {name: _own(name) for name in mechanisms}
     for sole in SOLE:
-        own[AUTO] = own[sole.NAME] | own[AUTO]  # of hashes the sketch may have more than the tree
+        schemas[AUTO] = (
+            schemas[sole.NAME] | schemas[AUTO]
+        )  # of hashes the sketch may have more than the tree
     meanings: dict[str, dict[str, list[str]]] = {}
-    for mechanism, parameters in own.items():
+    for mechanism, parameters in schemas.items():
         for name, schema in parameters.items():
             meanings.setdefault(name, {}).setdefault(schema["description"], []).append(mechanism)
     numbers: Schema = {
@@ -76,7 +78,9 @@ def _metric() -> Schema:
             [field.name for field in fields_of(Metric) if field.entry.written and field.required]
         ),
         "allOf": [
-            _branch(mechanism, own[mechanism], {name: shared.get(name, False) for name in numbers})
+            _branch(
+                mechanism, schemas[mechanism], {name: shared.get(name, False) for name in numbers}
+            )
             for mechanism in mechanisms
         ],
     }
@@ -85,11 +89,11 @@ def _metric() -> Schema:
 def _model() -> Schema:
     """Schema of a [models.NAME] table."""
     shared = [field for field in fields_of(Metric) if field.name in AS_METRICS]
-    own = object_schema(Learning)
-    return own | {
-        "properties": {field.name: field_schema(field) for field in shared} | own["properties"],
+    schema = object_schema(Learning)
+    return schema | {
+        "properties": {field.name: field_schema(field) for field in shared} | schema["properties"],
         "dependentRequired": {name: [*PROMISE] for name in PROMISE},
-        **_needed([*(field.name for field in shared if field.required), *own["required"]]),
+        **_needed([*(field.name for field in shared if field.required), *schema["required"]]),
     }
 
 
@@ -121,7 +125,7 @@ def _own(mechanism: str) -> Schema:
     return {own_field.name: field_schema(own_field) for own_field in own_fields(mechanism)}
 
 
-def _branch(mechanism: str, own: Schema, others: Schema) -> Schema:
+def _branch(mechanism: str, parameters: Schema, others: Schema) -> Schema:
     """Schema if this is the mechanism: its own numbers and its kind of values.
 
     others: the schema of each mechanism's numbers where they are not its own.
@@ -130,13 +134,17 @@ def _branch(mechanism: str, own: Schema, others: Schema) -> Schema:
     needed = _needed(required, unless=_ONE_ANSWERS if mechanism == AUTO else ())
     return {
         "if": {"properties": {"mechanism": {"const": mechanism}}, "required": ["mechanism"]},
-        "then": {"properties": {**others, **own}, **needed, **_domain(mechanism, own)},
+        "then": {
+            "properties": {**others, **parameters},
+            **needed,
+            **_domain(mechanism, parameters),
+        },
     }
 
 
-def _domain(mechanism: str, own: Schema) -> Schema:
+def _domain(mechanism: str, parameters: Schema) -> Schema:
     [field] = (item for item in fields_of(Metric) if item.entry.others)
-    ways = [name for name in (field.name, *field.entry.others) if name not in own]
+    ways = [name for name in (field.name, *field.entry.others) if name not in parameters]
     every = ["categories", "numbers", "strings"]
     kinds = every if mechanism == AUTO else [REGISTRY[mechanism].VALUES]
     options: list[Schema] = []

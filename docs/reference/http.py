@@ -162,7 +162,7 @@ def _operation(operation: Mapping[str, Any], shared: Sequence[Parameter]) -> str
     ]
     answer = f" Returns {' or '.join(answers)}." if answers else ""
     names = [f"`{parameter.name}`" for parameter in parameters if parameter in shared]
-    own = [
+    path_parameters = [
         parameter
         for parameter in parameters
         if parameter not in shared and parameter.place != "path"
@@ -170,7 +170,7 @@ def _operation(operation: Mapping[str, Any], shared: Sequence[Parameter]) -> str
     return (
         f"{cell(operation.get('description', ''))}{answer}\n\n"
         + (f"Shared: {', '.join(names)}.\n\n" if names else "")
-        + _list(own)
+        + _list(path_parameters)
     )
 
 
@@ -195,14 +195,14 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
     described = []
     properties = schema.get("properties", {})
     is_answer = set(_ENVELOPE) <= set(properties)
-    for field, own in properties.items():
-        if is_answer and field in _ENVELOPE and "$ref" not in str(own):
+    for field, field_schema in properties.items():
+        if is_answer and field in _ENVELOPE and "$ref" not in str(field_schema):
             continue
-        default = "" if field in required else _default(own)
+        default = "" if field in required else _default(field_schema)
         optional = "" if field in required or default else "optional "
-        kind = f"{optional}{_type(own)}" + (f", {default}" if default else "")
-        if own.get("description"):
-            described.append(f"- `{field}` ({kind}): {cell(own['description'])}\n")
+        kind = f"{optional}{_type(field_schema)}" + (f", {default}" if default else "")
+        if field_schema.get("description"):
+            described.append(f"- `{field}` ({kind}): {cell(field_schema['description'])}\n")
         else:
             plain.setdefault(kind, []).append(f"`{field}`")
     kinds = "; ".join(

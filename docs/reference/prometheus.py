@@ -56,11 +56,11 @@ def page() -> str:
 def declared(module: ModuleType) -> list[MetricDeclaration]:
     """Those that a module declares, by themselves or in a table of several."""
     every = [
-        own
+        item
         for entry in vars(module).values()
-        for own in (entry.values() if isinstance(entry, dict) else [entry])
+        for item in (entry.values() if isinstance(entry, dict) else [entry])
     ]
-    return [own for own in every if isinstance(own, MetricDeclaration)]
+    return [item for item in every if isinstance(item, MetricDeclaration)]
 
 
 def _list(metrics: Iterable[MetricDeclaration]) -> str:

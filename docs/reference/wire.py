@@ -125,5 +125,5 @@ def _type(field: FieldDescriptorProto, entries: Mapping[str, DescriptorProto]) -
 
 
 def _type_link(name: str) -> str:
-    own = name.rpartition(".")[2]
-    return f"[{own}](#{own.lower()})"
+    short = name.rpartition(".")[2]
+    return f"[{short}](#{short.lower()})"

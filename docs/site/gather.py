@@ -28,12 +28,12 @@ _LANGUAGES: Final = {".py": "python", ".toml": "toml", ".json": "json", ".yml": 
 def gather(folder: Path) -> None:
     """Write every page and picture into a folder of its own, which is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
-    wanted = {path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")} | {*PROJECT}
+    pending = {path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")} | {*PROJECT}
     written: set[str] = set()
-    while wanted - written:
-        for name in sorted(wanted - written):
+    while pending - written:
+        for name in sorted(pending - written):
             written.add(name)
-            wanted |= _write(folder, name)
+            pending |= _write(folder, name)
     for path in DOCS.rglob("*"):
         if path.suffix in {".png", ".svg", ".css"}:
             _write_page(folder / path.relative_to(DOCS), path.read_bytes())
@@ -52,9 +52,9 @@ def page_of(name: str) -> str:
 
 def _write(folder: Path, name: str) -> set[str]:
     """Write one file as a page; the names of those that it links to."""
-    path, wanted = ROOT / name, set[str]()
+    path, linked = ROOT / name, set[str]()
     if path.suffix == ".png":
-        return wanted
+        return linked
     if path.is_dir():
         text = _listing(name)
     elif path.suffix == ".md":
@@ -71,7 +71,7 @@ def _write(folder: Path, name: str) -> set[str]:
             return found[0]  # for the strict build to find
         if (ROOT / to).is_dir() and (ROOT / to / "README.md").exists():
             to = f"{to}/README.md"
-        wanted.add(to)
+        linked.add(to)
         here = str(Path(page_of(name)).parent)
         return f"{start}{relpath(page_of(to), here)}{anchor}{end}"
 
@@ -80,7 +80,7 @@ def _write(folder: Path, name: str) -> set[str]:
     if page_of(name).startswith("source/"):
         text = f"---\nsearch:\n  exclude: true\n---\n\n{text}"
     _write_page(folder / page_of(name), text.encode())
-    return wanted
+    return linked
 
 
 def _listing(name: str) -> str:

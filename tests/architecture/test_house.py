@@ -190,8 +190,8 @@ def test_the_two_distributions_are_of_one_version_and_licence() -> None:
     assert [whole[name] for name in same] == [client[name] for name in same]
     assert whole["dependencies"] == [f"hubbub-client=={client['version']}"]
     for extra in OF_DEVICES:
-        wanted = f"hubbub-client[{extra}]=={client['version']}"
-        assert whole["optional-dependencies"][extra] == [wanted]
+        requirement = f"hubbub-client[{extra}]=={client['version']}"
+        assert whole["optional-dependencies"][extra] == [requirement]
     assert (ROOT / "client" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
@@ -305,7 +305,7 @@ def _unnamed_fields(path: Path) -> Iterator[ast.AST]:
             made_by = [ast.unparse(decorator) for decorator in node.decorator_list]
             if not any(text.startswith(("dataclass", "frozen")) for text in made_by):
                 continue
-            own = [
+            fields = [
                 part
                 for part in node.body
                 if isinstance(part, ast.AnnAssign)
@@ -313,7 +313,7 @@ def _unnamed_fields(path: Path) -> Iterator[ast.AST]:
                 and "init=False" not in ast.unparse(part.value or part.annotation)
             ]
             is_by_name = any("kw_only=True" in text for text in made_by)
-            if not is_by_name and len(own) > MOST_POSITIONAL_FIELDS:
+            if not is_by_name and len(fields) > MOST_POSITIONAL_FIELDS:
                 yield node
         if isinstance(node, ast.Call):
             unpacked = [part.value for part in node.args if isinstance(part, ast.Starred)]

@@ -207,8 +207,8 @@ def test_one_of_two_parties_has_its_service_and_its_redis_alone(
     ]
     there = values["networkPolicies"]["peer"]
     assert {"ports": [{"port": port}], "from": there} in policy["ingress"]
-    wanted = {"ports": [{"port": int(values["peer"].partition(":")[2])}], "to": there}
-    assert wanted in policy["egress"]
+    rule = {"ports": [{"port": int(values["peer"].partition(":")[2])}], "to": there}
+    assert rule in policy["egress"]
     secrets = {v["secret"]["secretName"] for v in pods[party]["volumes"] if "secret" in v}
     assert ("hubbub-opening-keys" in secrets) is (party == "aggregator")
     jobs = [
@@ -311,10 +311,10 @@ def test_every_container_is_hardened(values: dict[str, Any], cache: Path) -> Non
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["automountServiceAccountToken"] is False
         for container in pod["containers"]:
-            own = container["securityContext"]
-            assert own["readOnlyRootFilesystem"] is True
-            assert own["allowPrivilegeEscalation"] is False
-            assert own["capabilities"] == {"drop": ["ALL"]}
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
             assert container["resources"]["limits"]["memory"]
 
 
@@ -340,11 +340,11 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
                 for rule in policy[kind]
             )
             for policy in policies
-            for kind, way, own, other in (
+            for kind, way, pod, other in (
                 ("egress", "to", source, target),
                 ("ingress", "from", target, source),
             )
-            if _selects(policy["podSelector"], pods[own])
+            if _selects(policy["podSelector"], pods[pod])
         )
 
     assert set(pods) == {"shuffler", "aggregator", "redis-pool", "redis-totals"}
@@ -383,11 +383,11 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
     for monitor in monitors:
         assert monitor["metadata"]["labels"]["release"] == "prometheus"
         [endpoint] = monitor["spec"]["endpoints"]
-        wanted = monitor["spec"]["selector"]
+        selector = monitor["spec"]["selector"]
         [service_name] = [
             service["metadata"]["name"]
             for service in services
-            if _selects(wanted, service["metadata"]["labels"])
+            if _selects(selector, service["metadata"]["labels"])
             and endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
         ]
         # A name that install.md has in the certificate.
@@ -465,8 +465,8 @@ def _projected(pod: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
-    wanted = (selector or {"matchLabels": {"": ""}})["matchLabels"]
-    return bool(wanted.items() <= labels.items())
+    labels_needed = (selector or {"matchLabels": {"": ""}})["matchLabels"]
+    return bool(labels_needed.items() <= labels.items())
 
 
 def _pods(documents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -304,16 +304,16 @@ def test_each_of_two_parties_has_a_file_and_all_that_it_names(
     party: str, parties: dict[str, Path], document: dict[str, Any]
 ) -> None:
     check_schema(COMPOSE / f"{party}.yaml")
-    own = extended(party, document)
-    refuse_lacking(own, parties[party])
+    party_file = extended(party, document)
+    refuse_lacking(party_file, parties[party])
     # Beside what the whole installation is told, where the other party is; nothing else.
     command, both = (
-        set(compose_file["services"][party]["command"]) for compose_file in (own, document)
+        set(compose_file["services"][party]["command"]) for compose_file in (party_file, document)
     )
     [dialled], [within] = command - both, both - command
     assert dialled.split("=")[0] == within.split("=")[0]
     assert dialled.split("=")[1].startswith("${HUBBUB_PEER:?")
-    outside = [p for s in own["services"].values() for p in s["ports"] if p[:4] != "127."]
+    outside = [p for s in party_file["services"].values() for p in s["ports"] if p[:4] != "127."]
     open_to_all = ["7070:7070", "7077:7077"] if party == "shuffler" else []
     assert outside == [*open_to_all, {"shuffler": "7173:7073", "aggregator": "7071:7071"}[party]]
 
@@ -323,10 +323,13 @@ def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
     assert "HUBBUB_PEER=counts.example.net:7071" in (there / ".env").read_text()
     assert "HUBBUB_PEER=reports.example.org:7173" in (here / ".env").read_text()
     assert not (there / "keys").exists(), "who sees addresses has no key that opens"
-    for folder, own, other in ((there, "shuffler", "aggregator"), (here, "aggregator", "shuffler")):
+    for folder, user, other in (
+        (there, "shuffler", "aggregator"),
+        (here, "aggregator", "shuffler"),
+    ):
         assert not (folder / "tls" / f"{other}.key").exists()
         users = (folder / "redis" / "users.acl").read_text()
-        assert (f"user {own} " in users, f"user {other} " in users) == (True, False)
+        assert (f"user {user} " in users, f"user {other} " in users) == (True, False)
         assert "CHANGE-ME" not in users
         assert not (folder / f"{other}.env").exists()
     read_stream_table(there / "streams.json")

@@ -47,10 +47,10 @@ def whole() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def file(whole: dict[str, Any]) -> dict[str, Any]:
     """The issuer's, with what its Redis has of the whole one's, and no provider."""
-    own = extended("issuer", whole)
-    issuer = own["services"]["issuer"]
+    document = extended("issuer", whole)
+    issuer = document["services"]["issuer"]
     issuer["command"] = [re.sub(r"\$\{\w+:-\}", "", word) for word in issuer["command"]]
-    return own
+    return document
 
 
 @pytest.fixture(scope="module")

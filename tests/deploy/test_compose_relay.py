@@ -34,10 +34,10 @@ CATALOG = catalog_toml(
 @pytest.fixture(scope="module")
 def service() -> dict[str, Any]:
     document = yaml.safe_load(FILE.read_text())
-    [(name, own)] = document["services"].items()
+    [(name, relay)] = document["services"].items()
     assert name == "relay"
     files = {kind: document[kind] for kind in ("configs", "secrets")}
-    return {**own, "files": files}
+    return {**relay, "files": files}
 
 
 def test_the_file_is_a_compose_file_of_a_hardened_service(service: dict[str, Any]) -> None:
@@ -58,10 +58,10 @@ def test_what_it_says_runs_and_passes_on(service: dict[str, Any], tmp_path: Path
         ports = {7080: free_port(), 7081: free_port()}
         tls = tmp_path / "etc/hubbub/tls"
         tls.mkdir(parents=True)
-        own = up.folder / ".hubbub" / "tls"
+        certificates = up.folder / ".hubbub" / "tls"
         for kind, end in (("configs", "pem"), ("secrets", "key")):
             [used] = service[kind]
-            shutil.copy(own / f"shuffler.{end}", tmp_path / used["target"].lstrip("/"))
+            shutil.copy(certificates / f"shuffler.{end}", tmp_path / used["target"].lstrip("/"))
 
         def here(word: str) -> str:
             word = re.sub(r"\$\{HUBBUB_GATEWAY:[^}]*\}", door_of(up), word)
@@ -71,7 +71,7 @@ def test_what_it_says_runs_and_passes_on(service: dict[str, Any], tmp_path: Path
 
         command = [sys.executable, *service["entrypoint"][1:], *map(here, service["command"])]
         # What a shuffler of a development shows no system knows.
-        environment = {"PATH": os.environ["PATH"], "SSL_CERT_FILE": str(own / "ca.pem")}
+        environment = {"PATH": os.environ["PATH"], "SSL_CERT_FILE": str(certificates / "ca.pem")}
         relay = Child("relay", command, environment, tmp_path / "relay.log")
         try:
             eventually(lambda: "started" in (tmp_path / "relay.log").read_text())

@@ -67,9 +67,9 @@ def main() -> int:
             blind(name, all_targets[name], run)
         rate = arguments.runs / (time.monotonic() - began)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN if guided else resource.RUSAGE_SELF)
-        how = "guided by coverage" if guided else "mutated"
+        way = "guided by coverage" if guided else "mutated"
         print(
-            f"{name}: {arguments.runs:,} inputs, {how}, {rate:,.0f}/s, "
+            f"{name}: {arguments.runs:,} inputs, {way}, {rate:,.0f}/s, "
             f"at most {peak.ru_maxrss >> 10} MB",
             flush=True,
         )

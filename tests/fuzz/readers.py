@@ -101,7 +101,7 @@ def _digests(body: dict[str, Any]) -> dict[str, str]:
     metrics = [
         Metric(name=name, **loaded(Metric, entry)) for name, entry in body["metrics"].items()
     ]
-    return {stream: own for metric in metrics for stream, own in digests_of(metric).items()}
+    return {stream: digest for metric in metrics for stream, digest in digests_of(metric).items()}
 
 
 def _more(theme: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    with chromium() as own:
-        yield own
+    with chromium() as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="session")

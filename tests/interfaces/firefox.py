@@ -89,8 +89,8 @@ def firefox(profile: Path) -> Iterator[Firefox]:
     command = [FIREFOX, "--headless", "--marionette", "--no-remote", "--profile", str(profile)]
     with (profile / "said").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
-            own = Firefox(eventually(partial(_port, process, profile)))
-            yield own
-            own.quit()
+            session = Firefox(eventually(partial(_port, process, profile)))
+            yield session
+            session.quit()
         finally:
             process.terminate()

@@ -196,8 +196,8 @@ def test_files_are_compared_with_redis_and_estimated_without_it(
     monkeypatch.delenv("HUBBUB_REDIS_URL")
     assert main(["totals", "estimates", files, str(tmp_path / "table")]) == 0
     made = {path.name: path.read_bytes() for path in (tmp_path / "table").rglob("theme/*")}
-    own = {path.name: path.read_bytes() for path in home.files.rglob("estimates/theme/*")}
-    assert made == own
+    contents = {path.name: path.read_bytes() for path in home.files.rglob("estimates/theme/*")}
+    assert made == contents
     copy = shutil.copytree(files, tmp_path / "copy")
     damaged = min((copy / "totals" / "theme").iterdir())
     damaged.write_bytes(damaged.read_bytes()[:-9])

@@ -88,8 +88,8 @@ def test_the_module_reports_by_the_client_there_is(folder: Path, tmp_path: Path)
     with capture() as captured:
         init(signed.path)
         assert metrics["plain"].report("vi") is Outcome.QUEUED
-        with Client.from_bundle(signed.path) as own:
-            assert metrics["tabs"].report(3, client=own) is Outcome.QUEUED
+        with Client.from_bundle(signed.path) as client:
+            assert metrics["tabs"].report(3, client=client) is Outcome.QUEUED
         with pytest.raises(ValueOutOfDomain):
             metrics["plain"].report("nano")
         default_client.end()

@@ -96,8 +96,8 @@ def test_kinds_are_written_as_the_check_takes_them(
     assert code == 2
     assert 'the catalog already has experiment "menu" with arms' in error
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
-    own = [metrics[name].experiment for name in ("saved", "liked", "kept")]
-    assert [own_arms.arms for own_arms in own if own_arms] == [
+    experiments = [metrics[name].experiment for name in ("saved", "liked", "kept")]
+    assert [own_arms.arms for own_arms in experiments if own_arms] == [
         *[{"control": 1, "new": 1}] * 2,
         {"old": 3, "new": 1, "newer": 1},
     ]

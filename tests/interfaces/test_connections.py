@@ -230,8 +230,8 @@ def test_an_answer_does_not_wait_until_the_reader_acknowledges_its_head(
     class Noting(Watched):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
             super().connection_made(transport)
-            own = transport.get_extra_info("socket")
-            undelayed.append(bool(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+            sock = transport.get_extra_info("socket")
+            undelayed.append(bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
 
     async def body() -> None:
         async with _served(monkeypatch) as face, _client(face) as client:

@@ -132,8 +132,8 @@ def test_every_question_is_answered_alike(
         assert by_command == (f"hubbub: {by_http}" if refused else by_http), question
         if question in {"estimates", "top", "trend"}:
             more = {} if question == "estimates" else {"number": parameters["number"]}
-            own = _in_notebook(kinds, question, metric, **more)
-            assert own == by_http, question
+            in_notebook = _in_notebook(kinds, question, metric, **more)
+            assert in_notebook == by_http, question
         answers += not refused
     assert (answers > 0) == (metric not in {"unheard", "churn"})
     assert _over_http(kinds, f"metrics/{metric}")["metric"]["name"] == metric

@@ -135,7 +135,7 @@ ELSEWHERE = {
 
 def _toml(value: object) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_toml(own)}" for name, own in value.items()) + " }"
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
     return json.dumps(value)
 
 
@@ -158,14 +158,14 @@ def test_every_field_has_a_case_or_a_reason() -> None:
 def test_a_field_changes_an_answer(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    question, own, changed = CASES[name]
+    question, fields, changed = CASES[name]
     files = {name: str(tmp_path / name) for name in ("catalog", "values", "numbers")}
     Path(files["values"]).write_text("light,3000\ndark,1500\nsystem,500\n")
     Path(files["numbers"]).write_text("0.5,1000\n3.5,2000\n6.5,1000\n")
-    left_out = ("min_batch", "epsilon") if "crowd" in own else ()
+    left_out = ("min_batch", "epsilon") if "crowd" in fields else ()
     shared = {field: value for field, value in SHARED.items() if field not in left_out}
     answers = []
-    for table in ({**shared, **own}, {**shared, **own, **changed}):
+    for table in ({**shared, **fields}, {**shared, **fields, **changed}):
         Path(files["catalog"]).write_text(_catalog(table))
         assert main(shlex.split(question.format_map(files))) == 0, table
         answers.append(capsys.readouterr().out)

@@ -151,11 +151,13 @@ def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
         top = web.get(f"{page_url}/v1/metrics/{metric}/top").json()
         trend = web.get(f"{page_url}/v1/metrics/{metric}/trend").json()
     (row,) = (row for row in listed["values"] if row["value"] == value)
-    (own,) = (own for own in figures["values"] if own["figure"] == figure)
+    (figure_row,) = (
+        figure_row for figure_row in figures["values"] if figure_row["figure"] == figure
+    )
     assert row["share"] > 1
     unit = 1 if metric == "use" else 40
-    assert own["estimate"] * unit == pytest.approx(row["estimate"])
-    assert own["high"] * unit == row["high"] == 40
+    assert figure_row["estimate"] * unit == pytest.approx(row["estimate"])
+    assert figure_row["high"] * unit == row["high"] == 40
     assert figures["notes"][0].startswith("An estimate outside its interval is no mistake: the")
     for answer in (top, trend):
         assert answer["notes"][0].startswith("A share below 0 or above 100% is no mistake: the")
@@ -382,9 +384,9 @@ def test_funnels_and_rates_are_compared_by_the_arms_of_an_experiment(tmp_path: P
     with page_of(tmp_path, catalog, people, seed=3, earlier=earlier) as page_url:
         for (metric, figure), by_arm in truths.items():
             answer = web.get(f"{page_url}/v1/metrics/{metric}/figures", params={"by": "menu"})
-            own = [row for row in answer.json()["values"] if row["figure"] == figure]
-            assert {row["part"] for row in own} == {*by_arm}
-            for row in own:
+            figure_rows = [row for row in answer.json()["values"] if row["figure"] == figure]
+            assert {row["part"] for row in figure_rows} == {*by_arm}
+            for row in figure_rows:
                 far = 2.5 * (row["high"] - row["low"]) / 2
                 assert abs(row["estimate"] - by_arm[row["part"]]) < far
         effects = web.get(f"{page_url}/v1/experiments/menu").json()

@@ -285,13 +285,13 @@ def test_tokens_open_what_their_role_may(
     ask = {"metric": "theme", "query": "count", "purpose": "tests", "by": "me", "value": "dark"}
     paths = {"/v1/metrics": "viewer", "/v1/releases": "publisher", "/v1/tokens": "admin"}
     ranks = list(role_tokens)
-    for wanted_path, wanted in paths.items():
+    for wanted_path, least_role in paths.items():
         none = web.get(home.page + wanted_path)
         assert (none.status_code, none.headers["www-authenticate"]) == (401, "Bearer")
         for role, token in role_tokens.items():
             headers = {"authorization": f"Bearer {token}"}
             status = web.get(home.page + wanted_path, headers=headers).status_code
-            assert status == (200 if ranks.index(role) >= ranks.index(wanted) else 403)
+            assert status == (200 if ranks.index(role) >= ranks.index(least_role) else 403)
     viewer = {"authorization": f"Bearer {role_tokens['viewer']}"}
     refused = web.post(f"{home.page}/v1/releases", json=ask, headers=viewer)
     assert (refused.status_code, "publisher" in refused.json()["detail"]) == (403, True)

@@ -351,12 +351,12 @@ def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:
     )
     cookie = {"cookie": f"{SESSION}={sealed}"}
     url, mark = f"{home.address}/v1/marks/today", {"date": "2026-11-22", "text": "x"}
-    evil, own = ({**cookie, "origin": origin} for origin in ("https://evil.example", home.address))
+    evil, ours = ({**cookie, "origin": origin} for origin in ("https://evil.example", home.address))
     for headers in (cookie, evil):  # no origin, or another one
         refused = web.put(url, json=mark, headers=headers)
         assert (refused.status_code, "role publisher" in refused.text) == (403, False)
     # The session's group is a viewer: the guard let the request pass, the role refuses it.
-    refused = web.put(url, json=mark, headers=own)
+    refused = web.put(url, json=mark, headers=ours)
     assert (refused.status_code, "role publisher" in refused.text) == (403, True)
     # Cookies of other sites of the domain, which no grammar of cookies allows, change nothing.
     for others in ("", 'consent={"a": "b"}; ', "x{}=; ", "; ;=; "):

@@ -69,9 +69,9 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
         for theme in ("light", "dark")
     ]
     for cell in by_http["values"]:
-        own = NEW if cell["slice"] == "y" else OLD
+        counts = NEW if cell["slice"] == "y" else OLD
         place = 3 * (cell["column"] == "dark") + ["de", "fr", "it"].index(cell["row"])
-        assert abs(cell["estimate"] - own[place]) < 6.5 * cell["stderr"]
+        assert abs(cell["estimate"] - counts[place]) < 6.5 * cell["stderr"]
         assert cell["stderr"] < 200
     new, old = by_http["slices"]
     off = new["share"] * sum(TRUE_COUNTS.values()) - sum(NEW)

@@ -44,8 +44,8 @@ class WebKit(Tab):
 
     def __init__(self, port: int, features: str) -> None:
         self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_SECONDS)
-        own = ["--automation", *([f"--features={features}"] if features else [])]
-        wishes = {**WISHES, "webkitgtk:browserOptions": {"args": own}}
+        arguments = ["--automation", *([f"--features={features}"] if features else [])]
+        wishes = {**WISHES, "webkitgtk:browserOptions": {"args": arguments}}
         answer = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wishes}})
         self._session = f"/session/{answer['sessionId']}"
 
@@ -104,11 +104,16 @@ def webkit(folder: Path, features: str = "") -> Iterator[WebKit]:
     with _screen(folder) as display, (folder / "said").open("w") as log:
         port = free_port()
         # Nothing of it goes into the folders, nor onto the screen, of who runs the tests.
-        own = {"HOME": str(folder), "DISPLAY": display, "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1"}
+        environment = {
+            "HOME": str(folder),
+            "DISPLAY": display,
+            "GDK_BACKEND": "x11",
+            "NO_AT_BRIDGE": "1",
+        }
         for place in ("CACHE", "CONFIG", "DATA", "STATE"):
-            own[f"XDG_{place}_HOME"] = str(folder)
+            environment[f"XDG_{place}_HOME"] = str(folder)
         with subprocess.Popen(
-            [DRIVER, f"--port={port}"], env={**os.environ, **own}, stderr=log
+            [DRIVER, f"--port={port}"], env={**os.environ, **environment}, stderr=log
         ) as process:
             try:
                 eventually(partial(_listens, process, port, folder), although=(OSError,))

@@ -56,7 +56,10 @@ def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMec
         chances = distribution(partial(mechanism.randomize, value))
         assert len(chances) == layout.size
         assert min(chances.values()) >= lie / groups * (1 - 1e-12)
-        named = {next(iter(layout.cells(payload))): own for payload, own in chances.items()}
+        named = {
+            next(iter(layout.cells(payload))): probability
+            for payload, probability in chances.items()
+        }
         for first in range(0, layout.size, cells):
             assert sum(named[first + cell] for cell in range(cells)) == Fraction(1, groups)
 
@@ -126,7 +129,7 @@ def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
         ]
     )
     for rest in combinations_with_replacement(rows, others):
-        laws = [_histograms([own, *rest]) for own in rows]
+        laws = [_histograms([report_law, *rest]) for report_law in rows]
         for first, other in permutations(laws, 2):
             for epsilon, most in deltas.items():
                 assert _delta(first, other, epsilon) <= most
@@ -174,8 +177,11 @@ def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
     cells = range(codes.words * codes.books)
     rows = _integers(
         [
-            [near if cell % codes.words in own[cell // codes.words] else far for cell in cells]
-            for own in product(one_book, repeat=codes.books)
+            [
+                near if cell % codes.words in report_law[cell // codes.words] else far
+                for cell in cells
+            ]
+            for report_law in product(one_book, repeat=codes.books)
         ]
     )
     crowd = ShuffledEpoch(
@@ -184,7 +190,7 @@ def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
     largest = {share * codes.epsilon: Fraction(0) for share in (0.1, 0.4, 0.8)}
     # Which word is which is a name: one of the pair may be the first row.
     for rest in combinations_with_replacement(rows, others):
-        histograms = [_histograms([own, *rest]) for own in rows]
+        histograms = [_histograms([report_law, *rest]) for report_law in rows]
         for other in histograms[1:]:
             for epsilon, exact in largest.items():
                 largest[epsilon] = max(exact, _delta(histograms[0], other, epsilon))
@@ -206,8 +212,10 @@ def _histograms(rows: list[list[int]]) -> dict[tuple[int, ...], int]:
     for row in rows:
         grown: defaultdict[tuple[int, ...], int] = defaultdict(int)
         for counts, chance in chances.items():
-            for cell, own in enumerate(row):
-                grown[(*counts[:cell], counts[cell] + 1, *counts[cell + 1 :])] += chance * own
+            for cell, probability in enumerate(row):
+                grown[(*counts[:cell], counts[cell] + 1, *counts[cell + 1 :])] += (
+                    chance * probability
+                )
         chances = grown
     return chances
 

@@ -70,8 +70,8 @@ def _softmax(about: Sequence[float], weights: Sequence[float]) -> list[float]:
     rows = [weights[at : at + 3] for at in (0, 3, 6)]
     scores = [math.fsum(x * w for x, w in zip(about, row, strict=True)) for row in rows]
     parts = [
-        math.exp(math.fsum(t * c for t, c in zip(scores, own, strict=True)))
-        for own in zip(*contrasts(4), strict=True)
+        math.exp(math.fsum(t * c for t, c in zip(scores, coefficients, strict=True)))
+        for coefficients in zip(*contrasts(4), strict=True)
     ]
     return [part / math.fsum(parts) for part in parts]
 

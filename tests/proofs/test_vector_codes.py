@@ -60,9 +60,9 @@ def test_a_shorter_vector_is_its_direction_or_the_opposite_with_its_own_mean(
     ratio = max(law[payload] / opposite[payload] for payload in law)
     assert log_at_least(ratio) <= codes.privacy_loss()
     rows = [codes.row(way) for way in (vector, direction, [-x for x in direction])]
-    for own, ahead, behind in zip(*rows, strict=True):
+    for mixture, ahead, behind in zip(*rows, strict=True):
         mixed = (1 - turned) * float(ahead) + turned * float(behind)
-        assert float(own) == pytest.approx(mixed, abs=1e-15)
+        assert float(mixture) == pytest.approx(mixed, abs=1e-15)
 
 
 class Complement:

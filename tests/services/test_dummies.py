@@ -133,8 +133,8 @@ async def test_every_crowd_of_a_rolling_stream_has_its_own(
 ) -> None:
     window = _today()
     rolling = replace(table.streams["theme"], mix="rolling")
-    own = replace(table, streams={**table.streams, "theme": rolling})
-    async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
+    rolling_table = replace(table, streams={**table.streams, "theme": rolling})
+    async with a_sink() as (sink, address), mixers(redis_url, rolling_table, address, 1) as m:
         for times in (1, 2):
             await m.pools[0].add({window: _reports(320)})
             law = await _until_empty(m, window)
@@ -153,22 +153,22 @@ async def test_a_crowd_that_may_have_left_gets_no_more_dummies(
         assert await leave(crowds, *arguments, **more) == 320
         raise StoreUnavailable("gone")
 
-    window, own = _today(), replace(table.streams["theme"], mix="rolling")
+    window, rolling = _today(), replace(table.streams["theme"], mix="rolling")
     async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
         [mixer], [pool] = m.mixers, m.pools
         await m.turn()  # from here on it waits, and the test looks in its place
         await pool.add({window: _reports(320)})
-        await mixer._departures.look(window, 1, own, over=False)
+        await mixer._departures.look(window, 1, rolling, over=False)
         await _until_padded(mixer._departures, window)
         with monkeypatch.context() as once:
             once.setattr(Crowds, "leave", leaves_and_says_nothing)
             with pytest.raises(StoreUnavailable):
-                await mixer._departures.look(window, 1, own, over=False)
+                await mixer._departures.look(window, 1, rolling, over=False)
         [crowd_id] = await pool.crowds.ids(window)
         await pool.add({window: _reports(320)})
-        assert await mixer._departures._padded(window, own) is None
+        assert await mixer._departures._padded(window, rolling) is None
         await _until_padded(mixer._departures, window)
-        assert await mixer._departures._padded(window, own) != crowd_id
+        assert await mixer._departures._padded(window, rolling) != crowd_id
 
 
 async def _until_padded(departures: Departures, window: Window) -> None:

@@ -90,14 +90,14 @@ async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_ba
     table: StreamTable, redis_url: str, processes: int, fixed: int
 ) -> None:
     """Beside those of a fixed number, which are told."""
-    own = replace(table, streams={"theme": replace(table.streams["theme"], dummies=fixed)})
+    fixed_table = replace(table, streams={"theme": replace(table.streams["theme"], dummies=fixed)})
     window, reports = _today(), sealed_reports(300)
-    async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
+    async with a_sink() as (sink, address), mixers(redis_url, fixed_table, address, processes) as m:
         pool = m.pools[0]
         await pool.add({window: reports})
         await m.turn()
         drawn = await pool.hidden.drawn(window, NOISE)
-        assert window not in await _status_terms(pool, own), "nothing is told of what waits"
+        assert window not in await _status_terms(pool, fixed_table), "nothing is told of what waits"
         await pool.close_windows()
         await until_empty(m, window)
         law = await law_of(pool, window)
@@ -109,7 +109,7 @@ async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_ba
         shares = [(size, share) for size, share in sink.sizes.values()]
         assert sum(share for _, share in shares) == expected
         assert all(abs(s - n * expected / sink.sealed.total()) < 1 for n, s in shares)
-        terms = (await _status_terms(pool, own))[window]
+        terms = (await _status_terms(pool, fixed_table))[window]
         assert terms["dummies"] == expected
         assert terms["acknowledged"] == 300 + drawn - NOISE.reach
         counted = dict.fromkeys(("duplicate", "rejected", "fillers"), 0)
@@ -233,12 +233,12 @@ async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) 
     crowds = 50
     fewest = CROWD + (noise.most if noise else 0)
     stream = replace(table.streams["theme"], noise=noise, min_batch=fewest)
-    own = replace(table, streams={f"theme{i}": stream for i in range(crowds)})
+    crowds_table = replace(table, streams={f"theme{i}": stream for i in range(crowds)})
     others = fewest - 1 - (noise.reach if noise else 0)
     truth = [secrets.randbelow(2) for _ in range(crowds)]
-    windows = [_today(name) for name in own.streams]
+    windows = [_today(name) for name in crowds_table.streams]
     counts: Counter[Window] = Counter()
-    async with a_sink() as (_, address), mixers(redis_url, own, address, 1) as m:
+    async with a_sink() as (_, address), mixers(redis_url, crowds_table, address, 1) as m:
         pool = m.pools[0]
         await pool.add(
             {w: sealed_reports(others + extra) for w, extra in zip(windows, truth, strict=True)}
@@ -246,7 +246,7 @@ async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) 
         await pool.close_windows()
         for window in windows:
             await until_empty(m, window)
-        terms_by_window = await _status_terms(pool, own)
+        terms_by_window = await _status_terms(pool, crowds_table)
         counts.update({window: terms["acknowledged"] for window, terms in terms_by_window.items()})
     return [(counts[w] > others) == bool(extra) for w, extra in zip(windows, truth, strict=True)]
 

@@ -96,9 +96,9 @@ async def test_the_past_is_kept_as_totals_are_and_the_law_balances(
         assert totals.cells.tolist() == entry.totals.cells.tolist()
         for part in ("counted", "batch_reports", "at", "dummies"):
             assert getattr(totals, part) == getattr(entry.totals, part)
-    own, before = await store.report_counts(), await pool.report_counts()
+    counted, before = await store.report_counts(), await pool.report_counts()
     for entry in named:
-        terms = sum_terms([own[entry.window], before[entry.window]])
+        terms = sum_terms([counted[entry.window], before[entry.window]])
         assert balances(terms)
         assert terms["acknowledged"] == entry.totals.counted
         assert terms["dummies"] == entry.totals.dummies

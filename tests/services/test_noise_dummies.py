@@ -79,9 +79,9 @@ async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_to
     """Beside those that hide the number of reports, each of any value."""
     more = noise.most if noise else 0
     stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
-    own = replace(table, streams={"theme": stream})
+    new_table = replace(table, streams={"theme": stream})
     window, reports = _today(), sealed_reports(300)
-    async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
+    async with a_sink() as (sink, address), mixers(redis_url, new_table, address, processes) as m:
         pool = m.pools[0]
         await pool.add({window: reports})
         await m.turn()
@@ -100,7 +100,7 @@ async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_to
         assert noise or [names[value] for value in range(VALUES)] == named
         expected = VALUES * LAW.reach + (noise.reach if noise else 0)
         assert sum(share for _, share in sink.sizes.values()) == expected
-        service = OperatorService(ShownCounts(pool, lambda: own.streams))
+        service = OperatorService(ShownCounts(pool, lambda: new_table.streams))
         status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
         [terms] = [dict(shown.terms) for shown in status.windows]
         assert terms["dummies"] == expected
@@ -267,11 +267,11 @@ async def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_th
     """Nor does anything of it come back when reports come too late."""
     more = noise.most if noise else 0
     stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
-    own = replace(table, streams={"theme": stream})
+    new_table = replace(table, streams={"theme": stream})
     caplog.set_level("INFO")
     window = _today()
     server = await connect_redis(redis_url)
-    async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
+    async with a_sink() as (sink, address), mixers(redis_url, new_table, address, 1) as m:
         pool = m.pools[0]
         await pool.add({window: sealed_reports(reports)})
         await pool.close_windows()

@@ -125,8 +125,8 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         modules = (declaration, hubbub.shuffler.metrics, hubbub.aggregator.metrics)
         metrics = [metric for module in modules for metric in declared(module)]
         families = {re.sub("_(bucket|sum|count|created)$", "", name) for name in exposed}
-        own = {name for name in families if name.startswith("hubbub_")}
-        assert own == {metric.name for metric in metrics} - unseen
+        hubbub_families = {name for name in families if name.startswith("hubbub_")}
+        assert hubbub_families == {metric.name for metric in metrics} - unseen
 
         # What a stage took is there for each.
         for stage in ("add", "deliver", "batch", "open", "fold", "commit", "answer"):

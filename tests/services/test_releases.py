@@ -318,18 +318,18 @@ async def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed
     hidden = ReleaseQuery(
         metric="education_0", query="histogram", value="", epochs=(), purpose="report", by="me"
     )
-    own = replace(hidden, metric="education_1")
+    visible = replace(hidden, metric="education_1")
     before = await by_part.record()
     assert (await by_all.release(hidden)).budget_left.epsilon_left == pytest.approx(44.9)
     assert await by_part.record() == before, "the release of a hidden metric changed an answer"
-    budget = (await by_part.release(own)).budget_left
+    budget = (await by_part.release(visible)).budget_left
     assert (budget.epsilon_left, budget.delta_left) == (None, None)
     entries, purposes = await by_part.record()
     assert [entry.metric for entry in entries] == ["education_1"]
     assert {(purpose.epsilon_left, purpose.delta_left) for purpose in purposes} == {(None, None)}
     [report, _] = (await by_all.record())[1]
     assert report.epsilon_left == pytest.approx(43.9)
-    costly = replace(own, purpose="tiny one", query="mode")
+    costly = replace(visible, purpose="tiny one", query="mode")
     with pytest.raises(BudgetExhausted, match="has too little budget left for this release"):
         await by_part.release(costly)
     with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.1 and delta"):

@@ -165,13 +165,13 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
         await server.client.hset("aggregator:retention", "theme", wrote)
         assert await look(with_theme()) == {recent}
         early = await _count(store, old, 45, 7)
-        own = [await _count(store, new, days, 7) for days in (55, 0)]
-        assert await look(with_theme(new)) == {recent, *own}
+        new_windows = [await _count(store, new, days, 7) for days in (55, 0)]
+        assert await look(with_theme(new)) == {recent, *new_windows}
         assert {gone, middle, early}.isdisjoint(await store.counted(["theme"]))
-        assert await look(with_theme(replace(new, keep="40d"))) == {recent, own[1]}
+        assert await look(with_theme(replace(new, keep="40d"))) == {recent, new_windows[1]}
         assert set((await promised(server))["theme"].days) == {first, then}
         # Back to the first length: nothing of what was promised is lost.
-        assert await look(with_theme(old)) == {recent, own[1]}
+        assert await look(with_theme(old)) == {recent, new_windows[1]}
         assert list((await promised(server))["theme"].days) == [then, first]
         await server.close()
 
@@ -314,8 +314,8 @@ async def test_the_rest_of_a_crowd_that_comes_after_its_epoch_was_forgotten_is_n
 
 def test_keep_is_said_once_for_all_or_for_a_metric(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
-    own = CATALOG.replace('epoch = "day"', 'epoch = "day"\nkeep = "8w"', 1)
-    path.write_text('keep = "400d"\n' + own)
+    metric_catalog = CATALOG.replace('epoch = "day"', 'epoch = "day"\nkeep = "8w"', 1)
+    path.write_text('keep = "400d"\n' + metric_catalog)
     metrics = read_catalog(path).metrics
     assert [days_of(metrics[name].keep) for name in ("theme", "crashed")] == [56, 400]
     for wrong in ('"0d"', '"1y"', "400", '"٣d"'):

@@ -61,8 +61,8 @@ async def _until(done: Callable[[], bool]) -> None:
 
 async def _channels(address: str, number: int) -> list[grpc.aio.Channel]:
     """Each with a connection of its own."""
-    own = [("grpc.use_local_subchannel_pool", 1)]
-    return [grpc.aio.insecure_channel(address, options=own) for _ in range(number)]
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    return [grpc.aio.insecure_channel(address, options=options) for _ in range(number)]
 
 
 def test_calls_without_a_message_give_way_and_honest_ones_are_served(

@@ -298,9 +298,9 @@ def test_who_is_no_account_or_asks_what_is_none_is_refused(house: IssuerHouse) -
     for stream in ("nothing", "theme/1"):
         assert not house.mint(key, stream, epoch, 1)
     for element in (b"\xff" * 32, bytes(32), bytes(31), b"", b"x" * 70_000, bytes(31) + b"\x80"):
-        wanted = WantedTokens(stream="theme", epoch=epoch, blinded=[element])
+        stream_request = WantedTokens(stream="theme", epoch=epoch, blinded=[element])
         with pytest.raises(TryAgain, match="issuer_http_400"):
-            house.send(key, TokenRequest(wanted=[wanted]).SerializeToString())
+            house.send(key, TokenRequest(wanted=[stream_request]).SerializeToString())
     for request in (b"\xff", b"\x0a\x02\x50\x01"):
         with pytest.raises(TryAgain, match="issuer_http_400"):
             house.send(key, request)
@@ -335,16 +335,16 @@ def test_a_request_is_answered_by_the_streams_at_its_beginning(
         return await given(*arguments, **options)
 
     monkeypatch.setattr(app._allowances, "allow", reloaded)
-    wanted = {("theme", epoch): 1, ("theme", epoch + 1): 1}
-    assert [len(issued.evaluated) for issued in house.ask(key, wanted).issued] == [1, 1]
-    assert [issued.not_given for issued in house.ask(key, wanted).issued] == [True, True]
+    numbers = {("theme", epoch): 1, ("theme", epoch + 1): 1}
+    assert [len(issued.evaluated) for issued in house.ask(key, numbers).issued] == [1, 1]
+    assert [issued.not_given for issued in house.ask(key, numbers).issued] == [True, True]
 
 
 def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
-    own, backend = house.account("one"), house.account("server", vouches=True)
+    account, backend = house.account("one"), house.account("server", vouches=True)
     _, request = house.question({("homepage", epoch): 100})
 
     def ask(key: str, named: str = "") -> int:
@@ -354,7 +354,7 @@ def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names
     with house.serving(redis_url, Limiter(1e-6, 50)):
         answers = [ask(backend, named) for named in ("7", "8", "7", "9", "a/b")]
         assert answers == [200, 200, 429, 200, 401]
-        assert [ask(own) for _ in range(2)] == [200, 429]
+        assert [ask(account) for _ in range(2)] == [200, 429]
         assert ask("nobody's") == 429
 
 

@@ -236,9 +236,9 @@ async def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_ne
         await filled.writer(redis_days=1).look()
     assert (calls[0] > after) == (after < STEPS), "every step is one that it dies at"
     assert await filled.answer(filled.filed) == before, "while nobody writes"
-    for own in await filled.files.listed(["theme"]):
+    for window in await filled.files.listed(["theme"]):
         with suppress(TotalsUnreadable):  # two states of one window: never a part of one
-            assert (await filled.files.read([own]))[0].counted == 60
+            assert (await filled.files.read([window]))[0].counted == 60
     await filled.writer(redis_days=1).look()
     assert await filled.answer(filled.filed) == before
     assert len(_names(place)) - sum(name.endswith(".part") for name in _names(place)) == 2
@@ -259,19 +259,19 @@ async def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
         for folder in ("bundles", "totals/theme", "index"):
             objects.create_dir(f"bucket/{folder}")
         place = Place(objects, "bucket", "s3://bucket")
-    own = Filled(filled.bundle, MemoryStore(), place)
-    await own.fill()
-    await own.writer(redis_days=1).look()
+    installation = Filled(filled.bundle, MemoryStore(), place)
+    await installation.fill()
+    await installation.writer(redis_days=1).look()
     whole = {name: place.read(f"totals/theme/{name}") for name in _names(place)}
     [first, second] = whole
     path = f"totals/theme/{first}"
 
     async def refusal() -> str:
-        for store in (own.filed, own.files):
+        for store in (installation.filed, installation.files):
             with pytest.raises(TotalsUnreadable) as it:
-                await own.answer(store)
+                await installation.answer(store)
         assert path in str(it.value)
-        [sentence] = (await own.writer().compare()).differences
+        [sentence] = (await installation.writer().compare()).differences
         assert sentence == str(it.value)
         return sentence
 
@@ -289,18 +289,18 @@ async def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
     assert "is a Parquet file without totals" in await refusal()
     place.delete(path)
     with pytest.raises(TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"):
-        await own.answer(own.filed)
+        await installation.answer(installation.filed)
     missing = "totals/theme: the file of 2024-10-04 is missing, which the index has; put it"
     with pytest.raises(TotalsUnreadable, match=missing):
-        await own.answer(own.files)
-    [sentence] = (await own.writer().compare()).differences
+        await installation.answer(installation.files)
+    [sentence] = (await installation.writer().compare()).differences
     assert sentence.endswith("has no file of theme, 2024-10-04; put back a copy")
-    del own.store._windows[own.windows[0]]  # type: ignore[union-attr]
+    del installation.store._windows[installation.windows[0]]  # type: ignore[union-attr]
     with pytest.raises(TotalsUnreadable, match=missing):
-        await own.answer(own.filed)
-    assert (await own.writer().compare()).differences == [sentence]
+        await installation.answer(installation.filed)
+    assert (await installation.writer().compare()).differences == [sentence]
     place.write(path, whole[first])
-    assert not (await own.writer().compare()).differences
+    assert not (await installation.writer().compare()).differences
 
 
 @pytest.mark.parametrize("counts", ["999999.0", "60.1"])
@@ -519,26 +519,31 @@ def redis_filled(
 async def test_redis_drops_cells_and_keeps_what_it_counted(
     redis_filled: Callable[[], Filled],
 ) -> None:
-    own = await redis_filled()  # type: ignore[misc]
-    await own.fill()
-    before, law = await own.answer(own.store), await own.store.report_counts()
-    await own.writer(redis_days=1).look()
-    key = own.windows[0].key("aggregator:totals")
-    fields = {field.decode() for field in await own.store._server.ask("HKEYS", key)}
+    installation = await redis_filled()  # type: ignore[misc]
+    await installation.fill()
+    before, law = (
+        await installation.answer(installation.store),
+        await installation.store.report_counts(),
+    )
+    await installation.writer(redis_days=1).look()
+    key = installation.windows[0].key("aggregator:totals")
+    fields = {field.decode() for field in await installation.store._server.ask("HKEYS", key)}
     assert fields == {"law", "crowd", "at", "last", "batches"}
-    assert await own.answer(own.filed) == before
-    assert await own.store.report_counts() == law
+    assert await installation.answer(installation.filed) == before
+    assert await installation.store.report_counts() == law
     late = commit_of(
         [secrets.token_bytes(16)],
-        np.ones(own.bundle.asked_in("theme").randomizer.layout.size, dtype=np.int64),
+        np.ones(installation.bundle.asked_in("theme").randomizer.layout.size, dtype=np.int64),
         seen_until=int(NOW),
     )
-    assert (await own.store.add(own.windows[0], late))[0] is Outcome.FORGOTTEN
-    assert await own.answer(own.filed) == before
+    assert (await installation.store.add(installation.windows[0], late))[0] is Outcome.FORGOTTEN
+    assert await installation.answer(installation.filed) == before
     # Where several shards are dropped one by one, the file has all of them meanwhile.
-    await own.filed.delete(own.windows[0])
-    assert (await own.store.report_counts())[own.windows[0]]["counted:deleted"] == 60
-    await own.store._server.close()
+    await installation.filed.delete(installation.windows[0])
+    assert (await installation.store.report_counts())[installation.windows[0]][
+        "counted:deleted"
+    ] == 60
+    await installation.store._server.close()
 
 
 async def test_what_is_compared_is_counted_and_what_closes_first_is_named(filled: Filled) -> None:

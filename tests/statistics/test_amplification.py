@@ -92,8 +92,8 @@ def _shuffled(
         row = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
         more: Counter[tuple[bytes, ...]] = Counter()
         for outcome, chance in whole.items():
-            for payload, own in row.items():
-                more[tuple(sorted((*outcome, payload)))] += chance * own  # type: ignore[assignment]
+            for payload, probability in row.items():
+                more[tuple(sorted((*outcome, payload)))] += chance * probability  # type: ignore[assignment]
         whole = dict(more)  # type: ignore[arg-type]
     return whole
 
@@ -148,8 +148,10 @@ def test_whoever_knows_a_devices_cohort_learns_no_more_than_is_proven(reports: i
     """
     mechanism = build("rappor", bits=2, hashes=1, cohorts=64, f=0.5, p=0.25, q=0.75)
     assert isinstance(mechanism, Rappor)
-    own, lie = (float(chance) for chance in (mechanism.chain.channel.p, mechanism.chain.channel.q))
-    chances = np.array([own * (1 - lie), lie * (1 - own), 0.0])
+    truth, lie = (
+        float(chance) for chance in (mechanism.chain.channel.p, mechanism.chain.channel.q)
+    )
+    chances = np.array([truth * (1 - lie), lie * (1 - truth), 0.0])
     chances[2] = 1 - chances.sum()
     odds = np.array([chances[1] / chances[0], chances[0] / chances[1], 1.0])
 

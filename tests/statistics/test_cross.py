@@ -181,10 +181,10 @@ def test_tables_of_three_in_a_crowd_are_as_near_as_they_were_measured_and_agree(
     off = zip(tables(sizes, picture, 3), tables(sizes, counts @ row, 3), strict=True)
     assert np.mean([np.abs(estimate - two).sum() / 200_000 for estimate, two in off]) < 0.055
     for part in range(4):  # tables agree about every part
-        own = zip(tables(sizes, picture, 3), tables_of(4, 3), strict=True)
+        triples = zip(tables(sizes, picture, 3), tables_of(4, 3), strict=True)
         margins = [
             table.sum(axis=tuple(axis for axis in range(3) if three[axis] != part))
-            for table, three in own
+            for table, three in triples
             if part in three
         ]
         assert np.abs(margins - np.mean(margins, axis=0)).max() < 0.015 * 100_000

@@ -98,7 +98,9 @@ def _sums_of_a_device(mechanism: AnyMechanism, value: Any) -> tuple[Any, Any]:
         sums[permanent] += cells
         squares += cells**2 / float(chance)
     mean: Any = sum(sums.values())
-    together = sum(own**2 / chances[permanent] for permanent, own in sums.items()) - mean**2
+    together = (
+        sum(device_sum**2 / chances[permanent] for permanent, device_sum in sums.items()) - mean**2
+    )
     return EPOCHS * mean, EPOCHS * (squares - mean**2) + EPOCHS * (EPOCHS - 1) * together
 
 

@@ -49,15 +49,19 @@ def test_variances_of_a_ratio_are_those_of_the_enumerated_law(
     estimates = np.array(
         [
             mechanism.estimate(
-                Totals(cells=[own.get(cell, 0) for cell in range(mechanism.layout.size)], reports=1)
+                Totals(
+                    cells=[payload.get(cell, 0) for cell in range(mechanism.layout.size)], reports=1
+                )
             ).values
-            for own in payloads
+            for payload in payloads
         ]
     )
     for value, ratio in product(range(SIZE), (0.0, 0.4, 1.0)):
-        chances = np.array([float(mechanism.likelihood(value, own)) for own in payloads])
+        chances = np.array([float(mechanism.likelihood(value, payload)) for payload in payloads])
         if isinstance(mechanism.layout, BitVector):  # up to what is alike for all values
-            bits = np.array([[own.get(cell, 0) for cell in range(SIZE)] for own in payloads])
+            bits = np.array(
+                [[payload.get(cell, 0) for cell in range(SIZE)] for payload in payloads]
+            )
             q = float(mechanism.channel.q)
             chances *= np.prod(np.where(bits, q, 1 - q), axis=1)
         chances /= chances.sum()
@@ -109,7 +113,9 @@ def test_a_plan_of_a_ratio_has_the_error_that_its_figure_has() -> None:
     planned = row(question, "grr", {"epsilon": 1.0, "categories": 3}, 10_000)
     grr: Any = build("grr", epsilon=1.0, categories=3)
     # Cells as they are on average: without chance.
-    mean = [float(grr.channel.q) * 10_000 + grr.channel.gap * own for own in (6000, 3000, 1000)]
+    mean = [
+        float(grr.channel.q) * 10_000 + grr.channel.gap * holders for holders in (6000, 3000, 1000)
+    ]
     totals = Totals(cells=[round(cell) for cell in mean], reports=10_000)
     figures = conversions(Joint([(grr, totals)], 1), ["visit", "cart", "paid"], 1, "", 0.95)
     for figure, ratio in zip(figures[1:], ((0.1, 0.4), (0.1, 1.0)), strict=True):

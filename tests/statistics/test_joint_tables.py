@@ -205,7 +205,7 @@ def test_the_account_is_never_below_what_all_outcomes_of_the_mechanism_give() ->
     )
     delta, worst = profile(crowd, 1e-12), dict.fromkeys((0.2, 0.5, 1.0), 0.0)
     for other in range(4):
-        pair = [_outcomes(mechanism, (own, other), noise) for own in (0, 1)]
+        pair = [_outcomes(mechanism, (value, other), noise) for value in (0, 1)]
         for epsilon, (ahead, behind) in product(worst, (pair, pair[::-1])):
             exact = sum(
                 max(ahead.get(counts, 0.0) - exp(epsilon) * behind.get(counts, 0.0), 0.0)

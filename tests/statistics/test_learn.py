@@ -82,8 +82,8 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
     pool = float(codes.keep.exact) / np.sqrt(codes.near * codes.books * 16) / codes.reach
     width = Z * np.sqrt(moments.variances + 1 / 20_000 + pool**2)
     assert (np.abs(moments.mean - vectors.mean(axis=0)) < width).all()
-    own = 1 - float((moments.mean**2).sum())  # what the directions themselves differ
-    error = float(moments.variances.sum()) * (len(vectors) - 1) - own
+    spread = 1 - float((moments.mean**2).sum())  # what the directions themselves differ
+    error = float(moments.variances.sum()) * (len(vectors) - 1) - spread
     assert abs(error / codes.squared_error - 1) < 0.05
 
 
@@ -136,12 +136,14 @@ def test_without_coins_the_model_is_that_of_all_the_data() -> None:
     plain = without_privacy("logistic", people.columns, people.labels, 0.0)
     assert np.allclose(plain[[2, 5, 7, 10]], [2.0, -1.5, 1.0, -1.0], atol=0.15)
     predictions = 1 / (1 + np.exp(-(test.columns @ plain[:-1] + plain[-1])))
-    own = evaluate("logistic", scores("logistic", test.columns, learned.weights), test.labels)
+    evaluation = evaluate(
+        "logistic", scores("logistic", test.columns, learned.weights), test.labels
+    )
     best = evaluate("logistic", predictions, test.labels)
-    assert own.auc is not None
+    assert evaluation.auc is not None
     assert best.auc is not None
-    assert own.auc > best.auc - 0.005
-    assert own.miscalibration < 0.05
+    assert evaluation.auc > best.auc - 0.005
+    assert evaluation.miscalibration < 0.05
     assert learned.stderrs.max() == 0
 
 

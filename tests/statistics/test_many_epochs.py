@@ -48,10 +48,10 @@ def test_two_epochs_are_never_below_every_pair_of_outcomes(groups: int) -> None:
         kernel[1:] += lie * noise[:-1]
         kernel[:, 1:] += lie * noise[:, :-1]
         noise = kernel
-    own, other = np.zeros_like(noise), np.zeros_like(noise)
-    own[1:], other[:, 1:] = noise[:-1], noise[:, :-1]
-    v = (p * own + q * other + q * noise).ravel()
-    w = (q * own + p * other + q * noise).ravel()
+    on_v, on_w = np.zeros_like(noise), np.zeros_like(noise)
+    on_v[1:], on_w[:, 1:] = noise[:-1], noise[:, :-1]
+    v = (p * on_v + q * on_w + q * noise).ravel()
+    w = (q * on_v + p * on_w + q * noise).ravel()
     v, w = np.outer(v, v).ravel(), np.outer(w, w).ravel()
 
     def delta_at(epsilon: float) -> float:
@@ -151,8 +151,8 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
         lies = np.arange(int(others * q + 12 * (others * q) ** 0.5 + 45))
         if categories == 2:
             noise = binom.pmf(lies, others, q)
-            own, other = np.append(0, noise), np.append(noise, 0)
-            laws = p * own + q * other, q * own + p * other
+            with_one, without = np.append(0, noise), np.append(noise, 0)
+            laws = p * with_one + q * without, q * with_one + p * without
         else:
             x, y = np.meshgrid(lies, lies, indexing="ij")
             noise = np.pad(binom.pmf(x + y, others, 2 * q) * binom.pmf(x, x + y, 0.5), (0, 1))

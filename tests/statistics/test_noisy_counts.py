@@ -248,8 +248,8 @@ def test_two_counts_of_a_known_sum_say_what_enumeration_of_both_says(
         counts[on_v : on_v + len(law), on_w : on_w + len(law)] += chance * np.outer(law, law)
     one_on_v, one_on_w = (np.roll(counts, 1, axis=value) for value in (0, 1))
     for place, h in enumerate(neither):
-        for first, own, other in ((0, one_on_v, one_on_w), (1, one_on_w, one_on_v)):
-            over = (p - t * q) * own - (t * p - q) * other - (t - 1) * h * counts
+        for first, on_first, other in ((0, one_on_v, one_on_w), (1, one_on_w, one_on_v)):
+            over = (p - t * q) * on_first - (t * p - q) * other - (t - 1) * h * counts
             exact[first, place] = np.maximum(over, 0).sum()
     for order, sums in zip((1, -1), exact, strict=True):
         found = TwoCounts(np.array(split)[::order], _law(scale, shift), 1e-13)

@@ -121,8 +121,8 @@ def test_delta_is_not_below_that_of_all_counts_whatever_the_others_hold(
     account = NoisyLies.of(crowd, law_of(crowd.noise_dummies), worst / 10)
     assert account is not None
     upper = account.delta(central, 0.0)
-    for wanted in (worst, sqrt(worst * upper), upper * (1 - 1e-9)):
-        assert worst * (1 - 1e-9) <= account.delta(central, wanted) <= upper
+    for target in (worst, sqrt(worst * upper), upper * (1 - 1e-9)):
+        assert worst * (1 - 1e-9) <= account.delta(central, target) <= upper
 
 
 def _attacked(crowd: ShuffledEpoch, law: Floats, delta: float) -> float:

@@ -187,10 +187,10 @@ def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str, epsi
     errors, stderrs = [], []
     for _ in range(400):
         totals = draw(mechanism, [0.0, 7.9, 20.5], [1200, 600, 200], chance)
-        own = family_for(mechanism)
-        figures = own.figures(mechanism, totals, [])
+        family = family_for(mechanism)
+        figures = family.figures(mechanism, totals, [])
         assert figures.place
-        mean = mean_of(figures.place, own.ends(mechanism) or (0.0, 0.0), totals.reports, 0.95)
+        mean = mean_of(figures.place, family.ends(mechanism) or (0.0, 0.0), totals.reports, 0.95)
         assert mean is not None
         errors.append(mean.estimate - (0.6 * 1 + 0.3 * 7 + 0.1 * 21))
         stderrs.append(mean.stderr)

@@ -77,13 +77,13 @@ def test_intervals_are_at_most_a_tenth_wider_than_those_of_the_best_published_la
     asked = {"low": 0.0, "high": float(PARTS), "buckets": PARTS}
     name, _, _ = resolve("auto", epsilon, None, {**asked, "reports": reports})
     mechanism = build(name, epsilon=epsilon, **asked)
-    own = best = 0.0
+    width = best = 0.0
     for _ in range(RUNS):
         true_counts = chance.multinomial(reports, counts / counts.sum()).astype(np.float64)
         ranks = drawn(mechanism, true_counts, chance)
-        own += sum(row.high - row.low for row in percentiles_of(ranks, PERCENTILES, 0.95))
+        width += sum(row.high - row.low for row in percentiles_of(ranks, PERCENTILES, 0.95))
         best += sum(_haar_widths(true_counts, epsilon, chance).values())
-    assert own <= 1.1 * best
+    assert width <= 1.1 * best
 
 
 @pytest.mark.parametrize("epsilon", BOUNDS)

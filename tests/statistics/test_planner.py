@@ -147,8 +147,8 @@ def test_predicted_errors_are_within_two_percent_of_what_happens(
     if mechanism.FAMILY in ("pairs", "sets"):  # a value is in several estimates
         expected = true @ np.array([mechanism.row(value) for value in values], dtype=np.float64)
     strings = [f"{place}" for place in range(len(true))]
-    own = family_for(mechanism)
-    errors = own.expected(mechanism, values or strings, true, counts.sum()).stderrs
+    family = family_for(mechanism)
+    errors = family.expected(mechanism, values or strings, true, counts.sum()).stderrs
     predicted = float((errors**2).mean())
     if isinstance(mechanism.layout, OneHot) and mechanism.FAMILY in ("listed", "ranges"):
         exact = _mean_square(mechanism, values, counts, expected)
@@ -193,14 +193,14 @@ def test_predicted_errors_of_vectors_are_near_what_happens(
     """
     chance = np.random.default_rng(2026)
     mechanism = build(name, **parameters)
-    own, values, shares = family_for(mechanism), [(0.6, 0.0, 0.8), (0.0, 0.3, 0.0)], [0.7, 0.3]
+    family, values, shares = family_for(mechanism), [(0.6, 0.0, 0.8), (0.0, 0.3, 0.0)], [0.7, 0.3]
     counts, true = [1400, 600], (np.array(shares) @ np.array(values) + 1) / 2
-    expected = own.expected(mechanism, values, np.array(shares), 2000).stderrs
+    expected = family.expected(mechanism, values, np.array(shares), 2000).stderrs
     squares = np.zeros(3)
     for run in range(240):
         pool = build(name, **parameters, seed=f"{run}")
         totals = draw(pool, values, counts, chance)
-        estimates = own.figures(pool, totals, ()).estimates / 2000
+        estimates = family.figures(pool, totals, ()).estimates / 2000
         squares += (estimates - true) ** 2
     number = float(np.sqrt(squares.mean() / 240 / (expected**2).mean()))
     assert number == pytest.approx(1, abs=0.15)
@@ -262,10 +262,10 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
     plan_row = row(question, name, parameters, reports)
     mechanism, chance = build(name, **parameters), np.random.default_rng(11)
     alike = question.values(), np.full(len(question.values()), 1 / len(question.values()))
-    own = family_for(mechanism)
-    place = int(np.argmax(own.expected(mechanism, *alike, reports).absent))
+    family = family_for(mechanism)
+    place = int(np.argmax(family.expected(mechanism, *alike, reports).absent))
     values, shares = question.holding(place, plan_row.detectable)
-    absent = own.expected(mechanism, values, shares, reports).absent[place]
+    absent = family.expected(mechanism, values, shares, reports).absent[place]
     counts = np.rint(shares * reports).astype(np.int64)
     cut = NormalDist().inv_cdf(1 - 0.05 / question.size)
     detections, many = 0, 3000 if name not in {"rappor", "cms"} else 2800

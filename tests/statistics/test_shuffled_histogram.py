@@ -43,8 +43,8 @@ def _histogram_chances(values: tuple[int, ...], d: int, lie: Fraction, dummies: 
     for report in reports:
         grown: Chances = defaultdict(Fraction)
         for counts, chance in chances.items():
-            for x, own in enumerate(report):
-                grown[(*counts[:x], counts[x] + 1, *counts[x + 1 :])] += chance * own
+            for x, probability in enumerate(report):
+                grown[(*counts[:x], counts[x] + 1, *counts[x + 1 :])] += chance * probability
         chances = grown
     return chances
 
@@ -54,7 +54,9 @@ def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> F
     worst = Fraction(0)
     ratio, nothing = Fraction(t), Fraction(0)
     for others in combinations_with_replacement(range(d), n - 1):
-        distributions = [_histogram_chances((own, *others), d, lie, dummies) for own in range(d)]
+        distributions = [
+            _histogram_chances((value, *others), d, lie, dummies) for value in range(d)
+        ]
         for first, two in permutations(distributions, 2):
             over = [p - ratio * two[counts] for counts, p in first.items()]
             worst = max(worst, sum((more for more in over if more > 0), nothing))
@@ -94,11 +96,11 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
         exact, t = Fraction(0), Fraction(nextafter(exp(central), inf))
         for others in combinations_with_replacement(range(d), n - 1):
             distributions = []
-            for own in range(d):
+            for value in range(d):
                 chances: Chances = {}
                 for number in range(n + 1 if coin else 1):
                     likely = comb(n, number) * coin**number * (1 - coin) ** (n - number)
-                    outcomes = _histogram_chances((own, *others), d, lie, whole * n + number)
+                    outcomes = _histogram_chances((value, *others), d, lie, whole * n + number)
                     chances |= {counts: chance * likely for counts, chance in outcomes.items()}
                 distributions.append(chances)
             for first, two in permutations(distributions, 2):
@@ -151,8 +153,8 @@ def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> C
         ]
         grown: Chances = defaultdict(Fraction)
         for counts, chance in chances.items():
-            for x, own in enumerate(report):
-                grown[(*counts[:x], counts[x] + 1, *counts[x + 1 :])] += chance * own
+            for x, probability in enumerate(report):
+                grown[(*counts[:x], counts[x] + 1, *counts[x + 1 :])] += chance * probability
         chances = grown
     return chances
 
@@ -178,8 +180,8 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
     for others in combinations_with_replacement(strings, n - 1):
         # Which bucket is which by each function is a name: one of the pair may be all zeros.
         first = _shown_hashed([strings[0], *others], d, lie)
-        for own in strings[1:]:
-            two = _shown_hashed([own, *others], d, lie)
+        for string in strings[1:]:
+            two = _shown_hashed([string, *others], d, lie)
             for most, ratio in zip(deltas, ratios, strict=True):
                 over = [p - ratio * two[counts] for counts, p in first.items()]
                 assert sum((more for more in over if more > 0), nothing) <= most
@@ -200,8 +202,8 @@ def _attack(crowd: ShuffledEpoch) -> Iterator[tuple[Floats, Floats]]:
         mean = m * q + dummies / 2
         counts = np.arange(int(mean + 14 * mean**0.5 + 60))
         noise = np.convolve(binom.pmf(counts, m, q), binom.pmf(counts, dummies, 0.5))
-        own, other = np.append(0, noise), np.append(noise, 0)
-        own_law, not_held = p * own + q * other, q * own + p * other
+        with_one, other = np.append(0, noise), np.append(noise, 0)
+        own_law, not_held = p * with_one + q * other, q * with_one + p * other
         yield own_law, not_held
         yield not_held, own_law
         return
@@ -322,16 +324,16 @@ class _Adversary:
         (p, q), t, noise = self._chances, exp(central), self._noises
         s = np.arange(len(noise))[:, None] * np.ones_like(noise)
         # The person's own is one of the two, or on a value that is looked at, or on another.
-        own = np.append(np.zeros_like(noise[:1]), noise[:-1], axis=0) * 2 / np.maximum(s, 1)
+        expected = np.append(np.zeros_like(noise[:1]), noise[:-1], axis=0) * 2 / np.maximum(s, 1)
         third = (self.crowd.categories - 2 - self._thirds) * q * noise
         third[:, 1:] += self._thirds * q * noise[:, :-1]
-        mask = own > _TRANSFORM * 100
-        s, own, third = s[mask], own[mask], third[mask]
-        edge = np.floor(((t * p - q) * s + (t - 1) * third / own) / ((p - q) * (1 + t))) + 1
+        mask = expected > _TRANSFORM * 100
+        s, expected, third = s[mask], expected[mask], third[mask]
+        edge = np.floor(((t * p - q) * s + (t - 1) * third / expected) / ((p - q) * (1 + t))) + 1
         beyond = binom.sf(edge - 1, s, 0.5)
         on_first = s / 2 * binom.sf(edge - 2, s - 1, 0.5)
-        for_v = own * ((p - q) * on_first + q * s * beyond) + third * beyond
-        for_w = own * (p * s * beyond - (p - q) * on_first) + third * beyond
+        for_v = expected * ((p - q) * on_first + q * s * beyond) + third * beyond
+        for_w = expected * (p * s * beyond - (p - q) * on_first) + third * beyond
         off = 2 * (1 + t) * _TRANSFORM  # what is of the person's own report counts twice at most
         return float(np.maximum(for_v - t * for_w - off, 0)[edge <= s].sum())
 
@@ -657,8 +659,8 @@ def test_every_split_of_two_values_is_covered() -> None:
         for holders in range(n):
             named = binom.pmf(np.arange(n + 1), n - 1 - holders, q)
             noise = np.convolve(named, binom.pmf(np.arange(n + 1), holders, p))
-            own, other = np.append(0, noise), np.append(noise, 0)
-            own_law, not_held = p * own + q * other, q * own + p * other
+            with_one, other = np.append(0, noise), np.append(noise, 0)
+            own_law, not_held = p * with_one + q * other, q * with_one + p * other
             for first, two in ((own_law, not_held), (not_held, own_law)):
                 worst = max(worst, float(np.maximum(first - exp(central) * two, 0).sum()))
         assert worst <= delta <= 1.05 * worst

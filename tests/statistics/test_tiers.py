@@ -74,8 +74,8 @@ def _drawn(
     """Totals of k-ary randomized response, from their exact law."""
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)  # type: ignore[attr-defined]
     cells: npt.NDArray[np.int64] = sum(  # type: ignore[assignment]
-        chance.multinomial(n, [p if v == own else q for v in range(len(truth))])
-        for own, n in enumerate(truth)
+        chance.multinomial(n, [p if v == code else q for v in range(len(truth))])
+        for code, n in enumerate(truth)
     )
     return mechanism, Totals(cells=cells.tolist(), reports=sum(truth))
 

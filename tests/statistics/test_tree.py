@@ -72,8 +72,8 @@ def test_frequent_strings_are_found_and_no_others(
     for answered, true, least in collections:
         names = {value.value for value in answered.values}
         assert names <= true.keys(), "a string was found that nobody holds"
-        wanted = {name for name, number in true.items() if number > least}
-        frequent, hit = frequent + len(wanted), hit + len(wanted & names)
+        frequent_names = {name for name, number in true.items() if number > least}
+        frequent, hit = frequent + len(frequent_names), hit + len(frequent_names & names)
     assert frequent > 30
     assert hit >= 0.95 * frequent
 

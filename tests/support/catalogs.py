@@ -35,11 +35,11 @@ def metric_toml(name: str, more: str = "", /, **fields: Any) -> str:
 
 
 def _lines(table: dict[str, Any]) -> str:
-    return "".join(f"{key} = {_toml(own)}\n" for key, own in table.items() if own is not None)
+    return "".join(f"{key} = {_toml(item)}\n" for key, item in table.items() if item is not None)
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        pairs = (f"{key} = {_toml(own)}" for key, own in value.items() if own is not None)
+        pairs = (f"{key} = {_toml(item)}" for key, item in value.items() if item is not None)
         return f"{{ {', '.join(pairs)} }}"
     return value.isoformat() if isinstance(value, date) else dumps(value)

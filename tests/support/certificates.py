@@ -28,17 +28,17 @@ def write_old_certificates(
     ]
     for role in ("shuffler", "aggregator", "analyst", "redis"):
         uris = [x509.UniformResourceIdentifier(f"urn:hubbub:{role}")] if by_uri else []
-        own = ec.generate_private_key(ec.SECP256R1())
+        private_key = ec.generate_private_key(ec.SECP256R1())
         certificate = signed(
             _name("workload" if by_uri else f"hubbub {role}"),
-            own,
+            private_key,
             end,
             by=(issuer.subject, key),
             alternatives=[*local, *uris],
             usages=[ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
         )
         (folder / f"{role}.key").write_bytes(
-            own.private_bytes(
+            private_key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.PKCS8,
                 serialization.NoEncryption(),

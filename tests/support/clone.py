@@ -15,19 +15,19 @@ _NODE: Final = Path("client/typescript/node_modules")
 def clone_to(clone: Path) -> None:
     """Make it, of the commit that is checked out; other packages stay those of the checkout."""
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, clone], check=True)
-    venv, own = ROOT / ".venv", clone / ".venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
+    venv, environment = ROOT / ".venv", clone / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     [packages] = venv.glob("lib/python*/site-packages")
     # One file of each distribution.
     paths = "\n".join(path.read_text() for path in packages.glob("_hubbub*.pth"))
     paths = paths.replace(str(ROOT), str(clone))
-    (own / packages.relative_to(venv) / "clone.pth").write_text(f"{paths}\n{packages}\n")
+    (environment / packages.relative_to(venv) / "clone.pth").write_text(f"{paths}\n{packages}\n")
     for program in (venv / "bin").iterdir():
-        copy = own / "bin" / program.name
+        copy = environment / "bin" / program.name
         if not copy.exists():
             shutil.copy(program, copy)
             if program.read_bytes().startswith(b"#!"):
-                copy.write_text(program.read_text().replace(str(venv), str(own)))
+                copy.write_text(program.read_text().replace(str(venv), str(environment)))
     if (ROOT / _NODE).exists():
         shutil.copytree(ROOT / _NODE, clone / _NODE, symlinks=True)
         (clone / _NODE / "ready").touch()

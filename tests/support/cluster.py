@@ -77,8 +77,8 @@ class Cluster:
         first = [self._start() for _ in range(masters)]
         for number, node in enumerate(first):
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-            own = range(number * SLOTS // masters, (number + 1) * SLOTS // masters)
-            node.ask("CLUSTER", "ADDSLOTS", *own)
+            slots = range(number * SLOTS // masters, (number + 1) * SLOTS // masters)
+            node.ask("CLUSTER", "ADDSLOTS", *slots)
         for place, node in enumerate(first):
             for other in first[:place]:
                 node.ask("CLUSTER", "MEET", "127.0.0.1", other.known_port)

@@ -56,7 +56,7 @@ def developing(folder: Path, catalog: str) -> Iterator[Developing]:
     """It runs, with this catalog; it ends as Ctrl-C ends it."""
     far_from_midnight()
     (folder / "metrics.toml").write_text(catalog)
-    own = Developing(folder)
+    server = Developing(folder)
     with (folder / "up.log").open("w") as log:
         process = subprocess.Popen(
             [
@@ -74,9 +74,9 @@ def developing(folder: Path, catalog: str) -> Iterator[Developing]:
             stderr=subprocess.STDOUT,
         )
         try:
-            eventually(lambda: "Ctrl-C ends it" in own.said or process.poll() is not None)
-            yield own
+            eventually(lambda: "Ctrl-C ends it" in server.said or process.poll() is not None)
+            yield server
         finally:
             process.send_signal(signal.SIGINT)
             process.wait()
-    assert process.returncode == 0, own.said
+    assert process.returncode == 0, server.said

@@ -139,7 +139,10 @@ def python_reads(kind: str, text: str) -> Mapping[str, Any] | None:
     try:
         if kind == "notice":
             notice = open_notice(raw, operator=KEY.public_key().public_bytes_raw())
-            steps = {name: [list(step) for step in own] for name, own in notice.steps.items()}
+            steps = {
+                name: [list(step) for step in metric_steps]
+                for name, metric_steps in notice.steps.items()
+            }
             return {"number": notice.number, "until": notice.until, "steps": steps}
         bundle = open_bundle(raw, "mutant", operator=KEY.public_key().public_bytes_raw())
     except HubbubError:
@@ -189,8 +192,8 @@ def both_readers(folder: Path) -> Iterator[BothReaders]:
     """Both, while this is open. folder: for what is built."""
     install()
     built = folder / "reading.mjs"
-    how = ("--bundle", "--platform=node", "--format=esm", "--log-level=warning")
-    run("npx", "esbuild", "tests/document_reader.ts", f"--outfile={built}", *how)
+    options = ("--bundle", "--platform=node", "--format=esm", "--log-level=warning")
+    run("npx", "esbuild", "tests/document_reader.ts", f"--outfile={built}", *options)
     with Popen(["node", str(built)], stdin=PIPE, stdout=PIPE, text=True, cwd=PACKAGE) as node:
         yield BothReaders(node)
         assert node.stdin

@@ -73,14 +73,14 @@ class MemoryStore:
 
     async def count(self, window: Window, totals: Totals) -> None:
         """Add totals as one batch of reports that were never counted before."""
-        own = secrets.token_bytes(8)
-        tags = [own + number.to_bytes(8, "big") for number in range(totals.reports)]
+        prefix = secrets.token_bytes(8)
+        tags = [prefix + number.to_bytes(8, "big") for number in range(totals.reports)]
         cells = np.array(totals.cells)
         reports = totals.reports
         await self.add(
             window,
             Commit(
-                batch_id=2 * own,
+                batch_id=2 * prefix,
                 tags=tags,
                 cells=cells,
                 duplicates=0,
@@ -165,7 +165,10 @@ class MemoryStore:
     async def counted_by_window(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""
         shards = {window: self._windows[window] for window in self._until}
-        return {window: sum(len(sums.tags) for sums in own) for window, own in shards.items()}
+        return {
+            window: sum(len(sums.tags) for sums in window_sums)
+            for window, window_sums in shards.items()
+        }
 
     async def room(self) -> float:
         """Infinity: memory has no limit here."""

@@ -61,8 +61,8 @@ def simulate(setting: Setting, chance: np.random.Generator, repeats: int = 1) ->
     )
     shares = LAWS[setting.law](np.arange(1.0, setting.strings + 1))
     truth = chance.multinomial(setting.reports, shares / shares.sum())
-    own = chance.integers(1 << 60)  # so that each collection has other places
-    strings = [f"{own}/{place}" for place in range(setting.strings + setting.absent)]
+    prefix = chance.integers(1 << 60)  # so that each collection has other places
+    strings = [f"{prefix}/{place}" for place in range(setting.strings + setting.absent)]
     epochs = draw_epochs(mechanism, strings[: len(truth)], truth.tolist(), repeats, chance)
     counts = np.sum([epoch.cells for epoch in epochs], axis=0)
     listed = np.sort(chance.choice(setting.strings, setting.listed, replace=False))

@@ -15,5 +15,5 @@ end}}, {{__index = real}})
 
 def torn(script: str, writes: int) -> str:
     """A script that dies after so many writes: what it wrote stays."""
-    own = "{" + ", ".join(f"{name} = true" for name in _WRITES) + "}"
-    return _TORN.format(left=writes, writes=own) + script
+    lua_table = "{" + ", ".join(f"{name} = true" for name in _WRITES) + "}"
+    return _TORN.format(left=writes, writes=lua_table) + script

@@ -36,13 +36,13 @@ CLIENT = [
 
 def _interpreters() -> list[str]:
     """Every Python from 3.11 on that this machine has, besides the one that runs this."""
-    own = sys.version_info[:2]
+    running = sys.version_info[:2]
     interpreters: dict[tuple[int, int], str] = {}
     beside = [str(p) for p in Path(sys.base_prefix).parent.glob("*/bin/python3.*")]
     on_path = [path for minor in range(11, 20) if (path := shutil.which(f"python3.{minor}"))]
     for path in [*beside, *on_path]:
         name = re.fullmatch(r"python3\.(\d+)", Path(path).name)
-        if name and int(name[1]) >= 11 and (3, int(name[1])) != own:
+        if name and int(name[1]) >= 11 and (3, int(name[1])) != running:
             works = [path, "-c", "import venv, ensurepip"]
             if subprocess.run(works, capture_output=True, check=False).returncode == 0:
                 interpreters.setdefault((3, int(name[1])), path)

@@ -178,8 +178,8 @@ def test_how_many_there_are_is_hidden_and_every_answer_says_how_well_it_is_known
         true = {"red": 525, "blue": 175, "green": 0}[value.value]
         assert abs(value.estimate - true) <= SIGMAS * sqrt(mechanism.variance(true, PEOPLE) + more)
         clipped = min(max(value.estimate, 0), estimates.reports)
-        own = mechanism.variance(clipped, estimates.reports)
-        assert value.stderr**2 == pytest.approx(own + more, rel=1e-6)
+        variance = mechanism.variance(clipped, estimates.reports)
+        assert value.stderr**2 == pytest.approx(variance + more, rel=1e-6)
     assert estimates.shuffled.reports <= PEOPLE, "as many as there are at least"
     assert f"adds {DUMMIES} dummies to it" in estimates.shuffled.assumption
     assert main(["query", "hidden", "--home", str(run.home)]) == 0

@@ -29,8 +29,8 @@ def _metric(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
-    with developing(tmp_path_factory.mktemp("up"), catalog_toml(_metric("theme"))) as own:
-        yield own
+    with developing(tmp_path_factory.mktemp("up"), catalog_toml(_metric("theme"))) as server:
+        yield server
 
 
 def test_a_single_report_is_counted_and_every_face_says_that_it_protects_nobody(

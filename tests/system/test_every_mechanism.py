@@ -258,8 +258,8 @@ def test_what_most_devices_find_the_others_count(
     assert "0 of them new" in _say(capsys, *arguments)
     assert main(["discover", "listed", *where, "--append"]) == 2
     assert "name it with --as-candidates" in capsys.readouterr().err
-    own = web.get(f"{run.endpoints.page}v1/metrics/listed/estimates?tier=tree").json()
-    assert own["mechanism"] == "tree"
+    answer = web.get(f"{run.endpoints.page}v1/metrics/listed/estimates?tier=tree").json()
+    assert answer["mechanism"] == "tree"
     connection = notebook.connect(run.endpoints.page)
     assert connection.discover("listed").document["metric"] == "listed/tree"
     assert connection.discover("tree").document["metric"] == "tree"

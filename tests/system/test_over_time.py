@@ -72,8 +72,8 @@ def _sent(signed: Signed) -> dict[int, list[bytes]]:
                     assert client.flush(HANG_SECONDS)
             assert outcomes.count(Outcome.QUEUED) == 1
             assert outcomes.count(Outcome.NOT_ITS_DAY) == DAYS - 1
-            [own] = client.ledger().metrics
-            assert own.spent == own.epsilon
+            [metric] = client.ledger().metrics
+            assert metric.spent == metric.epsilon
     by_day: dict[int, list[bytes]] = {}
     for report in shuffler.reports():
         by_day.setdefault(report.epoch, []).append(report.sealed)

@@ -389,13 +389,13 @@ def test_what_a_form_would_not_read_is_refused_by_its_name(
 ) -> None:
     monkeypatch.chdir(Path(catalog).parent)
     question, reader = FORMS[form]
-    own = {word for word in question.split() if word.startswith("--")}
+    options = {word for word in question.split() if word.startswith("--")}
     refused = 0
     for option in OPTIONS.replace("\n", "|").strip("|").split("|"):
         name = option.split()[0]
-        if name in own or name.lstrip("-").startswith(tuple(reader.split())):
+        if name in options or name.lstrip("-").startswith(tuple(reader.split())):
             continue
-        if {name, *own} >= {"--metric", "--strings"}:
+        if {name, *options} >= {"--metric", "--strings"}:
             continue  # a metric, and how many strings are looked for in it
         try:
             code = main(["plan", *question.split(), *option.split()])

@@ -86,9 +86,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, message: str)
 
 def test_a_secret_that_is_empty_makes_no_public_client(tmp_path: Path) -> None:
     (tmp_path / "oidc.secret").write_text("\n")
-    own = 'client = "hubbub"\nsecret_file = "oidc.secret"'
+    line = 'client = "hubbub"\nsecret_file = "oidc.secret"'
     with pytest.raises(BadParameter, match="secret_file is an empty file; leave it out"):
-        read_access(_file(tmp_path, WHOLE.replace('client = "hubbub"', own)))
+        read_access(_file(tmp_path, WHOLE.replace('client = "hubbub"', line)))
 
 
 @pytest.mark.parametrize(

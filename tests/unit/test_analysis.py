@@ -80,8 +80,8 @@ def test_ends_are_where_the_truths_own_error_reaches_the_estimate() -> None:
     absent, growth = 10.0, 0.5
     low, high, _ = ranked(np.array([80.0]), np.array([absent]), np.array([growth]), 1000)
     for end in (low[0], high[0]):
-        own = math.sqrt(absent**2 + growth * end)
-        assert math.isclose(abs(80 - end), 1.959964 * own, rel_tol=1e-6)
+        stderr = math.sqrt(absent**2 + growth * end)
+        assert math.isclose(abs(80 - end), 1.959964 * stderr, rel_tol=1e-6)
 
 
 def test_no_end_is_one_that_cannot_be() -> None:

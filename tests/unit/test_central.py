@@ -222,8 +222,8 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     assert "public" not in stream_table(signed.bundle)
     bundle = replace(signed.bundle, metrics={"theme": padded}, history={"theme": padded.digest()})
     table = json.loads(stream_table(bundle))
-    own = table["streams"]["theme"]
-    assert (own["dummies"], own["values"], own["mix"]) == (200, 4, "epoch")
+    stream = table["streams"]["theme"]
+    assert (stream["dummies"], stream["values"], stream["mix"]) == (200, 4, "epoch")
     assert all(len(key["public"]) == 44 for key in table["keys"])
 
 
@@ -248,10 +248,10 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
     signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
     bundle = replace(signed.bundle, metrics={"theme": noisy}, history={"theme": noisy.digest()})
-    own = json.loads(stream_table(bundle))["streams"]["theme"]
-    odds, shift = own["value_noise"]
+    stream = json.loads(stream_table(bundle))["streams"]["theme"]
+    odds, shift = stream["value_noise"]
     assert odds == pytest.approx(2**32 * exp(1 / 2.02), rel=1e-9)
-    assert (shift, own["values"], own["min_batch"]) == (61, 4, 30_000)
+    assert (shift, stream["values"], stream["min_batch"]) == (61, 4, 30_000)
 
 
 @pytest.mark.parametrize("word", [pytest.param("noise", marks=pytest.mark.thorough), "auto"])
@@ -380,9 +380,9 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
     signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
     bundle = replace(signed.bundle, metrics={"theme": padded}, history={"theme": padded.digest()})
-    own = json.loads(stream_table(bundle))["streams"]["theme"]
-    assert own.keys() == {"sealed_bytes", "min_batch", "epoch_seconds", "grace_seconds", "mix"}
-    waits = own["min_batch"]
+    stream = json.loads(stream_table(bundle))["streams"]["theme"]
+    assert stream.keys() == {"sealed_bytes", "min_batch", "epoch_seconds", "grace_seconds", "mix"}
+    waits = stream["min_batch"]
     # Of 29,999 devices so many come with a chance below any delta; of 30,000 and a few they do.
     assert binom.sf(waits - 29_999 - 1, 29_999, 0.00333) < 1e-15
     assert waits < 30_000 * 1.00333 + 200
@@ -400,11 +400,15 @@ def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says
     signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
     bundle = replace(signed.bundle, metrics={"theme": hidden}, history={"theme": hidden.digest()})
     table = json.loads(stream_table(bundle))
-    own, noise = table["streams"]["theme"], count_noise(hidden)
+    stream, noise = table["streams"]["theme"], count_noise(hidden)
     assert noise is not None
-    assert own["noise"] == [noise.odds, noise.reach]
-    assert (own["min_batch"], own["values"], own["mix"]) == (30_000 + noise.most, 4, "epoch")
-    assert "dummies" not in own
+    assert stream["noise"] == [noise.odds, noise.reach]
+    assert (stream["min_batch"], stream["values"], stream["mix"]) == (
+        30_000 + noise.most,
+        4,
+        "epoch",
+    )
+    assert "dummies" not in stream
     assert all(len(key["public"]) == 44 for key in table["keys"])
     sentence = metric_card(hidden).sentence
     assert "reveals epsilon 0.5 at delta 1e-08 about whether one person reported" in sentence

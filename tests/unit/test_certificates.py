@@ -169,11 +169,11 @@ def test_a_key_log_that_cannot_be_written_keeps_no_report_back(
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "missing" / "keys.log"))
     with pytest.raises(FileNotFoundError):
         ssl.create_default_context()
-    own = authorities_of("shuffler", (folder / "ca.pem").read_text())
+    authorities = authorities_of("shuffler", (folder / "ca.pem").read_text())
     write_certificates(tmp_path / "theirs", {})
     others = authorities_of("shuffler", (tmp_path / "theirs" / "ca.pem").read_text())
     with _server(folder, "shuffler") as port:
-        _shake_hands(trusting(own), port)
+        _shake_hands(trusting(authorities), port)
         for context in (trusting(None), trusting(others), trusting(others, system=True)):
             with pytest.raises(ssl.SSLCertVerificationError):
                 _shake_hands(context, port)

@@ -77,9 +77,9 @@ def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
     plan = planned_number({**table, "mechanism": "auto"}, promise, _Roughly())
 
     def worst(name: str, steps: int) -> float:
-        own = {"steps": steps} if steps > 1 else {}
+        parameters = {"steps": steps} if steps > 1 else {}
         epsilon = _Roughly().local_epsilon(promise, steps + 1)
-        mechanism = build(name, epsilon=epsilon, **table, **own)
+        mechanism = build(name, epsilon=epsilon, **table, **parameters)
         if not lies_evenly(mechanism):
             return 1e99
         return max(mechanism.variance(x / 199 * crowd, crowd) for x in range(200))

@@ -100,15 +100,15 @@ def production(tmp_path: Path) -> tuple[Bundle, StreamTable]:
 def test_each_kind_of_service_refuses_the_files_of_the_other(
     dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
 ) -> None:
-    for installation, own in ((dev, True), (production, False)):
+    for installation, development in ((dev, True), (production, False)):
         bundle, table = installation
-        bundle.refuse_elsewhere(development=own, path="app.hubbub")
-        table.refuse_elsewhere(development=own, path=Path("streams.json"))
-        says = "with --dev" if own else "started with --dev refuses"
+        bundle.refuse_elsewhere(development=development, path="app.hubbub")
+        table.refuse_elsewhere(development=development, path=Path("streams.json"))
+        says = "with --dev" if development else "started with --dev refuses"
         with pytest.raises(BundleRefused, match=says):
-            bundle.refuse_elsewhere(development=not own, path="app.hubbub")
+            bundle.refuse_elsewhere(development=not development, path="app.hubbub")
         with pytest.raises(BadParameter, match=says):
-            table.refuse_elsewhere(development=not own, path=Path("streams.json"))
+            table.refuse_elsewhere(development=not development, path=Path("streams.json"))
 
 
 def test_a_single_report_leaves_in_development_alone(

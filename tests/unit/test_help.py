@@ -41,8 +41,8 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
         yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for own in action.choices.values():
-                yield from _commands(own)
+            for subparser in action.choices.values():
+                yield from _commands(subparser)
 
 
 def test_every_command_has_examples_that_it_takes() -> None:

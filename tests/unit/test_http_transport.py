@@ -204,11 +204,13 @@ def test_tls_trusts_the_bundles_roots_and_no_other(tmp_path: Path) -> None:
             server.socket, server_side=True, do_handshake_on_connect=False
         )
         address = server.address.replace("http:", "https:")
-        own = (tmp_path / "ca.pem").read_text()
-        transport = transport_to(address, roots=own)
+        authority = (tmp_path / "ca.pem").read_text()
+        transport = transport_to(address, roots=authority)
         assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         transport.close()
-        transport = transport_to(address.removeprefix("https://"), roots=own, transport="http")
+        transport = transport_to(
+            address.removeprefix("https://"), roots=authority, transport="http"
+        )
         assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         transport.close()
         with pytest.raises(TryAgain, match=r"tls_failed \(the certificate is refused: .+\)"):

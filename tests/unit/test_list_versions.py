@@ -217,13 +217,13 @@ async def test_every_tier_and_cell_of_every_list_is_counted(installation: Instal
             part_answer.metric
         )
         for place, row in enumerate(part_answer.values):
-            own = [
+            shares = [
                 window_totals[stream].reports / len(bundle.asked_in(stream[0]).values or ())
                 for stream in streams
             ]
             longer = [
                 share
-                for share, stream in zip(own, streams, strict=True)
+                for share, stream in zip(shares, streams, strict=True)
                 if len(bundle.asked_in(stream[0]).values or ()) > place
             ]
             assert abs(row.estimate - sum(longer)) < 5 * row.stderr, row.value
@@ -246,7 +246,9 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
         ("theme/v4", FIRST): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 2),
     }
     days = {
-        (stream, day + n): own for (stream, day), own in window_totals.items() for n in range(3)
+        (stream, day + n): totals
+        for (stream, day), totals in window_totals.items()
+        for n in range(3)
     }
     joint_answer = _list_answers(bundle, days)[0]
     rows = {row.value: row for row in joint_answer.values}
@@ -409,9 +411,9 @@ def test_answers_join_all_lists_with_exact_variances(
 
 
 def _sum(window_totals: Mapping[tuple[str, int], Totals], stream: str) -> Totals:
-    own = [totals for (name, _), totals in window_totals.items() if name == stream]
-    cells = np.sum([totals.cells for totals in own], axis=0).tolist()
-    return Totals(cells=cells, reports=sum(totals.reports for totals in own))
+    stream_totals = [totals for (name, _), totals in window_totals.items() if name == stream]
+    cells = np.sum([totals.cells for totals in stream_totals], axis=0).tolist()
+    return Totals(cells=cells, reports=sum(totals.reports for totals in stream_totals))
 
 
 @pytest.mark.slow

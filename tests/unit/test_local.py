@@ -75,10 +75,10 @@ def test_of_too_many_values_the_most_frequent_stay(tmp_path: Path) -> None:
     state = FolderState(tmp_path)
     state.count({f"homepage: {number}": number for number in range(1, 1500)})
     state.count({"homepage: first": 5000})
-    own = state.device_state().counts
-    assert len(own) <= 1001
-    assert own["homepage: first"] == 5000
-    assert "homepage: 1" not in own
+    counts = state.device_state().counts
+    assert len(counts) <= 1001
+    assert counts["homepage: first"] == 5000
+    assert "homepage: 1" not in counts
 
 
 @pytest.mark.parametrize(

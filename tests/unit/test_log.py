@@ -129,11 +129,11 @@ def test_the_specifications_own_note_is_read_and_no_altered_one() -> None:
 
 
 def test_witnesses_lines_are_passed_over() -> None:
-    own, witness = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-    checkpoint = Checkpoint.sign(ORIGIN, 3, bytes(32), own)
+    log_key, witness = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    checkpoint = Checkpoint.sign(ORIGIN, 3, bytes(32), log_key)
     text = note_text(checkpoint.note)
     cosigned = checkpoint.note + sign_note(text, "witness.example", witness).rpartition("\n\n")[2]
-    key = NoteKey(ORIGIN, own.public_key().public_bytes_raw())
+    key = NoteKey(ORIGIN, log_key.public_key().public_bytes_raw())
     assert Checkpoint.open(cosigned, key).size == 3
 
 

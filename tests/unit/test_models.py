@@ -281,14 +281,14 @@ def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
     coefficients = {
         (coefficient.of_class, coefficient.name): coefficient for coefficient in result.coefficients
     }
-    assert [name for own, name in coefficients if own == "none"] == [
+    assert [name for label, name in coefficients if label == "none"] == [
         "hours",
         "plan=free",
         "plan=paid",
         "intercept",
     ]
     for name in ("hours", "plan=paid", "intercept"):
-        every = [coefficients[own, name].coefficient for own in ("none", "month", "year")]
+        every = [coefficients[label, name].coefficient for label in ("none", "month", "year")]
         assert sum(every) == pytest.approx(0.0, abs=1e-9)
     assert coefficients["year", "plan=paid"].low > 0, "who pays takes a year"
     assert coefficients["none", "hours"].coefficient < coefficients["month", "hours"].coefficient

@@ -53,8 +53,8 @@ def _outcomes(values: int, pure: Pure) -> Iterator[tuple[tuple[int, ...], Fracti
     """What two people and two dummies say, and how likely."""
     for responses in product(range(values), repeat=len(TRUE_COUNTS) + DUMMIES):
         chance = Fraction(1, values**DUMMIES)
-        for own, response in zip(TRUE_COUNTS, responses[: len(TRUE_COUNTS)], strict=True):
-            chance *= pure.p if own == response else pure.q
+        for value, response in zip(TRUE_COUNTS, responses[: len(TRUE_COUNTS)], strict=True):
+            chance *= pure.p if value == response else pure.q
         yield responses, chance
 
 

@@ -119,8 +119,8 @@ def test_a_part_may_be_a_range_of_numbers(
     assert (signed.ranges, signed.digest()) == (metric.ranges, metric.digest())
     assert isinstance(metric.randomizer, PairedParts)
     code = metric.code({"age": age, "new": True})
-    own = parts_of(metric.values or ())["age"]
-    assert own[metric.randomizer.places_of(code)[0]] == part
+    ages = parts_of(metric.values or ())["age"]
+    assert ages[metric.randomizer.places_of(code)[0]] == part
     with pytest.raises(BadParameter, match="values of age must be those"):
         replace(metric, ranges={"age": replace(metric.ranges["age"], edges=(0.0, 1.0, 65.0))})
 
@@ -233,13 +233,13 @@ def test_the_expected_errors_are_those_of_the_drawn() -> None:
     """400 drawings: their mean square is within 10% of what is expected, five errors of its own."""
     mechanism, chance = PairedParts(3.0, (2, 3, 2)), np.random.default_rng(9)
     values, counts = [*mechanism.probes()], [300 * (n % 4) for n in range(12)]
-    reports, own = sum(counts), family_for(mechanism)
+    reports, family = sum(counts), family_for(mechanism)
     shares = np.array(counts) / reports
     truth = shares @ np.array([mechanism.row(value) for value in values])
     squares = []
     for _ in range(400):
         totals = draw(mechanism, values, counts, chance)
-        reply = own.figures(mechanism, totals, ()).estimates / reports
+        reply = family.figures(mechanism, totals, ()).estimates / reports
         squares.append(float(((reply - truth) ** 2).mean()))
-    predicted = float((own.expected(mechanism, values, shares, reports).stderrs ** 2).mean())
+    predicted = float((family.expected(mechanism, values, shares, reports).stderrs ** 2).mean())
     assert np.mean(squares) == pytest.approx(predicted, rel=0.1)

@@ -72,13 +72,13 @@ def test_the_other_partys_redis_and_people_are_not_let_in(
     parties: tuple[Path, Path], role: str
 ) -> None:
     shuffler, aggregator = parties
-    for own, other, service in (
+    for tls, other, service in (
         (aggregator, shuffler, "aggregator"),
         (shuffler, aggregator, "shuffler"),
     ):
         with pytest.raises(ssl.SSLError):
-            _meet(TlsFolder(own, service), TlsFolder(other, role))
-        assert _meet(TlsFolder(own, service), TlsFolder(own, role)) == f"hubbub {role}"
+            _meet(TlsFolder(tls, service), TlsFolder(other, role))
+        assert _meet(TlsFolder(tls, service), TlsFolder(tls, role)) == f"hubbub {role}"
 
 
 def test_what_is_no_other_party_is_refused(

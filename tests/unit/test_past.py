@@ -461,7 +461,9 @@ def test_a_funnel_and_a_rate_are_reported_in_the_arm_of_an_experiment(
         assert client.report("crashes", "started") is Outcome.NOTED
         now.set(now.now() + DAY)
         client.flush(0)
-        own = [payload.stream.name for payload in client.ledger().payloads if payload.stream]
-        assert own == [f"checkout@menu={arm}", f"crashes@menu={arm}"]
-        streams |= {*own}
+        streams_now = [
+            payload.stream.name for payload in client.ledger().payloads if payload.stream
+        ]
+        assert streams_now == [f"checkout@menu={arm}", f"crashes@menu={arm}"]
+        streams |= {*streams_now}
     assert len(streams) == 4

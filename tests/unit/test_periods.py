@@ -89,9 +89,9 @@ def test_restarts_and_other_processes_agree_on_the_day(client_of: Make, tmp_path
             with client_of(day, state) as client:
                 state_outcomes.add(client.report("theme", "dark"))
         outcomes.append(state_outcomes)
-    own = {Outcome.QUEUED, Outcome.ALREADY_REPORTED}
+    reported = {Outcome.QUEUED, Outcome.ALREADY_REPORTED}
     assert sorted(map(len, outcomes)) == [1] * 29 + [2]
-    assert own in outcomes
+    assert reported in outcomes
 
 
 @pytest.mark.slow
@@ -110,9 +110,9 @@ def test_every_day_is_as_likely_and_says_nothing_of_the_value(client_of: Make) -
 
 
 def test_a_day_on_which_a_device_does_not_run_is_missed(client_of: Make) -> None:
-    own = days_of(client_of, state := MemoryState(), range(30))[0]
+    report_day = days_of(client_of, state := MemoryState(), range(30))[0]
     fresh = MemoryState(state.device_state().secret)
-    rest = [day for day in range(30) if day != own]
+    rest = [day for day in range(30) if day != report_day]
     for day in rest:
         with client_of(day, fresh) as client:
             assert client.report("theme", "dark") is Outcome.NOT_ITS_DAY
@@ -134,12 +134,12 @@ def test_who_had_all_forgotten_reports_no_more_in_that_period(client_of: Make) -
 
 def test_a_smaller_tier_in_between_is_no_second_report(client_of: Make) -> None:
     state = MemoryState()
-    own = days_of(client_of, state, range(30))
+    report_days = days_of(client_of, state, range(30))
     for day in range(30):
         with client_of(day, state) as client:
             client.prefer(0.5)
             assert client.report("theme", "dark") is not Outcome.QUEUED
-    assert own
+    assert report_days
 
 
 def test_what_was_sent_is_of_the_day(client_of: Make) -> None:

@@ -35,9 +35,9 @@ class OfNumpy:
 
 
 def test_one_number_of_numpys_is_pythons_own_and_nothing_else_is() -> None:
-    for kind, own in (("f", 12.0), ("i", 12), ("u", 12), ("b", True)):
+    for kind, number_of_python in (("f", 12.0), ("i", 12), ("u", 12), ("b", True)):
         number = as_python(OfNumpy(12, kind))
-        assert (number, type(number)) == (own, type(own))
+        assert (number, type(number)) == (number_of_python, type(number_of_python))
     for other in (OfNumpy(3, "M"), OfNumpy(3, "f", (1,)), b"3", None):
         assert as_python(other) is other
 

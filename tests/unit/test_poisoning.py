@@ -77,9 +77,11 @@ def test_no_payload_at_all_is_worth_more(name: str) -> None:
 
 
 def _of_answers(mechanism: Any, targets: list[int]) -> float:
-    own = family_for(mechanism)
+    family = family_for(mechanism)
     return max(
-        float(own.figures(mechanism, Totals(cells=cells, reports=1), ()).estimates[targets].sum())
+        float(
+            family.figures(mechanism, Totals(cells=cells, reports=1), ()).estimates[targets].sum()
+        )
         for cells in _every(mechanism.layout)
     )
 

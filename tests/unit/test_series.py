@@ -22,7 +22,7 @@ from hubbub.runtime.monitoring.declaration import (
 ROOT = Path(__file__).parents[2]
 
 
-def _series(path: str, own: ModuleType) -> set[MetricDeclaration]:
+def _series(path: str, module: ModuleType) -> set[MetricDeclaration]:
     """A service's counters and gauges, as its process gives them to Metrics."""
     names = {
         key.id
@@ -31,18 +31,18 @@ def _series(path: str, own: ModuleType) -> set[MetricDeclaration]:
         for key in node.keys
         if isinstance(key, ast.Name)
     }
-    return {getattr(own, name, None) or getattr(declaration, name) for name in names}
+    return {getattr(module, name, None) or getattr(declaration, name) for name in names}
 
 
 def test_every_series_of_a_service_says_what_it_means_and_no_other_is_told() -> None:
     by_itself = {REPORTS, STORE_UP, STAGE_SECONDS, BATCH_REPORTS}
     by_itself |= {BUILD_INFO, CERTIFICATE_DAYS_LEFT}
-    for path, own in (
+    for path, module in (
         ("shuffler/hubbub/shuffler/__main__.py", hubbub.shuffler.metrics),
         ("aggregator/hubbub/aggregator/__main__.py", hubbub.aggregator.metrics),
     ):
-        assert _series(path, own) | by_itself == {*declared(declaration), *declared(own)}
-        for series in (*declared(declaration), *declared(own), *declared(gauges)):
+        assert _series(path, module) | by_itself == {*declared(declaration), *declared(module)}
+        for series in (*declared(declaration), *declared(module), *declared(gauges)):
             words = series.name.removeprefix("hubbub_").removesuffix("_total").replace("_", " ")
             assert series.meaning.lower() != words, series.name
             assert len(series.meaning.split()) > 3, series.name

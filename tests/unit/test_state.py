@@ -395,8 +395,8 @@ def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own
     state.note(drawn[0])
     closed = journal._file
     os.close(closed)
-    own = os.open(tmp_path / "app.log", os.O_RDWR | os.O_CREAT)
-    os.dup2(own, closed)  # the same number already, as a rule
+    app_log = os.open(tmp_path / "app.log", os.O_RDWR | os.O_CREAT)
+    os.dup2(app_log, closed)  # the same number already, as a rule
     for note in drawn[1:]:
         state.note(note)
     assert journal._file != closed
@@ -407,7 +407,7 @@ def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own
     assert notes == drawn
     after.close()
     assert os.fstat(closed).st_size == 0
-    for number in {own, closed}:
+    for number in {app_log, closed}:
         os.close(number)
 
 

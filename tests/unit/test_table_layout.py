@@ -66,14 +66,14 @@ def test_a_table_is_drawn_as_rich_draws_it() -> None:
         (Sized(head="estimate", cells=["1", "22", "333", "4,444", "5", "60"]), 8),
         (Sized(head="bars", cells=["▏█", "▏██", "▏", "  █", "", "█▏"], picture=True), 6),
     ]
-    wanted = Table(box=SIMPLE_HEAD)
+    rich_table = Table(box=SIMPLE_HEAD)
     for column, width in columns:
         justify: JustifyMethod = "left" if column.left else "right"
-        wanted.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
+        rich_table.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
     for cells in zip(*(column.cells for column, _ in columns), strict=True):
-        wanted.add_row(*map(Text, cells))
+        rich_table.add_row(*map(Text, cells))
     with (console := Console(width=60, color_system=None)).capture() as capture:
-        console.print(wanted)
+        console.print(rich_table)
     assert drawn(columns, "─") == [line.rstrip() for line in capture.get().split("\n")[:-1]]
 
 

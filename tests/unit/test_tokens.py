@@ -54,17 +54,19 @@ class Issuer:
         if self.fails:
             raise TryAgain("killed")
         response = TokenResponse()
-        for wanted in TokenRequest.FromString(request).wanted:
+        for stream_request in TokenRequest.FromString(request).wanted:
             if self.is_spent:
                 response.issued.append(IssuedTokens())
                 continue
-            if wanted.stream in self.unknown:
+            if stream_request.stream in self.unknown:
                 response.issued.append(IssuedTokens(not_given=True))
                 continue
-            info = token_info(wanted.stream, wanted.epoch)
-            evaluated, proof = poprf.blind_evaluate(self.key, wanted.blinded, info)
-            if wanted.stream in self.forged:
-                evaluated, _ = poprf.blind_evaluate(poprf.new_key()[0], wanted.blinded, info)
+            info = token_info(stream_request.stream, stream_request.epoch)
+            evaluated, proof = poprf.blind_evaluate(self.key, stream_request.blinded, info)
+            if stream_request.stream in self.forged:
+                evaluated, _ = poprf.blind_evaluate(
+                    poprf.new_key()[0], stream_request.blinded, info
+                )
             response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
         return response.SerializeToString()
 
@@ -137,8 +139,8 @@ def test_what_is_asked_is_the_same_for_every_device_whatever_it_reports(
             client.report("theme", value)
         client.report("size", "dark")
         client.flush(HANG_SECONDS)
-        wanted = TokenRequest.FromString(issuer.asked[-1]).wanted
-        shapes.add(tuple((request.stream, len(request.blinded)) for request in wanted))
+        requests = TokenRequest.FromString(issuer.asked[-1]).wanted
+        shapes.add(tuple((request.stream, len(request.blinded)) for request in requests))
     assert shapes == {(("size", 1), ("theme", 3))}
 
 
@@ -281,9 +283,9 @@ def test_a_wrong_proof_of_one_stream_keeps_the_reports_of_that_one_alone(
     assert [report.stream for report in shuffler.reports()] == ["theme", "size"]
     assert all(issuer.takes(report) for report in shuffler.reports())
     # Those of the next epoch may be due by now: the device draws when.
-    wanted = [TokenRequest.FromString(body).wanted for body in issuer.asked]
+    bodies = [TokenRequest.FromString(body).wanted for body in issuer.asked]
     own = [
-        own_wants for wants in wanted if (own_wants := [w for w in wants if w.epoch == sent.epoch])
+        own_wants for wants in bodies if (own_wants := [w for w in wants if w.epoch == sent.epoch])
     ]
     first, *again = own
     size = [want.blinded for want in first if want.stream == "size"]

@@ -531,16 +531,19 @@ def test_a_state_of_version_0_1_goes_on_and_vouches_for_its_operator(
 
 def test_a_copy_beside_a_state_of_version_0_1_is_not_taken_for_it(app: App, home: Path) -> None:
     """Whatever its name: it was made before the person said something."""
-    own = home / folder_of(public(OURS))
-    own.mkdir(parents=True)
-    with closing(FolderState(own)) as state:
+    state_dir = home / folder_of(public(OURS))
+    state_dir.mkdir(parents=True)
+    with closing(FolderState(state_dir)) as state:
         state.remember(public(OURS), sign_bundle(app.bundle, OURS))
-    for name in ("0", "Copy of it", f"{own.name}.bak", f"a {own.name}"):
-        shutil.copytree(own, home / name)
-    _left_by_0_1(own, app, OURS)
+    for name in ("0", "Copy of it", f"{state_dir.name}.bak", f"a {state_dir.name}"):
+        shutil.copytree(state_dir, home / name)
+    _left_by_0_1(state_dir, app, OURS)
     app.ship(OURS)
     assert app.report() is Outcome.DECLINED
-    assert json.loads((home / "trust.json").read_text())["apps"].popitem()[1]["folder"] == own.name
+    assert (
+        json.loads((home / "trust.json").read_text())["apps"].popitem()[1]["folder"]
+        == state_dir.name
+    )
 
 
 def test_a_state_of_version_0_1_does_not_vouch_for_an_app_that_asks_other_things(

@@ -324,7 +324,7 @@ def test_an_attack_gains_no_more_than_is_said_whatever_the_pool(seed: str) -> No
         codes = replace(CODES, seed=seed, books=books)
         honest = _drawn(codes, 8000)
         totals = honest, _faked(codes, honest)
-        before, after = (answer(codes, own, [*"abc"]).places[0] for own in totals)
+        before, after = (answer(codes, totals_now, [*"abc"]).places[0] for totals_now in totals)
         attack = maximal_gain(codes, [0])
         most = attack.gain(400 / 8400, before)
         assert after - before < 1.01 * most

@@ -197,13 +197,15 @@ def test_a_witness_cosigns_what_grew_and_what_is_the_same(
     tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
 ) -> None:
     state = cosigned_file(tmp_path / "witness", OWN)
-    own = NoteKey.read((tmp_path / "witness" / "witness.pub").read_text().strip(), COSIGNATURE)
+    witness_key = NoteKey.read(
+        (tmp_path / "witness" / "witness.pub").read_text().strip(), COSIGNATURE
+    )
     for contents, at in (((b"1",), AT), ((), AT + 1), ((b"2", b"3"), AT + 1.5)):
         folder = log(*contents)
         new_checkpoint = sign(folder, first=at == AT, now=at)
         text = state.read_text()
         assert Checkpoint.open(text, OWN).size == new_checkpoint.size
-        assert cosigned_at(text, own) == int(at)
+        assert cosigned_at(text, witness_key) == int(at)
 
 
 def test_a_log_that_is_read_slowly_keeps_no_other_from_being_cosigned(
@@ -372,8 +374,8 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     operator = Operator(tmp_path)
     assert operator.build() == 0
     bundle, where = ["--bundle", str(operator.out)], str(operator.log)
-    own = read_bundle(operator.out).log
-    assert own is not None
+    log_key = read_bundle(operator.out).log
+    assert log_key is not None
     options, cosigned = [], []
     for name in ("w1.example", "w2.example"):
         keys = tmp_path / name
@@ -383,7 +385,7 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
             output_of(capsys, "keys", "witness", str(keys), "--name", name).splitlines()[-1],
         ]
         assert main(["log", "cosign", where, *bundle, "--keys", str(keys), "--first"]) == 0
-        cosigned.append(str(cosigned_file(keys, own)))
+        cosigned.append(str(cosigned_file(keys, log_key)))
     history_path = tmp_path / "known"
     audit = ["log", "audit", where, *bundle]
     assert main([*audit, *options, "--known", str(history_path)]) == 2
@@ -399,7 +401,9 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     assert main([*audit, *options, *options[:2]]) == 0, "a witness named twice is one"
     assert main(audit) == 0
     assert "--witnesses 1 is not from 1 to 0" in refusal_of(capsys, *audit, "--witnesses", "1")
-    assert "as hubbub keys witness prints it" in refusal_of(capsys, *audit, "--witness", str(own))
+    assert "as hubbub keys witness prints it" in refusal_of(
+        capsys, *audit, "--witness", str(log_key)
+    )
 
     assert operator.build() == 0, "a log goes on below witnesses' lines"
     assert signers((operator.log / CHECKPOINT).read_text()) == [ORIGIN]

@@ -95,9 +95,9 @@ def _stolen(kem: Kem, broken: X25519PrivateKey) -> PrivateKey:
 def test_who_records_today_and_breaks_x25519_tomorrow_is_at_chance(kem: Kem) -> None:
     """400 devices with a coin's secret each; the attacker has every X25519 private key there is."""
     rng, info = random.Random(25), seal_info("theme", 1)
-    own, broken = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    device_key, broken = X25519PrivateKey.generate(), X25519PrivateKey.generate()
     if kem == "x25519":
-        public: Any = (broken := own).public_key()
+        public: Any = (broken := device_key).public_key()
     else:
         ml_kem = mlkem.MLKEM768PrivateKey.generate()
         public = MLKEM768X25519PrivateKey(ml_kem, broken).public_key()
@@ -142,9 +142,12 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
     assert private.stat().st_mode & 0o77 == 0
     assert main(build) == 0
     bundle = read_bundle(tmp_path / "app.hubbub")
-    [key, *_], [own, *_] = bundle.keys, read_opening_keys(private)
+    [key, *_], [private_key, *_] = bundle.keys, read_opening_keys(private)
     info = seal_info("theme", 7)
-    assert open_sealed(seal(b"\1", key.half("x-wing"), info), own.halves()["x-wing"], info) == b"\1"
+    assert (
+        open_sealed(seal(b"\1", key.half("x-wing"), info), private_key.halves()["x-wing"], info)
+        == b"\1"
+    )
     assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
     assert "every key has its X-Wing half" in capsys.readouterr().out
 
@@ -232,8 +235,8 @@ def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> No
     table, window = read_stream_table(path), Window("theme", 1)
     dummies = sealed_dummies(table, window, table.streams["theme"], 20)
     assert {len(dummy) for dummy in dummies} == {1 + SEAL_BYTES["x-wing"]}
-    [own] = read_opening_keys(keys / "opening.keys.json")
-    key, info = own.halves()["x-wing"], seal_info("theme", 1)
+    [opening_key] = read_opening_keys(keys / "opening.keys.json")
+    key, info = opening_key.halves()["x-wing"], seal_info("theme", 1)
     assert all(open_sealed(dummy, key, info)[0] < 3 for dummy in dummies)
     document = json.loads(path.read_text())
     for entry in document["keys"]:

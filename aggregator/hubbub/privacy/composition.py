@@ -119,14 +119,14 @@ def _closed_forms(
         for event in events
         if event.epsilon is not None
     ]
-    spent = sum(event_delta * times for _, event_delta, times in losses)
-    if len(losses) < len(events) or spent > delta:
+    spent_delta = sum(event_delta * times for _, event_delta, times in losses)
+    if len(losses) < len(events) or spent_delta > delta:
         return None, None, None  # a Gaussian has no epsilon of its own; a delta is already gone
     basic = sum(epsilon * times for epsilon, _, times in losses)
-    if spent == delta:
+    if spent_delta == delta:
         return basic, None, None
     squares = sum(epsilon**2 * times for epsilon, _, times in losses)
-    leading = sqrt(2 * squares * log(1 / (delta - spent)))
+    leading = sqrt(2 * squares * log(1 / (delta - spent_delta)))
     return basic, leading, leading + sum(e * expm1(e) * times for e, _, times in losses)
 
 

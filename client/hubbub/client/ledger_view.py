@@ -165,10 +165,10 @@ def view(
         )
         for record in payload_records
     )
-    cap, spent = bundle.caps.central_epsilon_per_year, None
+    cap, year_epsilon = bundle.caps.central_epsilon_per_year, None
     if cap is not None:
         costs = crowds_since(standing.accounts.values(), int(now // _DAY_SECONDS) - SPANS["year"])
-        spent = spent_of(bundle.caps, costs)
+        year_epsilon = spent_of(bundle.caps, costs)
     number, until = (notice.number, notice.until) if notice else (None, None)
     counts, own_counts = own_counts_of(standing.counts)
     issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
@@ -179,7 +179,7 @@ def view(
         counts=counts,
         own_counts=own_counts,
         events=_events(standing),
-        crowds_in_year=spent,
+        crowds_in_year=year_epsilon,
         crowds_cap=cap,
         notice=number,
         notice_until=until,

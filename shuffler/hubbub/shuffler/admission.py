@@ -129,12 +129,12 @@ class Admission:
         waiting = [
             admissions.pop(w) for w in list(admissions) if self._pressure.is_crowded(w.stream)
         ]
-        spent: frozenset[Paid] = frozenset()
+        spent_tokens: frozenset[Paid] = frozenset()
         if admissions:
             try:
                 streams = self._table.streams
                 spreadable = [window for window in admissions if may_spread(streams[window.stream])]
-                spent = await self._intake.add(admissions, spreadable)
+                spent_tokens = await self._intake.add(admissions, spreadable)
             except StoreFull:
                 self._pressure.full()
                 self.refusals["store_full"] += 1
@@ -145,8 +145,8 @@ class Admission:
         for window, sealed in admissions.items():
             self._pressure.took(window.stream, len(sealed))
             self.counts["taken"] += len(sealed)
-        self.counts["taken"] -= len(spent.intersection(paying.values()))
-        elsewhere = (place for place, paid in paying.items() if paid in spent)
+        self.counts["taken"] -= len(spent_tokens.intersection(paying.values()))
+        elsewhere = (place for place, paid in paying.items() if paid in spent_tokens)
         refused += _refusals(elsewhere, Reason.REASON_TOKEN_SPENT)
         for refusal in refused:
             self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1

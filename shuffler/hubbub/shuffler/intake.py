@@ -69,10 +69,10 @@ class Intake:
                     together[window] += sealed
             spread = {window for _, whole, _ in arrived for window in whole}
             failure: StoreUnavailable | None = None
-            spent: frozenset[Paid] = frozenset()
+            spent_tokens: frozenset[Paid] = frozenset()
             try:
                 with self._stages.timed("add"):
-                    spent = await self._pool.add(together, spread)
+                    spent_tokens = await self._pool.add(together, spread)
             except StoreUnavailable as error:
                 failure = error
             self.waiting -= sum(map(len, together.values()))
@@ -80,6 +80,6 @@ class Intake:
                 if done.done():  # the caller has disconnected
                     continue
                 if failure is None:
-                    done.set_result(spent)
+                    done.set_result(spent_tokens)
                 else:
                     done.set_exception(failure)

@@ -126,12 +126,12 @@ def _tokens() -> Iterator[JudgeRequest]:
         else {"evaluated": [e.hex() for e in report.evaluated], "proof": report.proof.hex()}
         for report in issued
     ]
-    for answer, wanted, right in (
+    for answer, request, right in (
         (vector["answer"], len(results), results),
         (vector["answer"], len(results) - 1, _REFUSED),
         ("ff", 1, _REFUSED),
     ):
-        yield {"ask": "token_answer", "answer": answer, "wanted": wanted}, right
+        yield {"ask": "token_answer", "answer": answer, "wanted": request}, right
     for moment, step in vector["steps of 65536"].items():
         length, epoch = moment.split("|")
         fields = {"secret": vector["secret"], "length": length, "epoch": int(epoch)}

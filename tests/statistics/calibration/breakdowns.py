@@ -94,9 +94,9 @@ def _broken(
         for name in ("difference_low", "difference_high", "p_value")
     )
     true = _differences(np.array(populations), np.array(sizes))
-    own = np.concatenate([np.array(counts[part]) / totals[part].reports for part in every])
+    true_shares = np.concatenate([np.array(counts[part]) / totals[part].reports for part in every])
     marked = np.array([row.stands_out for row in rows])
-    inside = [row.low <= share <= row.high for row, share in zip(rows, own, strict=True)]
+    inside = [row.low <= share <= row.high for row, share in zip(rows, true_shares, strict=True)]
     yield SHARE, sum(inside), len(rows)
     yield DIFFERENCE, ((low <= true) & (true <= high)).sum(), len(rows)
     yield BARE, (marked & ((low > 0) | (high < 0))).sum(), marked.sum()

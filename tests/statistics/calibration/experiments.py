@@ -96,11 +96,12 @@ def _looked(arms: Arms, people: int, chance: np.random.Generator) -> Iterator[Co
                 counts[arm] = chance.multinomial(sizes[arm], shares)
             drawn = draw(mechanism, arms.codes, counts[arm].tolist(), chance)
             totals[arm] = _sum(totals[arm], drawn)
-        live = [own for own in totals if own]
+        live = [arm_totals for arm_totals in totals if arm_totals]
         reports = (live[0].reports, live[1].reports)
         surer = effect_confidence(0.95, len(truths), reports, look, FEWEST)
         first, second = (
-            _estimate(mechanism, own, edges, surer, look, steps=arms.steps) for own in live
+            _estimate(mechanism, arm_totals, edges, surer, look, steps=arms.steps)
+            for arm_totals in live
         )
         rows = effects(first, second, surer)
         pairs = list(zip(rows, truths, strict=True))

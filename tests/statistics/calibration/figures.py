@@ -61,8 +61,8 @@ def _tiers(chance: np.random.Generator) -> Iterator[Counted]:
     """Two tiers, of which the smaller epsilon has most of the devices."""
     population = [0.5, 0.3, 0.2]
     tiers = [
-        (own, _plain(own, chance.multinomial(people, population).tolist(), chance))
-        for own, people in (
+        (mechanism, _plain(mechanism, chance.multinomial(people, population).tolist(), chance))
+        for mechanism, people in (
             (build("grr", epsilon=3.0, categories=3), 500),
             (build("grr", epsilon=1.0, categories=3), 4000),
         )

@@ -115,8 +115,8 @@ def drawn(
 
 def tried_edges(shares: Floats) -> dict[int, float]:
     """By edge the share below it, of those nearest to what people ask for."""
-    wanted = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-    edges = {int(np.argmin(np.abs(shares - share))) for share in wanted}
+    shares_below = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    edges = {int(np.argmin(np.abs(shares - share))) for share in shares_below}
     return {edge: float(shares[edge]) for edge in sorted(edges) if 0.01 < shares[edge] < 0.99}
 
 

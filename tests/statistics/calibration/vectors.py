@@ -27,19 +27,19 @@ def _vectors(
     names = [str(place) for place in range(codes.dimensions)]
     answers, means = [], []
     for middle in (0.3, 0.35):
-        own = replace(codes, seed=str(chance.integers(1 << 60)))
+        new_codes = replace(codes, seed=str(chance.integers(1 << 60)))
         people = np.full((reports, codes.dimensions), middle)
         if not alike:
             people += chance.normal(0.0, 0.4, people.shape)
         lengths = np.linalg.norm(people, axis=1, keepdims=True)
         people *= np.minimum(codes.max_length / lengths, 1.0)
         values, counts = ([people[0]], [reports]) if alike else (people, [1] * reports)
-        totals = draw(own, [tuple(value) for value in values], counts, chance)
-        answers.append(answer_tiers([(own, totals)], names))
+        totals = draw(new_codes, [tuple(value) for value in values], counts, chance)
+        answers.append(answer_tiers([(new_codes, totals)], names))
         means.append(people.mean(axis=0))
         rows = zip(answers[-1].values, means[-1], strict=True)
         yield COORDINATE, sum(row.low <= true <= row.high for row, true in rows), len(names)
-        [point] = joined_shares([Followed([(own, totals)], [1])])
+        [point] = joined_shares([Followed([(new_codes, totals)], [1])])
         yield BAND, point.low <= means[-1][1] <= point.high, 1
     pairs = zip(changes(*answers), means[1] - means[0], strict=True)
     yield DIFFERENCE, sum(change.low <= true <= change.high for change, true in pairs), len(names)

@@ -71,9 +71,11 @@ class GuardedHouse(House):
         """What is wrong with them; and how often who was first with one."""
         answers = lines_of(self.home / thief.ANSWERED)
         thefts = [answer for answer in answers if answer["why"] is None]
-        own = [record for path in self.home.glob("*.acknowledged") for record in lines_of(path)]
+        acknowledged = [
+            record for path in self.home.glob("*.acknowledged") for record in lines_of(path)
+        ]
         reports: dict[str, set[str]] = {}
-        for record in (*thefts, *own):
+        for record in (*thefts, *acknowledged):
             reports.setdefault(record["nonce"], set()).add(record["report"])
         wrong = [
             f"token {nonce} took {len(those)} reports"

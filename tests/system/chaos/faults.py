@@ -88,10 +88,10 @@ class Faults:
                     self._count("kill opening process")
             return
         part = self._random_part(chance, kind)
-        how = chance.choices([signal.SIGKILL, signal.SIGTERM], [9, 1])[0]
-        if part.frozen or not part.signal(how):
+        signal_sent = chance.choices([signal.SIGKILL, signal.SIGTERM], [9, 1])[0]
+        if part.frozen or not part.signal(signal_sent):
             return
-        self._count(f"kill {kind}" if how is signal.SIGKILL else f"end {kind}")
+        self._count(f"kill {kind}" if signal_sent is signal.SIGKILL else f"end {kind}")
 
     def _fault(self, chance: random.Random) -> None:
         do = chance.choice(

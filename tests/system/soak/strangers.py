@@ -160,9 +160,9 @@ async def run(scene: Scene, part: str, roots: bytes, reports: Callable[[], Submi
     relays = [Relay(scene.device_port, source) for source in sources]
     addresses = [await relay.start() for relay in relays]
     credentials = grpc.ssl_channel_credentials(roots)
-    own = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
     channels = [
-        grpc.aio.secure_channel(addresses[number % len(addresses)], credentials, own)
+        grpc.aio.secure_channel(addresses[number % len(addresses)], credentials, options)
         for number in range(12 if part == "quiet" else FLOODS)
     ]
     parts: list[Awaitable[None]]

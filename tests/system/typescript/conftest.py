@@ -93,15 +93,15 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
             reports_per_epoch=reports,
             lifetime_epsilon=1000.0,
         )
-    with developing(tmp_path_factory.mktemp("up"), catalog) as own:
-        yield own
+    with developing(tmp_path_factory.mktemp("up"), catalog) as server:
+        yield server
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     # Of what outlives a page a context's `ignore_https_errors` says nothing.
-    with chromium("--ignore-certificate-errors") as own:
-        yield own
+    with chromium("--ignore-certificate-errors") as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="package")

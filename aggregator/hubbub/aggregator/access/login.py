@@ -109,12 +109,12 @@ class Login:
 
         With `anew`, the provider must ask who it is, even if it knows.
         """
-        described = await self._keys.description()
+        metadata = await self._keys.description()
         state, nonce, verifier = (generate_token(_SECRET_LENGTH) for _ in range(3))
         begun = Begun(state, nonce, verifier, to)
-        async with self._client(described) as client:
+        async with self._client(metadata) as client:
             url, _ = client.create_authorization_url(
-                described["authorization_endpoint"],
+                metadata["authorization_endpoint"],
                 state=begun.state,
                 nonce=begun.nonce,
                 code_verifier=begun.verifier,
@@ -188,10 +188,10 @@ class Login:
         if session := self._sessions.open(cookie):
             await self._ended.end(session.id, session.until)
         try:
-            described = await self._keys.description()
+            metadata = await self._keys.description()
         except ServiceUnavailable:
             return None
-        if not isinstance(end := described.get("end_session_endpoint"), str):
+        if not isinstance(end := metadata.get("end_session_endpoint"), str):
             return None
         parameters = {
             "client_id": self.oidc.client,
@@ -224,16 +224,16 @@ class Login:
 
     async def _claims(self, begun: Begun, answer: Mapping[str, str]) -> Claims:
         """Claims about the person who logged in."""
-        described = await self._keys.description()
-        issuer = described["issuer"]
+        metadata = await self._keys.description()
+        issuer = metadata["issuer"]
         if answer.get("iss", issuer) != issuer:  # RFC 9207: another provider's answer
             raise AccessRefused("the answer is another provider's; log in again")
         if "error" in answer:
             raise AccessRefused(f"the provider refused the login: {_provider_error(answer)}")
         if not answer.get("code"):
             raise AccessRefused("the provider's answer has no code; log in again")
-        async with self._client(described) as client:
-            token = await self._exchanged(client, described, begun, answer["code"])
+        async with self._client(metadata) as client:
+            token = await self._exchanged(client, metadata, begun, answer["code"])
             access_token = str(token.get("access_token", ""))
             claims, header = await self._keys.opened(str(token.get("id_token", "")))
             self._check(claims, self.oidc.client)
@@ -244,19 +244,19 @@ class Login:
                 nonce=begun.nonce,
                 access_token=access_token,
             )
-            return await self._with_more(described, claims, access_token)
+            return await self._with_more(metadata, claims, access_token)
 
     def _check(self, claims: Claims, audience: str) -> None:
         issuer, now = self.oidc.issuer, self._clock()
         check_claims(claims, issuer=issuer, audiences=(audience,), now=now)
 
     async def _exchanged(
-        self, client: AsyncOAuth2Client, described: Mapping[str, Any], begun: Begun, code: str
+        self, client: AsyncOAuth2Client, metadata: Mapping[str, Any], begun: Begun, code: str
     ) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 tokens: Mapping[str, Any] = await client.fetch_token(
-                    described["token_endpoint"],
+                    metadata["token_endpoint"],
                     grant_type="authorization_code",
                     code=code,
                     code_verifier=begun.verifier,
@@ -273,9 +273,9 @@ class Login:
             raise ServiceUnavailable("the provider's answer has no ID token: is it OpenID Connect?")
         return tokens
 
-    async def _with_more(self, described: Mapping[str, Any], claims: Claims, token: str) -> Claims:
+    async def _with_more(self, metadata: Mapping[str, Any], claims: Claims, token: str) -> Claims:
         """The claims, together with those that only the userinfo endpoint has."""
-        claim, where = self.oidc.groups_claim, described.get("userinfo_endpoint")
+        claim, where = self.oidc.groups_claim, metadata.get("userinfo_endpoint")
         has_claims = claim in claims or claim.partition(".")[0] in claims
         if has_claims or not where or not token:
             return claims
@@ -285,9 +285,9 @@ class Login:
         # OpenID Connect Core 1.0, sec. 5.3.2: claims of another subject must not be used.
         return {**user_claims, **claims} if user_claims.get("sub") == claims["sub"] else claims
 
-    def _client(self, described: Mapping[str, Any]) -> AsyncOAuth2Client:
+    def _client(self, metadata: Mapping[str, Any]) -> AsyncOAuth2Client:
         provider = self.oidc
-        ways = described.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         way = "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
         return AsyncOAuth2Client(
             provider.client,
@@ -296,7 +296,7 @@ class Login:
             redirect_uri=provider.origin + CALLBACK,
             scope=" ".join(provider.scopes),
             code_challenge_method="S256",
-            **self._keys.calling(described["token_endpoint"]),
+            **self._keys.calling(metadata["token_endpoint"]),
         )
 
 

@@ -83,10 +83,10 @@ def _apart(estimates: Floats, stderrs: Floats, number: int) -> float:
 
 
 def _behind(
-    ones: Floats, stderrs: Floats, others: Floats, other_stderrs: Floats, correlation: float
+    ahead: Floats, stderrs: Floats, behind: Floats, other_stderrs: Floats, correlation: float
 ) -> Floats:
-    """Doubt that each of `ones` is truly ahead of the corresponding one of `others`."""
+    """Doubt that each of `ahead` is truly ahead of the corresponding one of `behind`."""
     both = stderrs * other_stderrs
     spread = np.sqrt(stderrs**2 + other_stderrs**2 + 2 * correlation * both)
-    gaps = ones - others
+    gaps = ahead - behind
     return p_values(np.divide(gaps, spread, out=np.full_like(gaps, np.inf), where=spread > 0))

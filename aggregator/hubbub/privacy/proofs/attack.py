@@ -127,16 +127,16 @@ def _choose(
 ) -> tuple[Event, str]:
     """The event that distinguishes best on these observations, and its name."""
     half = len(first)
-    ones, others = (
+    counts, other_counts = (
         Counter(t for features in part for t in features["traits"]) for part in (first, other)
     )
     options: list[tuple[float, Event, str]] = []
-    for trait in ones.keys() | others.keys():
+    for trait in counts.keys() | other_counts.keys():
         name = trait if isinstance(trait, str) else f"one {trait[0]}"
-        present, absent = ones[trait], half - ones[trait]
-        bound = _bound(present, others[trait], half, alarm)
+        present, absent = counts[trait], half - counts[trait]
+        bound = _bound(present, other_counts[trait], half, alarm)
         options.append((bound, partial(_has, trait=trait), name))
-        bound = _bound(absent, half - others[trait], half, alarm)
+        bound = _bound(absent, half - other_counts[trait], half, alarm)
         options.append((bound, partial(_lacks, trait=trait), f"not {name}"))
     scores = sorted(sign * features["score"] for features in (*first, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):

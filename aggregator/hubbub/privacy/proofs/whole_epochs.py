@@ -109,12 +109,18 @@ def _passed(counts: Counts, cuts: Counts | Floats) -> Floats:
     return np.asarray(len(counts) - below, dtype=np.float64)
 
 
-def _bounds(ones: Floats, others: Floats, trials: int, delta: float, alarm: float) -> Floats:
+def _bounds(
+    counts: Floats, other_counts: Floats, trials: int, delta: float, alarm: float
+) -> Floats:
     """Log of the lowest probability, minus delta, divided by the highest of the other."""
-    lowest = np.where(ones > 0, betaincinv(np.maximum(ones, 1), trials - ones + 1, alarm), 0.0)
-    min_left = np.maximum(trials - others, 1)
-    highest = np.where(others < trials, betaincinv(others + 1, min_left, 1 - alarm), 1.0)
+    lowest = np.where(
+        counts > 0, betaincinv(np.maximum(counts, 1), trials - counts + 1, alarm), 0.0
+    )
+    min_left = np.maximum(trials - other_counts, 1)
+    highest = np.where(
+        other_counts < trials, betaincinv(other_counts + 1, min_left, 1 - alarm), 1.0
+    )
     mask = lowest > delta
-    bounds = np.full(len(ones), -inf)
+    bounds = np.full(len(counts), -inf)
     bounds[mask] = np.log((lowest[mask] - delta) / highest[mask])
     return bounds

@@ -114,8 +114,8 @@ class ProviderKeys:
             AccessRefused: the provider did not sign it.
             ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
-        described = await self.description()
-        offered = described.get("id_token_signing_alg_values_supported")
+        metadata = await self.description()
+        offered = metadata.get("id_token_signing_alg_values_supported")
         if not isinstance(offered, list):
             offered = ["RS256"]
         algorithms = [algorithm for algorithm in ALGORITHMS if algorithm in offered] or ["RS256"]

@@ -554,9 +554,11 @@ def bundle() -> dict[str, Any]:
     [key] = plain.keys
     signed = sign_bundle(plain, SIGNING).decode()
     head, body = signed.splitlines()
-    own = replace(key, id=DEVELOPMENT_IDS + 1)
-    development = sign_bundle(replace(plain, keys=(own,), development=True), SIGNING).decode()
-    marked = development.splitlines()[1].replace(f'"id":{own.id},', f'"id":{key.id},')
+    development_key = replace(key, id=DEVELOPMENT_IDS + 1)
+    development = sign_bundle(
+        replace(plain, keys=(development_key,), development=True), SIGNING
+    ).decode()
+    marked = development.splitlines()[1].replace(f'"id":{development_key.id},', f'"id":{key.id},')
     return {
         "provenance": PROVENANCE,
         "operator": SIGNING.public_key().public_bytes_raw().hex(),
@@ -896,8 +898,8 @@ def tokens() -> dict[str, Any]:
     rfc: the answer of RFC 9497, A.1.3.3, to two inputs together.
     """
     nonce, output, sealed = bytes(range(16)), bytes(range(64)), bytes(range(50))
-    wanted = {("theme", 20_000): [bytes([7]) * 32, bytes([8]) * 32]}
-    wanted["日本", 0] = [bytes([9]) * 32]
+    elements_by_window = {("theme", 20_000): [bytes([7]) * 32, bytes([8]) * 32]}
+    elements_by_window["日本", 0] = [bytes([9]) * 32]
     answer = TokenResponse(
         issued=[
             IssuedTokens(evaluated=[bytes([1]) * 32], proof=bytes([2]) * 64),
@@ -915,9 +917,9 @@ def tokens() -> dict[str, Any]:
         "token": Minted(nonce, output).token(sealed).hex(),
         "wanted": [
             {"stream": stream, "epoch": epoch, "elements": [element.hex() for element in elements]}
-            for (stream, epoch), elements in wanted.items()
+            for (stream, epoch), elements in elements_by_window.items()
         ],
-        "request": request_for_tokens(wanted).hex(),
+        "request": request_for_tokens(elements_by_window).hex(),
         "answer": answer.SerializeToString(deterministic=True).hex(),
         "secret": SECRET.hex(),
         "steps of 65536": {
@@ -1061,8 +1063,8 @@ def log() -> dict[str, Any]:
     after another. shipped: each is taken after any before it. after: the one that was shipped last
     before, by its place among those shipped.
     """
-    with _Log() as own, _Log() as fork:
-        shipped = [own.ship(serial) for serial in (1, 2, 3, 4)]
+    with _Log() as main_log, _Log() as fork:
+        shipped = [main_log.ship(serial) for serial in (1, 2, 3, 4)]
         fork.ship(1)
         fork.ship(7)
         of_a_fork = fork.ship(8)
