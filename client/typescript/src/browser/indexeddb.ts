@@ -221,11 +221,11 @@ function faultOf({ error }: IDBRequest | IDBTransaction): DOMException {
   return error ?? new DOMException("", "AbortError");
 }
 
-function rowsOf(own: IDBTransaction): Rows {
+function rowsOf(transaction: IDBTransaction): Rows {
   const [devices, waiting, past] = [
-    own.objectStore("device"),
-    own.objectStore("waiting"),
-    own.objectStore("past"),
+    transaction.objectStore("device"),
+    transaction.objectStore("waiting"),
+    transaction.objectStore("past"),
   ];
   return {
     device: () => resultOf<unknown>(devices.get(THE_DEVICE)),

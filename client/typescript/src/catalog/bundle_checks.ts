@@ -82,7 +82,7 @@ const SPACES = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u2
  * @throws TypeError no builder signs such content.
  */
 export function refuseMetric(name: string, entry: Table, pythonEntry: Table): void {
-  if (!NAME.test(name)) throw new TypeError("no name of a metric");
+  if (!NAME.test(name)) throw new TypeError("a metric's name is invalid");
   refuseUnfit(entry, METRIC);
   refuseConflicts(entry);
   refuseNull({ ...entry, values: entry["values"] ?? "" });
@@ -90,7 +90,7 @@ export function refuseMetric(name: string, entry: Table, pythonEntry: Table): vo
   for (const [parameter, spelling] of Object.entries(table(pythonEntry["parameters"]))) {
     const fit = REAL_PARAMETERS.includes(parameter) || isWhole(spelling);
     if (parameters && !(parameters.includes(parameter) && fit))
-      throw new TypeError("a parameter is none of its mechanism");
+      throw new TypeError("its mechanism does not have this parameter");
   }
   refuseNoDay(entry["expires"]);
   const { values } = entry;
@@ -112,7 +112,7 @@ export function refuseMetric(name: string, entry: Table, pythonEntry: Table): vo
     (entry["kind"] === "rate" && !isWhole(table(pythonEntry["rate"])["most"])) ||
     (earlierSizes.at(-1) ?? -1) >= size
   )
-    throw new TypeError("its tiers or lists are none of it");
+    throw new TypeError("its tiers or lists do not belong to it");
 }
 
 /**
@@ -137,7 +137,7 @@ export function refuseNoise(entry: Table, { namedCells = 0 }: Randomizer): void 
 export function refuseLargeBatch(entry: Table, payloadBytes: number, kem: Kem): void {
   const bytes = Number(entry["min_batch"]) * (payloadBytes + SEAL_BYTES[kem] + FRAME_BYTES);
   if (own(entry, "crowd") === undefined && bytes > MAX_BATCH_BYTES)
-    throw new TypeError("a batch does not fit one message");
+    throw new TypeError("a minimum batch does not fit one message");
 }
 
 /**
@@ -150,7 +150,7 @@ export function refuseRest(body: Table): void {
   refuseUnfit(caps, CAPS);
   refuseNull(caps);
   const [, port] = ADDRESS.exec(text(body["shuffler"])) ?? [];
-  if (!(Number(port) <= LAST_PORT)) throw new TypeError("no address");
+  if (!(Number(port) <= LAST_PORT)) throw new TypeError("an address is invalid");
   if (body["roots"] !== null && !PEM.test(text(body["roots"])))
     throw new TypeError("no certificates in PEM");
   refuseUnfit(body, BODY);
@@ -158,10 +158,11 @@ export function refuseRest(body: Table): void {
   const uncovered = (entry: Table) =>
     own(entry, "default") === undefined || own(entry, "crowd") !== undefined;
   if (body["cover"] === true && metrics.some(uncovered))
-    throw new TypeError("of what is covered something has no default");
+    throw new TypeError("a covered metric has no default");
   for (const [stream, digest] of Object.entries(table(body["history"]))) {
     const [, name = ""] = STREAM.exec(stream) ?? [];
-    if (!NAME.test(name) || !DIGEST.test(text(digest))) throw new TypeError("no history");
+    if (!NAME.test(name) || !DIGEST.test(text(digest)))
+      throw new TypeError("the history is invalid");
   }
   const keys = listed(body["keys"]).map(table);
   for (const key of keys) refuseUnfit(key, KEY);
@@ -192,7 +193,7 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
     Object.entries(table(body["promised"] ?? {})).map(([name, promise]) => {
       const [digest, epsilon, reports, lifetime, ...central] = listed(promise);
       if (central.length > 1 || Object.hasOwn(metrics, name) || own(history, name) !== digest)
-        throw new TypeError("promises are not of retired names");
+        throw new TypeError("promises are not only for retired names");
       const figures = {
         epsilon: number(epsilon),
         reports: whole(reports),
@@ -226,7 +227,7 @@ function refuseTexts(values: readonly unknown[]): void {
   const unfit = (text: unknown) =>
     typeof text !== "string" || !text || new TextEncoder().encode(text).length > MAX_BYTES;
   if (values.some(unfit) || new Set(values).size !== values.length)
-    throw new TypeError("a list has a text twice, or what is none");
+    throw new TypeError("a list has a repeated text, or an entry that is no text");
 }
 
 /**
@@ -321,7 +322,7 @@ function refuseRanges({ ranges = {}, mechanism }: Table): void {
       fitsUnit(kind, unit) &&
       (unit === "" || fits("text", unit)) &&
       ["", "clamp", "refuse"].includes(String(outside));
-    if (!isRange) throw new TypeError("a range is of what it may not be");
+    if (!isRange) throw new TypeError("its range does not fit its mechanism");
   }
 }
 
@@ -346,7 +347,7 @@ function refuseBreakdown(value: unknown): void {
     );
   });
   if (!isFit || !fields.length || !isOnce(fields.map(([field]) => field)))
-    throw new TypeError("a breakdown is of what it may not be");
+    throw new TypeError("its breakdown is invalid");
 }
 
 /** @throws TypeError it is not an experiment, or the breakdown does not separate its arms. */
@@ -370,7 +371,7 @@ function refuseExperiment(entry: Table, pythonEntry: Table): void {
     weights.every((weight) => weight >= 0 && weight <= MOST_WEIGHT) &&
     weights.some((weight) => weight > 0) &&
     JSON.stringify(values) === JSON.stringify(names.map((arm) => [arm, [arm]]));
-  if (!fit) throw new TypeError("an experiment is what it may not be");
+  if (!fit) throw new TypeError("an experiment is invalid");
 }
 
 /**
@@ -412,7 +413,7 @@ export function refuseNoDay(day: unknown): void {
   const moment = typeof day === "string" ? Date.parse(`${day}T00:00:00Z`) : NaN;
   const isoDay = Number.isFinite(moment) && new Date(moment).toISOString().slice(0, 10);
   if (!isoDay || isoDay !== day || day === "9999-12-31" || day.startsWith("0000"))
-    throw new TypeError("no day of the calendar");
+    throw new TypeError("a date does not exist");
 }
 
 /** The numbers of a list, which must ascend and fit the rule. @throws TypeError they do not. */
@@ -443,7 +444,7 @@ export function refuseAmbiguous(line: Uint8Array): void {
     const endless = digits !== undefined && !isFiniteNumber(digits);
     const halved = token.startsWith('"') && HALF.test(name ?? (JSON.parse(token) as string));
     if (twice || endless || halved || open.length > DEEPEST)
-      throw new TypeError("JSON that readers take differently");
+      throw new TypeError("it contains JSON that readers interpret differently");
     if (name !== null) names?.add(name);
     if (token === "{") open.push(new Set());
     if (token === "[") open.push(null);

@@ -23,12 +23,13 @@ const MOST_EACH = 100;
  */
 export function dummiesOf(entry: Table): Dummies | null {
   if (entry["dummies_each"] === undefined) return null;
-  const each = number(entry["dummies_each"]);
+  const dummiesEach = number(entry["dummies_each"]);
   const values = listed(entry["values"]).length;
   const ofOne = entry["mechanism"] === "grr" && entry["central_epsilon"] !== undefined;
-  if (!(ofOne && each >= 0 && each <= MOST_EACH)) throw new TypeError("dummies of no crowd");
-  const floor = Math.floor(each);
-  const oneMore = atMost(exact(each - floor));
+  if (!(ofOne && dummiesEach >= 0 && dummiesEach <= MOST_EACH))
+    throw new TypeError("its dummies do not fit its crowd");
+  const floor = Math.floor(dummiesEach);
+  const oneMore = atMost(exact(dummiesEach - floor));
   // PRIVACY: neither the number of dummies nor their values depend on the reported value.
   return (coins) => {
     const length = floor + Number(coins.chance(oneMore));

@@ -8,7 +8,7 @@ const NEWLINE = 10;
 export function fromText(base64: string): Bytes {
   const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   // Python refuses blanks and missing padding, and only one spelling matches a signature.
-  if (toText(bytes) !== base64) throw new TypeError("not base64 as it is written here");
+  if (toText(bytes) !== base64) throw new TypeError("not canonical base64");
   return bytes;
 }
 

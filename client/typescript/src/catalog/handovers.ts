@@ -27,9 +27,9 @@ export async function lineOf(handovers: readonly Table[], signer: string): Promi
       next !== line[index + 1] ||
       !(await isSigned(previous, signature, concatenated(HANDOVER, previous, keyFrom(next))))
     ) {
-      throw new BundleRefused("its handovers do not lead step by step to the key that signed");
+      throw new BundleRefused("its handovers do not lead to the key that signed it");
     }
   }
-  if (new Set(line).size !== line.length) throw new BundleRefused("its handovers come back");
+  if (new Set(line).size !== line.length) throw new BundleRefused("its handovers repeat a key");
   return line;
 }

@@ -36,7 +36,9 @@ export async function openNotice(noticeBytes: Bytes, operator: string): Promise<
     return await parseNotice(noticeBytes, operator);
   } catch (error) {
     if (error instanceof NotLoaded) throw error;
-    throw new NoticeRefused("it is none, was altered, or is another operator's", { cause: error });
+    throw new NoticeRefused("it is damaged, altered, or signed by another operator", {
+      cause: error,
+    });
   }
 }
 
@@ -54,19 +56,19 @@ export function follows(notice: Notice, previous: Notice): boolean {
 async function parseNotice(noticeBytes: Bytes, operator: string): Promise<Notice> {
   const [head, body, ...extraLines] = linesOf(noticeBytes);
   if (noticeBytes.length > LARGEST_BYTES || !head || !body || extraLines.length) {
-    throw new NoticeRefused("not two lines");
+    throw new NoticeRefused("it does not have two lines");
   }
   const { body: notice, line } = await signedLines("hubbub/1 notice\n", head, body);
   const unknown = Object.keys(notice).find((name) => !KNOWN.has(name));
   if (notice["version"] !== 1 || unknown !== undefined)
-    throw new NoticeRefused("of a later version");
-  if (!line.includes(operator)) throw new NoticeRefused("another operator's");
+    throw new NoticeRefused("it needs a newer version of hubbub");
+  if (!line.includes(operator)) throw new NoticeRefused("it is signed by another operator");
   const steps = Object.entries(table(notice["sampling"])).map(([name, steps]) => {
-    if (!NAME.test(name)) throw new NoticeRefused("it names what is no metric");
+    if (!NAME.test(name)) throw new NoticeRefused("it contains an invalid metric name");
     return [name, stepsOf(steps)] as const;
   });
   const [first, until] = [moment(notice["number"]), moment(notice["until"])];
-  if (!first) throw new NoticeRefused("it has no number");
+  if (!first) throw new NoticeRefused("it has no valid number");
   return { number: first, until, line, steps: Object.fromEntries(steps) };
 }
 
@@ -75,7 +77,7 @@ function stepsOf(value: unknown): Step[] {
     const [since, chance, ...extra] = listed(step);
     const share = number(chance);
     if (extra.length || !(share === 0 || (share >= LEAST && share <= 1))) {
-      throw new NoticeRefused("a chance to take part is 0 or at most 1");
+      throw new NoticeRefused("a sampling chance is invalid");
     }
     return [moment(since), share];
   });
@@ -88,6 +90,6 @@ function stepsOf(value: unknown): Step[] {
 
 function moment(value: unknown): number {
   const seconds = number(value);
-  if (!Number.isSafeInteger(seconds) || seconds < 0) throw new NoticeRefused("no moment");
+  if (!Number.isSafeInteger(seconds) || seconds < 0) throw new NoticeRefused("a time is invalid");
   return seconds;
 }

@@ -15,7 +15,7 @@ export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly
   for (const entry of values) {
     const equals = entry.indexOf("=");
     const [part, value] = [entry.slice(0, equals), entry.slice(equals + 1)];
-    if (equals < 1 || !value) throw new TypeError("values of parts are PART=VALUE");
+    if (equals < 1 || !value) throw new TypeError("a value of parts is not written PART=VALUE");
     parts.set(part, [...(parts.get(part) ?? []), value]);
   }
   return parts;

@@ -41,6 +41,6 @@ export function pastOf(entry: Table, code: Metric["code"]): Past {
 
 /** Whether no reported day is in the same epoch of this length. */
 function isFirst(length: string, day: number, reported: readonly number[]): boolean {
-  const epochOf = (own: number) => epochAt(epochStart(own, "day"), length);
+  const epochOf = (day: number) => epochAt(epochStart(day, "day"), length);
   return reported.every((other) => epochOf(other) !== epochOf(day));
 }

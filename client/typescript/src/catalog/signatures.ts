@@ -4,13 +4,13 @@ import { load } from "../loading.js";
 
 /** Whether this key made a signature over a message. */
 export async function isSigned(key: Bytes, signature: Bytes, message: Bytes): Promise<boolean> {
-  let own: CryptoKey;
+  let publicKey: CryptoKey;
   try {
-    own = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
+    publicKey = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
   } catch (error) {
     if (!(error instanceof DOMException) || error.name !== "NotSupportedError") throw error;
     const { verifyAsync } = await load("ed25519");
     return verifyAsync(signature, message, key, { zip215: false });
   }
-  return crypto.subtle.verify("Ed25519", own, signature, message);
+  return crypto.subtle.verify("Ed25519", publicKey, signature, message);
 }

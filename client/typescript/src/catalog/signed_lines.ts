@@ -26,7 +26,7 @@ export async function signedLines(context: string, head: Bytes, body: Bytes): Pr
   const signer = text(seal["operator"]);
   const message = concatenated(new TextEncoder().encode(context), body);
   if (!(await isSigned(keyFrom(signer), fromText(text(seal["signature"])), message))) {
-    throw new BundleRefused("altered after signing");
+    throw new BundleRefused("it was altered after signing");
   }
   const document = parsed(body);
   const { refuseAmbiguous } = await load("checks");

@@ -31,7 +31,8 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
       return (value) => partedValue(parts, value);
     }
     const ranges = entry["edges"] === undefined ? undefined : rangesOf(entry, values, kind);
-    if (other && (kind || !values.includes(OTHER))) throw new TypeError("no value is called other");
+    if (other && (kind || !values.includes(OTHER)))
+      throw new TypeError("other needs a value named other");
     return (value) => rangedPlace(values, value, { ranges, other });
   }
   const { low, high } = table(entry["parameters"]);

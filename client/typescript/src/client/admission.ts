@@ -33,12 +33,12 @@ export function admitted(
     );
   }
   if (!another && bundle.serial < (trust?.serial ?? 0)) {
-    throw new BundleRefused("the bundle is refused: a newer one was here before");
+    throw new BundleRefused("the bundle is refused: this device had a newer one before");
   }
   // PRIVACY: this forces a bundle for a single person into the log, which everybody sees.
   const tree = another ? null : (trust?.log ?? null);
   if (tree && !bundle.proof) {
-    throw new BundleRefused("the bundle is in no log, and those before were");
+    throw new BundleRefused("the bundle is in no log, but the earlier ones were");
   }
   const log = bundle.proof?.after(tree) ?? null;
   const promises = promisesAfter(another ? {} : (trust?.promises ?? {}), bundle);

@@ -7,10 +7,12 @@ import type { Reporter } from "./reporter.js";
 
 /** As Reporter.arm(). @throws UnknownMetric the bundle has no such experiment. */
 export function arm(reporter: Reporter, name: string): string {
-  const every = [...reporter.bundle.metrics.values()].flatMap(({ experiment }) => experiment ?? []);
-  const experiment = every.find((other) => other.name === name);
+  const experiments = [...reporter.bundle.metrics.values()].flatMap(
+    ({ experiment }) => experiment ?? [],
+  );
+  const experiment = experiments.find((other) => other.name === name);
   if (!experiment) {
-    const names = [...new Set(every.map((other) => other.name))].sort();
+    const names = [...new Set(experiments.map((other) => other.name))].sort();
     const remedy = `there are ${names.join(", ") || "none"}${meant(names, name)}`;
     throw new UnknownMetric(`there is no such experiment; ${remedy}`);
   }

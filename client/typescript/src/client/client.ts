@@ -137,14 +137,14 @@ export class Client {
     const { admitted, hinted, refuseUnfit } = await load("checks");
     const diagnostics = new Diagnostics(options.onDrop);
     refuseUnfit(options, bundle, diagnostics);
-    const admit = (own: Device) => {
-      const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
+    const admit = (device: Device) => {
+      const { trust, another } = admitted(device.trust, bundle, options.operatorNamed ?? false);
       // A page whose bundle brings no news does not write the state.
-      if (!another && JSON.stringify(trust) === JSON.stringify(own.trust)) return own;
-      const { consent } = own;
+      if (!another && JSON.stringify(trust) === JSON.stringify(device.trust)) return device;
+      const { consent } = device;
       // The waiting reports belong to another operator.
       const generation = consent.generation + (another ? 2 : 0);
-      return { ...own, trust, consent: { ...consent, generation } };
+      return { ...device, trust, consent: { ...consent, generation } };
     };
     const state = new State(storage, bundle.caps, now, diagnostics, admit, signerOf(bundle));
     try {

@@ -115,8 +115,8 @@ function load(value: unknown): Account {
   const entry = table(value);
   const account: Table = { ...entry, filled: entry["filled"] ?? {} }; // earlier versions did not write the field
   const numbers = (field: string) => {
-    const own: Table = table(account[field]);
-    return Object.fromEntries(Object.entries(own).map(([key, amount]) => [key, nats(amount)]));
+    const amounts: Table = table(account[field]);
+    return Object.fromEntries(Object.entries(amounts).map(([key, amount]) => [key, nats(amount)]));
   };
   return {
     ...(entry as object),

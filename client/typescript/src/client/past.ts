@@ -118,8 +118,8 @@ function eventsOf({ events, consent }: Device): Events {
 
 /** The counts with one more of an event. */
 function added(counts: Events["counts"], { metric, epoch, event }: Noted): Events["counts"] {
-  const isIt = (own: Events["counts"][number]) =>
-    own[0] === metric && own[1] === epoch && own[2] === event;
+  const isIt = (count: Events["counts"][number]) =>
+    count[0] === metric && count[1] === epoch && count[2] === event;
   const times = counts.find(isIt)?.[3] ?? 0;
   return [...counts.filter((count) => !isIt(count)), [metric, epoch, event, times + 1]];
 }

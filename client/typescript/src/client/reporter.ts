@@ -122,7 +122,7 @@ export class Reporter {
    */
   get allowed(): [most: number, local: number] {
     const { preference, maxLocal } = this.#device.consent;
-    const most = (own: number | null) => Math.min(this.maxEpsilon, own ?? Infinity);
+    const most = (limit: number | null) => Math.min(this.maxEpsilon, limit ?? Infinity);
     return [most(preference), most(maxLocal)];
   }
 

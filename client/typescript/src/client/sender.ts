@@ -223,9 +223,9 @@ export class Sender {
     const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
     const half = halfOf(key, metric.kem);
     if (!key || !half) return null;
-    const entry = async (own: Stream, name: string, encoded: Bytes, copy = encoded) => {
+    const entry = async (target: Stream, name: string, encoded: Bytes, copy = encoded) => {
       // A filler is as long as a report: without the opening key nobody can distinguish them.
-      const plain = encoded.length ? encoded : new Uint8Array(own.randomizer.payloadBytes);
+      const plain = encoded.length ? encoded : new Uint8Array(target.randomizer.payloadBytes);
       const info = sealInfo(name, epoch, encoded.length ? "report" : "filler");
       const sealedBytes = await seal(plain, half, info, metric.kem);
       return {

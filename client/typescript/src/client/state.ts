@@ -77,8 +77,8 @@ export class State {
 
   /** The device as it is now. @throws BundleRefused it does not take this client's bundle, the first time. */
   async device(): Promise<Device> {
-    const how = this.#isAdmitted ? (own: Device) => own : this.admit;
-    const device = await this.change(how, { reason: OPERATOR_CHANGED });
+    const admit = this.#isAdmitted ? (device: Device) => device : this.admit;
+    const device = await this.change(admit, { reason: OPERATOR_CHANGED });
     this.#isAdmitted = true;
     return device;
   }

@@ -44,10 +44,10 @@ export function steps(): Int16Array {
 export function book(seed: string, number: number, words: number, dimensions: number): Int16Array {
   const name = `hubbub directions 1 ${seed} ${dimensions} ${words} ${number}`;
   const randomBytes = shake128(TEXT.encode(name), { dkLen: 2 * words * dimensions });
-  const every = steps();
+  const levels = steps();
   return Int16Array.from({ length: words * dimensions }, (_, index) => {
     const place = (randomBytes[2 * index] ?? 0) | ((randomBytes[2 * index + 1] ?? 0) << 8);
-    return every[place % STEPS] ?? 0;
+    return levels[place % STEPS] ?? 0;
   });
 }
 

@@ -22,7 +22,7 @@ export class KeyedBits implements BitSource {
   /** @throws BadParameter the key is shorter than 32 bytes. */
   constructor(readonly key: Uint8Array) {
     if (!(key instanceof Uint8Array && key.length >= BLOCK_BYTES)) {
-      throw new BadParameter(`a key is no Uint8Array of ${BLOCK_BYTES} bytes or more`);
+      throw new BadParameter(`a key is not a Uint8Array of ${BLOCK_BYTES} bytes or more`);
     }
   }
 

@@ -93,7 +93,7 @@ export function wholeOf(
 export function numberOf({ parameters }: Arguments, name: string): number {
   const parameter = parameters[name];
   if (parameter === undefined || !Number.isFinite(parameter))
-    throw new BadParameter(`${name} is no number`);
+    throw new BadParameter(`${name} is not a number`);
   return parameter;
 }
 

@@ -60,8 +60,8 @@ export function vector(categories: number) {
 }
 
 /** A vector of random flips in which the bit of the value itself is a fair coin. */
-export function fairAt(own: number, lie: bigint, categories: number, source: BitSource): bigint {
-  const [bits, bit] = [source.mask(lie, categories), BigInt(own)];
+export function fairAt(code: number, lie: bigint, categories: number, source: BitSource): bigint {
+  const [bits, bit] = [source.mask(lie, categories), BigInt(code)];
   const isSet = ((bits >> bit) & 1n) === 1n;
   return isSet === source.chance(HALF) ? bits : bits ^ (1n << bit);
 }

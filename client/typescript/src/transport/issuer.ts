@@ -108,7 +108,7 @@ export function askingIssuer(
   account: Account | undefined,
   post: Post,
 ): AskIssuer {
-  if (!ISSUER.test(issuer)) throw new BadParameter("the issuer's address is none of HTTPS");
+  if (!ISSUER.test(issuer)) throw new BadParameter("the issuer's address must begin with https://");
   if (typeof account === "function") {
     return (request, signal) => askedByApp(account, request, signal);
   }

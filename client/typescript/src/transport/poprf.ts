@@ -31,7 +31,7 @@ export function blinded(oprf: Oprf, input: Bytes, publicKey: Bytes, info: Bytes)
     const { blind, blinded: element } = oprf.poprf(info).blind(input, publicKey);
     return { input, blind: Uint8Array.from(blind), element: Uint8Array.from(element) };
   } catch (error) {
-    throw new BadParameter("the issuer's key in the bundle is none", { cause: error });
+    throw new BadParameter("the issuer's key in the bundle is invalid", { cause: error });
   }
 }
 

@@ -33,7 +33,7 @@ export async function openCheckpoint(note: string, key: LogKey): Promise<Tree> {
   const tree = { size: Number(size), root: fromText(root) };
   const sized = SIZE.test(size) && Number.isSafeInteger(tree.size);
   if (origin !== key.name || !sized || tree.root.length !== HASH_BYTES) {
-    throw new BundleRefused(`not a checkpoint of ${key.name}`);
+    throw new BundleRefused(`it has no checkpoint of ${key.name}`);
   }
   return tree;
 }
@@ -48,7 +48,7 @@ export async function refuseUnsigned(note: string, { name, key }: LogKey): Promi
   const text = textOf(note);
   const lines = note.slice(text.length + 1).split("\n");
   if (lines.pop() !== "" || !lines.length || lines.length > MAX_SIGNATURES) {
-    throw new BundleRefused("not a signed note");
+    throw new BundleRefused("its checkpoint is not a signed note");
   }
   const publicKey = keyFrom(key);
   const namedKey = concatenated(TEXT.encode(`${name}\n`), Uint8Array.of(ED25519), publicKey);
@@ -57,7 +57,8 @@ export async function refuseUnsigned(note: string, { name, key }: LogKey): Promi
   for (const line of lines) {
     const [, signer, base64 = ""] = LINE.exec(line) ?? [];
     const signatureLine = fromText(base64);
-    if (signatureLine.length <= ID_BYTES) throw new BundleRefused("not a signed note");
+    if (signatureLine.length <= ID_BYTES)
+      throw new BundleRefused("its checkpoint is not a signed note");
     if (signer !== name || toText(signatureLine.slice(0, ID_BYTES)) !== id) continue;
     hasSignature = true;
     if (!(await isSigned(publicKey, signatureLine.slice(ID_BYTES), TEXT.encode(text)))) {
@@ -70,6 +71,6 @@ export async function refuseUnsigned(note: string, { name, key }: LogKey): Promi
 /** The text of a note, without a check of signatures. @throws BundleRefused it is not a note. */
 export function textOf(note: string): string {
   const gap = note.lastIndexOf(GAP);
-  if (gap < 0) throw new BundleRefused("not a signed note");
+  if (gap < 0) throw new BundleRefused("its checkpoint is not a signed note");
   return note.slice(0, gap + 1);
 }

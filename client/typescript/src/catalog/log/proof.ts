@@ -26,16 +26,16 @@ export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promi
   const document = parsed(line);
   refuseAmbiguous(line);
   const now = await openCheckpoint(text(document["checkpoint"]), key);
-  if (document["hubbub log"] !== 1) throw new BundleRefused("its proof of the log is none");
+  if (document["hubbub log"] !== 1) throw new BundleRefused("it has no valid proof of the log");
   const entry = new TextEncoder().encode(`hubbub/1 bundle\n${hex(sha256(content))}\n`);
   const index = whole(document["index"]);
   const root = provenRoot(leafHash(entry), index, now.size, hashesOf(document["inclusion"]));
   if (toText(root) !== toText(now.root)) {
-    throw new BundleRefused(`it is not in the log ${key.name} that it says it is in`);
+    throw new BundleRefused(`it is not in the log ${key.name} that it names`);
   }
   const growthProofs = new Map(
     Object.entries(table(document["grown"])).map(([size, proof]) => {
-      if (!SIZE.test(size)) throw new BundleRefused("a log has no such size");
+      if (!SIZE.test(size)) throw new BundleRefused("the size of its log is invalid");
       return [Number(size), hashesOf(proof)];
     }),
   );
@@ -98,7 +98,7 @@ function treeOf({ size, root }: SeenLog): Tree {
 function hashesOf(value: unknown): Bytes[] {
   const hashes = listed(value).map((entry) => fromText(text(entry)));
   if (hashes.some((hash) => hash.length !== HASH_BYTES)) {
-    throw new BundleRefused("a hash has another length");
+    throw new BundleRefused("a hash has a wrong length");
   }
   return hashes;
 }

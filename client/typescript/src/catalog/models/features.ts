@@ -25,9 +25,10 @@ export interface Feature {
 export function featureOf(value: unknown): Feature {
   const [name, options, ...extra] = listed(value);
   const parts = listed(options);
-  if (parts.length < 2 || extra.length) throw new TypeError("a feature says nothing");
+  if (parts.length < 2 || extra.length)
+    throw new TypeError("a feature has too few or too many fields");
   if (parts.some((part) => part === "") || new Set(parts).size < parts.length)
-    throw new TypeError("a feature says something twice, or nothing");
+    throw new TypeError("a value of a feature is repeated or empty");
   return typeof parts[0] === "string"
     ? ofTexts(text(name), parts.map(text))
     : ofNumbers(text(name), parts.map(number));

@@ -133,10 +133,10 @@ function modelFrom(name: string, entry: Table): Model {
         throw new ValueOutOfDomain(`model "${name}": ${readable(error)}`);
       }
     },
-    teller(round, { columns: own, label }, state) {
+    teller(round, { columns: scaled, label }, state) {
       if (!round) {
         const codes = codesOf(0);
-        const vector = place(own);
+        const vector = place(scaled);
         const padding = (roundsEach ? weights : columns + 1) - vector.length;
         const filled = [...vector, ...Array.from({ length: padding }, () => 0)];
         return (coins) => codes.randomize(filled, coins);
@@ -144,7 +144,7 @@ function modelFrom(name: string, entry: Table): Model {
       // PRIVACY: only the state of the device's round. An older or newer state depends on other
       // people.
       if (state?.number !== round - 1) return null;
-      const example = { ...{ kind: labels.kind, columns: own, label }, ...state };
+      const example = { ...{ kind: labels.kind, columns: scaled, label }, ...state };
       if (round <= rounds) {
         const codes = codesOf(round);
         const vector = gradient(example);
@@ -232,6 +232,6 @@ function isRounds(number: number, fewest: number): boolean {
 function momentOf(begins: string): number {
   const [day, clock] = [begins.slice(0, DAY_LETTERS), begins.slice(DAY_LETTERS)];
   refuseNoDay(day);
-  if (clock && !CLOCK.test(clock)) throw new TypeError("begins is no moment");
+  if (clock && !CLOCK.test(clock)) throw new TypeError("begins is not a time");
   return Date.parse(begins.replace(/\.\d+/, "")) / 1000;
 }

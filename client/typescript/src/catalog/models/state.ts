@@ -33,20 +33,24 @@ export async function openModels(
   operator: string,
 ): Promise<ReadonlyMap<string, ModelState>> {
   if (stateBytes.length > LARGEST_BYTES) {
-    throw new ModelsRefused(`larger than ${LARGEST_BYTES >> 10} KiB: no state of models`);
+    throw new ModelsRefused(
+      `larger than ${LARGEST_BYTES >> 10} KiB, the limit of a state of models`,
+    );
   }
   try {
     const [head, body, ...extraLines] = linesOf(stateBytes);
-    if (!head || !body || extraLines.length) throw new BadParameter("not two lines");
+    if (!head || !body || extraLines.length) throw new BadParameter("it does not have two lines");
     const { body: document, line } = await signedLines("hubbub/1 models\n", head, body);
-    if (document["version"] !== 1) throw new BadParameter("of a later version");
-    if (!line.includes(operator)) throw new BadParameter("another operator's");
+    if (document["version"] !== 1) throw new BadParameter("it needs a newer version of hubbub");
+    if (!line.includes(operator)) throw new BadParameter("it is signed by another operator");
     return new Map(
       Object.entries(table(document["models"])).map(([name, state]) => stateOf(name, state)),
     );
   } catch (error) {
     if (error instanceof NotLoaded) throw error;
-    throw new ModelsRefused("it is none, was altered, or is another operator's", { cause: error });
+    throw new ModelsRefused("it is damaged, altered, or signed by another operator", {
+      cause: error,
+    });
   }
 }
 
@@ -65,6 +69,6 @@ function stateOf(name: string, value: unknown): [string, ModelState] {
     weights.every((weight) => Math.abs(weight) <= LARGEST_WEIGHT) &&
     centre.every((number) => number >= 0 && number <= 1) &&
     edges.every((edge, index) => edge >= (edges[index - 1] ?? -Infinity));
-  if (!isState) throw new BadParameter("a state of a model is none");
+  if (!isState) throw new BadParameter("the state of a model is invalid");
   return [name, { number: round, centre, weights, edges }];
 }
