@@ -214,8 +214,8 @@ def test_check_warns_of_expected_reports_that_never_leave(
     new: Callable[..., tuple[int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, reports in (("rare", "999"), ("often", "1000")):
-        given = (*DESCRIPTION_OPTIONS, "--boolean", "--reports", reports, "--min-batch", "1000")
-        assert new(name, *given)[0] == 0
+        options = (*DESCRIPTION_OPTIONS, "--boolean", "--reports", reports, "--min-batch", "1000")
+        assert new(name, *options)[0] == 0
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
     printed = capsys.readouterr().out
     assert "warning: rare: 999 expected reports in an epoch never leave the shuffler" in printed

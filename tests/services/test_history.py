@@ -58,7 +58,9 @@ def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
         Window(name, today - ago) for name in metrics for ago in range(1, DAYS + 1)
     }
     # Who is drawn has anybody's value; a Bachelor's degree a fifth more rarely at most.
-    held = {name: Counter(map(itemgetter(name), answers_of(people(PEOPLE)))) for name in OF_LISTS}
+    true_counts = {
+        name: Counter(map(itemgetter(name), answers_of(people(PEOPLE)))) for name in OF_LISTS
+    }
     assert [value_noise(metrics[name]) is not None for name in OF_LISTS] == [False, True]
     for day in days:
         metric = metrics[day.window.stream]
@@ -75,7 +77,7 @@ def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
         dummies = noise.variance / float(channel.p - channel.q) ** 2 if noise else 0.0
         estimates = mechanism.estimate(day.totals.totals)
         for value, estimate in zip(metric.values or (), estimates.values, strict=True):
-            expected = number * held[metric.name][value] / PEOPLE
+            expected = number * true_counts[metric.name][value] / PEOPLE
             variance = mechanism.variance(expected, number) + dummies + expected
             assert abs(estimate - expected) <= SIGMAS * sqrt(variance) + 0.2 * expected + off
 

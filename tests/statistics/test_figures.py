@@ -45,7 +45,7 @@ def test_variances_of_a_ratio_are_those_of_the_enumerated_law(
     payloads = _payloads(mechanism.layout)
     above, below = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0, 1.0])
     centred = above - above.mean(), below - below.mean()
-    told = coin_variances(mechanism, 1, *centred)
+    coin_law = coin_variances(mechanism, 1, *centred)
     estimates = np.array(
         [
             mechanism.estimate(
@@ -67,7 +67,7 @@ def test_variances_of_a_ratio_are_those_of_the_enumerated_law(
         chances /= chances.sum()
         sums = estimates @ (centred[0] - ratio * centred[1])
         exact = chances @ sums**2 - (chances @ sums) ** 2
-        assert told[:, value] @ (1, ratio, ratio**2) == pytest.approx(exact, rel=1e-9)
+        assert coin_law[:, value] @ (1, ratio, ratio**2) == pytest.approx(exact, rel=1e-9)
 
 
 def test_an_interval_of_ratios_solves_fiellers_equation_or_is_all_that_can_be() -> None:

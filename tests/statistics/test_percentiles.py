@@ -74,9 +74,9 @@ def test_intervals_are_at_most_a_tenth_wider_than_those_of_the_best_published_la
     """By the mechanism that `auto` chooses: `wave`, or `haar` of many reports."""
     chance = np.random.default_rng([PARTS, reports, int(10 * epsilon), len(shape)])
     counts = SHAPES[shape](PARTS)
-    asked = {"low": 0.0, "high": float(PARTS), "buckets": PARTS}
-    name, _, _ = resolve("auto", epsilon, None, {**asked, "reports": reports})
-    mechanism = build(name, epsilon=epsilon, **asked)
+    parameters = {"low": 0.0, "high": float(PARTS), "buckets": PARTS}
+    name, _, _ = resolve("auto", epsilon, None, {**parameters, "reports": reports})
+    mechanism = build(name, epsilon=epsilon, **parameters)
     width = best = 0.0
     for _ in range(RUNS):
         true_counts = chance.multinomial(reports, counts / counts.sum()).astype(np.float64)
