@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import binom
 
 from hubbub.analysis.answer import Answer, ValueAnswer
@@ -157,6 +158,21 @@ def test_a_change_is_found_as_often_as_its_interval_says() -> None:
     assert hits / 3000 >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / 3000)
     assert largest / 1000 >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / 1000)
     assert alarms / 1000 <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_ends_of_unchanged_values_spend_the_whole_error_rate() -> None:
+    """However much the end nearer to 0 leaves; so many reports are normal, and no end is at 0."""
+    mechanism = build("unary.oue", epsilon=1.0, categories=5)
+    chance = np.random.default_rng(6)
+    before, after = (
+        answer(mechanism, draw(mechanism, range(5), [20_000] * 5, chance), list("abcde"))
+        for _ in range(2)
+    )
+    result = changes(before, after)
+    assert not any(change.changed for change in result)
+    for change in result:
+        reaches = np.array([change.difference - change.low, change.high - change.difference])
+        assert ndtr(-reaches / change.stderr).sum() == pytest.approx(0.05, rel=0.02)
 
 
 def test_a_mean_changes_in_its_own_unit_and_other_questions_are_not_compared() -> None:

@@ -111,8 +111,15 @@ def _retention(
 def _rate(epsilon: float, people: int, chance: np.random.Generator) -> Iterator[Counted]:
     """One in five of some starts is a crash; every tenth device starts far more often."""
     most = 20
+    # Answers of one pool share its error, so that an interval is right over pools.
     mechanism = build(
-        "vector.codes", epsilon=epsilon, dimensions=2, words=16, books=256, max_length=most * 2**0.5
+        "vector.codes",
+        epsilon=epsilon,
+        dimensions=2,
+        words=64,
+        books=256,
+        max_length=most * 2**0.5,
+        seed=f"{chance.integers(1 << 32)}",
     )
     started = np.minimum(chance.poisson(np.where(chance.random(people) < 0.1, 15, 5)), most)
     pairs = np.column_stack([chance.binomial(started, 0.2), started]).astype(np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
-from hubbub.analysis.arrays import Floats, records
+from hubbub.analysis.arrays import Floats, Mask, records
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import Tail, pushed_up, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -89,7 +89,8 @@ class Change:
 
     Args:
         stderr: of the population's difference: randomization, and who reported.
-        low, high: the end nearer to 0 accounts for the value's place in the list.
+        low, high: the end nearer to 0 accounts for the value's place in the list; the other end of
+            an unchanged value has the rest of the error rate.
         p_value: two-sided, of this value alone.
         changed: significant at a false discovery rate of 5% over all values, or at the intervals'
             error rate if that is less; the interval then excludes 0.
@@ -136,11 +137,10 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
     p = 2 * p_values(np.abs(scores))
     # An interval with a higher confidence than the marks could contain 0 for a marked value.
     changed = stand_out(p, min(FALSE_DISCOVERY_RATE, 1 - before.confidence))
-    # To the end nearer to 0 by the value's place in the list, as in `ranked`. Changed values all
-    # take the place of the last of them (Benjamini and Yekutieli 2005): intervals exclude 0.
-    places = np.where(changed, changed.sum(), np.argsort(np.argsort(p, kind="stable")) + 1)
-    shares = np.ones_like(p) if together else places / max(len(p), 1)
-    near, far = pushed_up(shares, before.confidence), reach_of(before.confidence)
+    if together:
+        near = far = np.full_like(p, reach_of(before.confidence))
+    else:
+        near, far = _reaches(p, changed, before.confidence)
     down, up = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
     if sides:
         down, up = (reach_of_worth(reach, hidden) for reach in (down, up))
@@ -165,6 +165,20 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
         p_value=p,
         changed=changed,
     )
+
+
+def _reaches(p: Floats, changed: Mask, confidence: float) -> tuple[Floats, Floats]:
+    """Standard errors to the end nearer to 0 and to the other end, of values with these p-values.
+
+    To the nearer end by the value's place in the list, as in `ranked`. Changed values all take the
+    place of the last of them (Benjamini and Yekutieli 2005): intervals exclude 0. Of an unchanged
+    value the other end has the rest of the error rate: the smaller its estimate, the later its
+    place, so that it misses no more than both ends may. Of changed values false marks use the rest.
+    """
+    places = np.where(changed, changed.sum(), np.argsort(np.argsort(p, kind="stable")) + 1)
+    shares = places / max(len(p), 1)
+    rest = -ndtri((1 - confidence) * (1 - shares / 2))
+    return pushed_up(shares, confidence), np.where(changed, reach_of(confidence), rest)
 
 
 def _scores(differences: Floats, stderrs: Floats) -> Floats:
