@@ -18,6 +18,7 @@ from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import build
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
+from hubbub.programs.text_files import csv_rows
 from hubbub.signing.testing import make_bundle
 from hubbub.simulation.people_file import read_truth
 from tests.support.catalogs import catalog_toml, metric_toml
@@ -146,7 +147,7 @@ def test_people_with_numbers_are_rehearsed_from_a_file(tmp_path: Path) -> None:
     metric = _metric(tmp_path, _ages(""))
     people = tmp_path / "people.csv"
     people.write_text("new,age,count\ntrue,12,3\nfalse,18 y or more,4\ntrue,70.5,5\n")
-    truth = read_truth(people, metric)
+    truth = read_truth(people, csv_rows(people), metric)
     assert dict(zip(truth.codes, truth.counts, strict=True)) == {0: 3, 3: 4, 2: 5}
 
 

@@ -1,5 +1,8 @@
 """Wrong calls of a newcomer: each is refused with what, where, and the remedy."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +71,26 @@ def test_a_folder_that_is_named_and_is_none_is_a_fault(
     printed = capsys.readouterr().out
     assert "nowhere: is not a folder" in printed
     assert "nothing: is not a folder" in printed
+
+
+PEOPLE = ("light,3000\ndark,2000\n", "day,value,count\n2026-11-22,light,3000\n")
+
+
+@pytest.mark.parametrize("people", PEOPLE)
+@pytest.mark.parametrize("option", ["--values", "--catalog"])
+def test_a_rehearsal_reads_a_pipe_as_it_reads_a_file(
+    people: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _new_catalog(capsys)
+    Path("people.csv").write_text(people)
+    words = ["simulate", "theme", "--values", "people.csv", "--runs", "2", "--seed", "1", "--json"]
+    expected = json.loads(output_of(capsys, *words))
+    content = people.encode() if option == "--values" else Path("metrics.toml").read_bytes()
+    for path in ("-", "/dev/stdin"):
+        piped = subprocess.run(
+            [sys.executable, "-m", "hubbub.cli", *words, option, path],
+            input=content,
+            capture_output=True,
+            check=True,
+        )
+        assert json.loads(piped.stdout)["runs"] == expected["runs"]

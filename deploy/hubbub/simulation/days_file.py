@@ -14,8 +14,7 @@ import numpy.typing as npt
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.programs.text_files import csv_rows
-from hubbub.simulation.people_file import coder, numbered
+from hubbub.simulation.people_file import Rows, coder, numbered
 
 Numbers = npt.NDArray[np.int64]
 
@@ -57,21 +56,20 @@ class Days:
         return self.counted(slice(None), self.count)
 
 
-def has_days(path: Path, metric: Metric) -> bool:
-    """Whether the file's first line has a column `day` that is not one of the metric's own."""
-    head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
+def has_days(head: Sequence[str], metric: Metric) -> bool:
+    """Whether a file's first line has a column `day` that is not one of the metric's own."""
     columns_of_metric = {*metric.parts, *metric.breakdown}
     return "day" in _words(head, but=columns_of_metric) and "day" not in columns_of_metric
 
 
-def read_days(path: Path, metric: Metric) -> Days:
-    """Reads a CSV file, plain or .gz, with the columns day, value, and person or count.
+def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
+    """Reads the rows of a CSV file with the columns day, value, and person or count.
 
     A day is 2026-11-22, or a number of days since 1970. The values of a set are separated by |;
     a metric with parts has a column for each part in place of value.
 
     Raises:
-        BadParameter: the file cannot be read, has other columns, a value that the metric does not
+        BadParameter: the rows cannot be read, have other columns, a value that the metric does not
             take, or a person twice on a day. The message names the line.
     """
     if metric.epoch != "day" or not family_for(metric.randomizer).REHEARSES_DAYS:
@@ -81,7 +79,6 @@ def read_days(path: Path, metric: Metric) -> Days:
         )
     parts = metric.parts
     names = [*parts] or ["value"]
-    rows = csv_rows(path, "--values")
     head = _words(next(rows)[1], but=parts)
     other = next((name for name in head if name not in {"day", *names}), "")
     if len({*head}) != len(head) or {*head} not in [

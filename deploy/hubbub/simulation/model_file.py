@@ -26,7 +26,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
-from hubbub.programs.text_files import csv_rows, parse_toml, read_text
+from hubbub.programs.text_files import csv_rows, parse_toml
 
 _FIELDS: Final = {
     **{field.name: field for field in fields_of(Metric) if field.name in AS_METRICS},
@@ -102,13 +102,13 @@ class People:
     clipped: int
 
 
-def read_model(path: Path, name: str) -> Planned | None:
-    """Reads the model of this name; None if the catalog has none, or cannot be read.
+def read_model(path: Path, text: str | None, name: str) -> Planned | None:
+    """Reads the model of this name; None if the catalog has none, or no readable text.
 
     Raises:
         BadParameter: a field is missing, unknown or invalid.
     """
-    models = _models(path)
+    models = _models(text or "")
     if name not in models:
         return None
     table = models[name]
@@ -221,9 +221,9 @@ def _label(where: str, text: str, planned: Planned) -> float:
     return value
 
 
-def _models(path: Path) -> Mapping[str, Any]:
+def _models(text: str) -> Mapping[str, Any]:
     try:
-        toml = parse_toml(read_text(path)).get("models", {})
+        toml = parse_toml(text).get("models", {})
     except ValueError:
         return {}  # reading the catalog's metrics, next, reports its problems
     return toml if isinstance(toml, dict) else {}

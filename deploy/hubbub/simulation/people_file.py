@@ -9,8 +9,11 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.programs.text_files import csv_rows
+from hubbub.programs.text_files import peeked
 from hubbub.simulation.truth import Truth
+
+Rows = Iterator[tuple[int, list[str]]]
+"""Line number and cells of each row."""
 
 _MAX_PEOPLE: Final = 10**12
 # Limit of values, each drawn from its own distribution; numbers of one bucket share one.
@@ -22,8 +25,8 @@ _MAX_STRINGS: Final = 1_000_000
 _HEADS: Final = (["value"], ["value", "count"])
 
 
-def read_truth(path: Path, metric: Metric) -> Truth:
-    """Reads a CSV file, plain or .gz, of values or `value,count`, one per line, after any header.
+def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
+    """Reads the rows of a CSV file: values or `value,count`, one per line, after any header.
 
     The values of a set are separated by |; an empty set is an empty value with its count. Parts and
     the coordinates of a vector have a column each, named in a header; so have the public fields of
@@ -36,9 +39,10 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
     value_columns = metric.value_kind.columns(metric)
-    head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
+    head, rows = peeked(rows)
     apart = any(cell.strip() in metric.breakdown for cell in head)  # columns of public fields
-    lines = _lines_of_columns(path, metric, apart=apart) if value_columns or apart else _lines(path)
+    by_columns = value_columns or apart
+    lines = _lines_of_columns(path, rows, metric, apart=apart) if by_columns else _lines(path, rows)
     for number, (text, public, count) in lines:
         try:
             value = code(text)
@@ -74,9 +78,8 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     return Truth(value_names, codes, tuple(counts.values()), streams if apart else ())
 
 
-def _lines(path: Path) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:
+def _lines(path: Path, rows: Rows) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:
     """Yields line number and value, no public fields, and count."""
-    rows = csv_rows(path, "--values")
     for number, row in rows:
         if number == 1 and [cell.strip().lower() for cell in row] in _HEADS:
             continue
@@ -95,7 +98,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]
 
 
 def _lines_of_columns(
-    path: Path, metric: Metric, *, apart: bool
+    path: Path, rows: Rows, metric: Metric, *, apart: bool
 ) -> Iterator[tuple[int, tuple[Any, Mapping[str, str], int]]]:
     """Yields line number, value (or those of the parts), public fields, and count, by the header.
 
@@ -105,7 +108,6 @@ def _lines_of_columns(
     value_columns = [*parted] or ["value"]
     public = [*metric.breakdown] if apart else []
     parts = [*value_columns, *public]
-    rows = csv_rows(path, "--values")
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
         column_name = metric.value_kind.COLUMN if parted else "the value"

@@ -3,6 +3,8 @@
 A byte order mark of UTF-8 is dropped, and CR LF and CR end a line as LF does. Text that might be
 misread is refused with file, line and remedy: other encodings, NULs, and, where each line is one
 string, blanks around it and characters that some programs treat as the end of a line.
+
+The path - is standard input. A pipe can be read once only, so each file is opened once.
 """
 
 import codecs
@@ -10,9 +12,12 @@ import csv
 import errno
 import gzip
 import re
+import sys
 import tomllib
 import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,6 +89,14 @@ def csv_rows(path: Path, option: str = "") -> Iterator[tuple[int, list[str]]]:
         raise BadParameter(f"{called}{error}") from error
 
 
+def peeked(
+    rows: Iterator[tuple[int, list[str]]],
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The cells of the first row, empty if there is none, and an iterator over all rows."""
+    first = next(rows, None)
+    return ([], rows) if first is None else (first[1], chain([first], rows))
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """Parses TOML; -0.0 is read as 0.0.
 
@@ -145,7 +158,7 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
     """Yields lines as bytes, ended in any of three ways, the first without a byte order mark."""
     if "\0" in str(path):
         raise ValueError(f"{str(path)!a}: is not a path")
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with _opened(path) as file:
         first = True
         while raw := file.readline(_MAX_BYTES + 1):
             if len(raw) > _MAX_BYTES:
@@ -156,3 +169,9 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
                 raw = raw.removeprefix(codecs.BOM_UTF8)
             first = False
             yield from raw.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")
+
+
+def _opened(path: Path) -> AbstractContextManager[Any]:
+    if path == Path("-"):
+        return nullcontext(sys.stdin.buffer)
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")

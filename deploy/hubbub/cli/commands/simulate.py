@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,7 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
+from hubbub.programs.text_files import csv_rows, peeked, read_text
 from hubbub.query_results.rows import percentile_name
 from hubbub.query_results.unit_text import error_of, measured
 from hubbub.simulation.days_file import has_days
@@ -38,21 +40,23 @@ _ROWS: Final = 20
     "epsilon of the metric. Nothing is sent and nothing is stored.",
 )
 def _simulate(options: SimulateOptions) -> None:
-    if planned := read_model(options.catalog, options.metric):
+    text = _text(options.catalog)
+    if planned := read_model(options.catalog, text, options.metric):
         simulate_model(options, planned)
         return
     if options.test:
         raise BadParameter("--test is only for a model, and this is a metric; leave it out")
     started = time.monotonic()
-    bundle = _bundle(options.catalog, options.metric)
+    bundle = _bundle(options.catalog, text, options.metric)
     metric = bundle.metric(options.metric)
-    if has_days(options.values, metric):
-        simulate_days(options, bundle)
+    head, rows = peeked(csv_rows(options.values, "--values"))
+    if has_days(head, metric):
+        simulate_days(options, bundle, rows)
         return
     plan = Plan(
         bundle=bundle,
         metric=metric,
-        truth=read_truth(options.values, metric),
+        truth=read_truth(options.values, rows, metric),
         epochs=options.epochs,
         reports=options.reports,
         confidence=options.confidence,
@@ -90,9 +94,16 @@ def _simulate(options: SimulateOptions) -> None:
         say(f"{several(number, 'run')} in {seconds:.1f} s")
 
 
-def _bundle(path: Path, name: str) -> Bundle:
+def _text(path: Path) -> str | None:
+    """The text of the catalog; None if it cannot be read, which its reader refuses."""
+    with suppress(ValueError):
+        return read_text(path)
+    return None
+
+
+def _bundle(path: Path, text: str | None, name: str) -> Bundle:
     """The bundle that would be built of a catalog, as far as one of its metrics needs it."""
-    catalog = read_aloud(path)
+    catalog = read_aloud(path, text)
     [metric] = chosen_metrics(catalog, path, [metric_name_of(name)])
     return Bundle(
         metrics={metric.name: metric},

@@ -21,13 +21,14 @@ from hubbub.simulation.days_rehearsal import (
     rehearse_days,
     summary_of,
 )
+from hubbub.simulation.people_file import Rows
 from hubbub.simulation.truth import above_most
 
 _SERIES: Final = 5
 _ROWS: Final = 40
 
 
-def simulate_days(options: SimulateOptions, bundle: Bundle) -> None:
+def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
     """Rehearses every day of a file, and shows each day's truth beside its answer."""
     for name, value in (
         ("epochs", options.epochs != 1),
@@ -41,7 +42,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> None:
                 "when; leave it out"
             )
     metric = bundle.metric(options.metric)
-    days = read_days(options.values, metric)
+    days = read_days(options.values, rows, metric)
     started = time.monotonic()
     number = options.runs or RUNS
     rehearsal = rehearse_days(

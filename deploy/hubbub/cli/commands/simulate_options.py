@@ -19,9 +19,10 @@ class SimulateOptions:
     metric: str = argument("name of a metric or of a model in the catalog")
     catalog: Path = option("the catalog (%(default)s)", default=Path("metrics.toml"))
     values: Path = option(
-        "CSV, plain or .gz: one value per line, or value,count; the values of a set are separated "
-        "by |. Under a header it has a column for each part, public field or coordinate; or day, "
-        "value, and person or count; for a model, a column for each feature and the label",
+        "CSV, plain or .gz, or - for standard input: one value per line, or value,count; the "
+        "values of a set are separated by |. Under a header it has a column for each part, public "
+        "field or coordinate; or day, value, and person or count; for a model, a column for each "
+        "feature and the label",
         metavar="FILE",
     )
     test: Path | None = option(
