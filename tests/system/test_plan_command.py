@@ -266,10 +266,10 @@ def test_strings_that_nobody_lists_are_planned_beside_candidates(
 ) -> None:
     arguments = ["plan", "--strings", "1000", "--epsilon", "4", "--reports"]
     assert main([*arguments, "1000000"]) == 0
-    assert "tree finds a string that 0.353% of 1,000,000 reports" in capsys.readouterr().out
+    assert '"tree" finds a string that 0.353% of 1,000,000 reports' in capsys.readouterr().out
     assert main([*arguments, "1000000", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["found_unlisted"] == pytest.approx(0.00353, rel=0.01)
-    assert "tree finds" not in output_of(capsys, *arguments, "8")
+    assert '"tree" finds' not in output_of(capsys, *arguments, "8")
 
 
 MORE_KINDS = metric_toml(

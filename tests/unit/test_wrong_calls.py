@@ -94,3 +94,54 @@ def test_a_rehearsal_reads_a_pipe_as_it_reads_a_file(
             check=True,
         )
         assert json.loads(piped.stdout)["runs"] == expected["runs"]
+
+
+QUESTIONS = {
+    "--values 4 --reports 10": 'values = ["a", "b", "c", "d"]',
+    "--values 4 --reports 500 --max-local 0.9 --delta 1e-6 --honest 0.5": 'values = ["a", "b"]',
+    "--values 4 --reports 200000": 'values = ["a", "b", "c", "d"]',
+    "--values 4 --reports 300 --dummies 50": 'values = ["a", "b", "c", "d"]',
+    "--values 4 --reports 300 --dummies noise": 'values = ["a", "b", "c", "d"]',
+    "--values 4 --reports 300 --dummies devices": 'values = ["a", "b", "c", "d"]',
+    "--strings 10 --reports 500": "",
+    "--parts 3 2 --reports 500": 'parts = { a = ["x", "y", "z"], b = ["x", "y"] }',
+    "--mean 0 10 --reports 500": 'kind = "number"\nlow = 0.0\nhigh = 10.0',
+    "--ranges 4 0 10 --reports 5000": 'kind = "number"\nlow = 0.0\nhigh = 10.0\nbuckets = 4'
+    '\nmechanism = "wave"',
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_catalog_takes_the_fields_that_a_plan_advises(
+    question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned = output_of(capsys, "plan", "central", "--epsilon", "1.5", *question.split())
+    _, _, advice = planned.partition("in metrics.toml: ")
+    fields = advice.partition("\n")[0].partition(";")[0].replace(", ", "\n")
+    if "mechanism" not in fields + QUESTIONS[question]:
+        fields += '\nmechanism = "auto"'
+    Path("metrics.toml").write_text(
+        'shuffler = "shuffler.example.org:443"\n[metrics.a]\ndescription = "A"\n'
+        'owner = "a@example.org"\nexpires = 2999-01-01\nepoch = "day"\n'
+        f"limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}\n"
+        f"{QUESTIONS[question]}\n{fields}\n"
+    )
+    assert "no problem found" in output_of(capsys, "catalog", "check")
+
+
+@pytest.mark.parametrize(
+    "typed", ["--reports 5", "--reports 1e7", "--reports 50 --delta 1", "--reports 50 --honest 0"]
+)
+def test_a_crowd_that_no_catalog_may_contain_is_not_planned(
+    typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plan", "central", "--values", "4", "--epsilon", "1", *typed.split()]
+    assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
+    assert "in a catalog it must be" in refused
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "1.5", "16"])
+def test_strings_are_planned_at_every_epsilon(
+    epsilon: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output_of(capsys, *["plan", "--strings", "10", "--reports", "500", "--epsilon"], epsilon)

@@ -8,6 +8,7 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.cli.planning.central_counts import plan_counts
 from hubbub.cli.planning.central_numbers import plan_numbers
+from hubbub.cli.planning.central_rows import check_as_fields
 from hubbub.cli.planning.model_crowds import plan_rounds
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.errors import BadParameter
@@ -88,6 +89,7 @@ def _central(options: CentralOptions) -> None:
             raise BadParameter("--dummies do not go with --model; leave them out")
         plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)
         return
+    check_as_fields(promise, options.dummies)
     question, metric = draft_of(options.subject)
     dummies = options.dummies or (_dummies_of(metric) if metric else 0)
     if question.kind == "sets":

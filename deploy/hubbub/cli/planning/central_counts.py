@@ -31,6 +31,7 @@ from hubbub.cli.planning.central_rows import (
     largest_local_of,
     show_ways,
 )
+from hubbub.cli.planning.plan_table import planned_tree, tree_fields
 from hubbub.cli.terminal.output import explain, listing, say, say_json
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import even_lies
@@ -81,8 +82,8 @@ def plan_counts(
     if question.kind == "parts":
         document["tables"] = _errors_of_tables(promise, question.parts)
     if question.kind == "strings":
-        local, share = _found_unlisted(promise)
-        document["tree"] = {"epsilon_local": local, "found_from": share}
+        tree, share = _found_unlisted(promise)
+        document["tree"] = {"epsilon_local": tree.epsilon, "found_from": share}
     say_json(document)
 
 
@@ -144,11 +145,15 @@ def _hashed_crowd(promise: CentralPromise) -> Way:
     return crowd_row(f"crowd, {hashes} x {width:,} buckets", crowd, promise.delta, errors)
 
 
-def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
-    """For a prefix tree in such a crowd: local epsilon, and smallest share that it finds."""
-    planned = planned_strings({"mechanism": CROWD_TREE}, promise, ExactAccountant())
-    local = planned.epsilon or promise.epsilon
-    return local, found_from(PrefixTree(epsilon=local), promise.crowd)
+def _found_unlisted(promise: CentralPromise) -> tuple[PrefixTree, float]:
+    """A prefix tree in such a crowd, and the smallest share that it finds."""
+
+    def local(cells: int) -> float:
+        table = {"mechanism": CROWD_TREE, "cells": cells}
+        return planned_strings(table, promise, ExactAccountant()).epsilon or promise.epsilon
+
+    tree = planned_tree(local)
+    return tree, found_from(tree, promise.crowd)
 
 
 @lru_cache(maxsize=1)
@@ -276,11 +281,11 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[Way]) -
         further_fields = "; for tables of 3 also ways = 3"
     if question.kind == "strings":
         say("for a thousand strings whose frequencies follow Zipf's law; errors include collisions")
-        local, share = _found_unlisted(promise)
+        tree, share = _found_unlisted(promise)
         holders = f"what {share:.3g} of the reports, {share * promise.crowd:,.0f}, hold"
         say(
-            f'among unlisted strings mechanism = "tree" finds at a local epsilon of '
-            f"{local:.4g}, "
+            f"among unlisted strings {tree_fields(tree)} finds at a local epsilon of "
+            f"{tree.epsilon:.4g}, "
             + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )
         further_fields = ', domain = "string", mechanism = "auto"'

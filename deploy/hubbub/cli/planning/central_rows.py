@@ -4,16 +4,19 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
-from hubbub.catalog import CentralPromise
+from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.central_fields import NOISE, USUAL_MAX_LOCAL
 from hubbub.cli.terminal.output import listing, say
+from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
+from hubbub.fields.field import fields_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
 Way = dict[str, Any]
 """One way to be private: `way`, `epsilon_local` (None for a curator), `epsilon_central`, errors."""
 
+_FIELDS: Final = {field.name: field for field in fields_of(Metric)}
 # Local epsilons that are shown below the largest one.
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
@@ -84,11 +87,34 @@ def largest_local_of(ways: Sequence[Way]) -> float:
 
 
 def in_catalog(promise: CentralPromise, epsilon_local: float) -> str:
-    """The catalog's fields for this promise, with a larger cap if its local epsilon needs one."""
-    cap = f", max_local_epsilon = {ceil(epsilon_local)}" if epsilon_local > USUAL_MAX_LOCAL else ""
-    fields = f"in metrics.toml: central_epsilon = {promise.epsilon:g}, crowd = {promise.crowd}{cap}"
+    """The catalog's fields for this promise, but for those whose default it has.
+
+    The cap of the local epsilon is there if it is needed, or lower than usual.
+    """
+    most = promise.max_local_epsilon
+    fields: dict[str, Any] = {"central_epsilon": promise.epsilon, "crowd": promise.crowd}
+    if epsilon_local > USUAL_MAX_LOCAL or most < USUAL_MAX_LOCAL:
+        fields["max_local_epsilon"] = min(ceil(epsilon_local), most)
+    fields |= {
+        name: getattr(promise, name)
+        for name in ("delta", "honest", "dummies", "dummies_each")
+        if getattr(promise, name) != _FIELDS[name].default
+    }
     if promise.noise:
-        return f'{fields}, dummies = "{NOISE}"'
-    if promise.dummies_each:
-        return f"{fields}, dummies_each = {promise.dummies_each:g}"
-    return fields + (f", dummies = {promise.dummies}" if promise.dummies else "")
+        fields["dummies"] = f'"{NOISE}"'
+    return "in metrics.toml: " + ", ".join(f"{name} = {_toml(fields[name])}" for name in fields)
+
+
+def _toml(value: Any) -> str:
+    """A value in TOML: a float with six digits if they are all that it has."""
+    is_short = isinstance(value, float) and float(f"{value:g}") == value
+    return f"{value:g}" if is_short else str(value)
+
+
+def check_as_fields(promise: CentralPromise, dummies: int | str) -> None:
+    """Raises BadParameter, by the option's name, for a promise that no catalog may contain."""
+    values = {"crowd": promise.crowd, "delta": promise.delta, "honest": promise.honest}
+    for name, value in (values | {"dummies": dummies}).items():
+        if problem := _FIELDS[name].entry.kind.problem(value):
+            option = "reports" if name == "crowd" else name
+            raise BadParameter(f"--{option} {_toml(value)}: as {name} in a catalog it {problem}")

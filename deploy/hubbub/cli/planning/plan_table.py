@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from math import floor, isfinite, log10
 from pathlib import Path
@@ -21,6 +21,8 @@ from hubbub.privacy.planner import Row, row
 from hubbub.programs.atomic_write import read_output, refuse_unwritable
 
 _BAR: Final = 20
+_MIN_TREE_CELLS: Final = 4
+_TREE_CELLS: Final[Any] = next(f.default for f in fields(PrefixTree) if f.name == "cells")
 _POINTS: Final = 25
 
 
@@ -106,11 +108,34 @@ def _share_text(share: float, sign: str, digits: int) -> str:
     return f"{sign}{share:.{digits}%}"
 
 
+def planned_tree(epsilon_of: Callable[[int], float]) -> PrefixTree:
+    """The prefix tree with its usual cells, or the most whose totals are not too large.
+
+    `epsilon_of` is the epsilon of a tree with a number of cells.
+
+    Raises:
+        BadParameter: no number of cells has totals that are small enough.
+    """
+    cells = _TREE_CELLS
+    while True:
+        try:
+            return PrefixTree(epsilon=epsilon_of(cells), cells=cells)
+        except BadParameter:
+            if (cells := cells // 2) < _MIN_TREE_CELLS:
+                raise
+
+
+def tree_fields(tree: PrefixTree) -> str:
+    """The fields in metrics.toml that make this tree, but for its epsilon."""
+    cells = "" if tree.cells == _TREE_CELLS else f", cells = {tree.cells}"
+    return f'mechanism = "{PrefixTree.NAME}"{cells}'
+
+
 def found_unlisted(row: Row) -> float | None:
     """The share from which a prefix tree finds a string in as many reports; None if never."""
     if not isfinite(row.reports):
         return None
-    share = found_from(PrefixTree(epsilon=row.epsilon), row.reports)
+    share = found_from(planned_tree(lambda _cells: row.epsilon), row.reports)
     return share if share < 1 else None
 
 
@@ -136,10 +161,11 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
         )
     say("for life: privacy loss of all reports of one unchanged value, where it is bounded")
     if question.kind == "strings" and (share := found_unlisted(best)) is not None:
+        tree = planned_tree(lambda _cells: best.epsilon)
         say(
-            f"unlisted strings: {PrefixTree.NAME} finds a string that {share:.3%} of "
-            f"{best.reports:,.0f} reports at epsilon {best.epsilon:.3g} hold, 95 times in "
-            "100; docs/discover.md"
+            f"unlisted strings: {tree_fields(tree)} finds a string "
+            f"that {share:.3%} of {best.reports:,.0f} reports at epsilon {best.epsilon:.3g} hold, "
+            "95 times in 100; docs/discover.md"
         )
 
 
