@@ -78,21 +78,21 @@ class Impostor:
     """Takes and tells whatever it is asked."""
 
     def __init__(self) -> None:
-        self.heard = 0
+        self.reports = 0
 
     async def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
         del context
-        self.heard += len(request.reports)
+        self.reports += len(request.reports)
         return SubmitResponse()
 
     async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
         del context
-        self.heard += len(request.sealed)
+        self.reports += len(request.sealed)
         return BatchOutcome()
 
     async def Status(self, request: StatusRequest, context: Any) -> StatusResponse:
         del request, context
-        self.heard += 1
+        self.reports += 1
         return StatusResponse()
 
 
@@ -229,7 +229,7 @@ async def test_a_device_reports_to_nobody_but_a_shuffler(
         client = Client(bundle, MemoryState(), transport, hold_seconds=None)
         assert client.report("theme", "dark") is Outcome.QUEUED
         sent = await asyncio.to_thread(client.flush, 20 if role == "shuffler" else 2)
-        outcome = (sent, client.waiting, client.dropped, impostor.heard)
+        outcome = (sent, client.waiting, client.dropped, impostor.reports)
         assert outcome == ((True, 0, {}, 1) if role == "shuffler" else (False, 1, {}, 0))
         transport.close()
 
@@ -256,9 +256,9 @@ async def test_batches_go_to_nobody_but_an_aggregator(
         await end_tasks(loops)
         law = (await pool.report_counts())[window]
         if role == "aggregator":
-            assert impostor.heard >= 20
+            assert impostor.reports >= 20
         else:
-            assert (law["pooled"] + law["in_flight"], impostor.heard) == (60, 0)
+            assert (law["pooled"] + law["in_flight"], impostor.reports) == (60, 0)
         await onward.close()
         await server.client.flushdb()
         await server.close()
@@ -269,7 +269,7 @@ async def test_the_law_s_terms_are_the_shufflers_alone(tls: Path, role: str) -> 
     async with _impostor(tls, role) as (impostor, address):
         beyond = Shuffler(address, TlsFolder(tls, "aggregator"))
         assert await beyond.terms() == ({} if role == "shuffler" else None)
-        assert impostor.heard == (role == "shuffler")
+        assert impostor.reports == (role == "shuffler")
         await beyond.close()
 
 
