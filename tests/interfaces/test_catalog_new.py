@@ -155,7 +155,7 @@ def test_kinds_are_written_as_the_check_takes_them(
         (f"other {DESCRIBED} --boolean --arms a=1,b=1", "--arms goes with --experiment"),
         (
             f"other {DESCRIBED} --boolean --experiment m --arms a,b",
-            "--arms: write names with weights, as control=1,new=1",
+            "--arms: write names with weights, whole numbers from 0 on, as control=1,new=1",
         ),
         (f"other {DESCRIBED} --boolean --experiment m --arms a=0,b=0", "sums to 0"),
     ],

@@ -145,3 +145,25 @@ def test_strings_are_planned_at_every_epsilon(
     epsilon: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output_of(capsys, *["plan", "--strings", "10", "--reports", "500", "--epsilon"], epsilon)
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ("--range 0 1 --buckets 1000", "--buckets: must be a list of 3 to 257"),
+        ("--values b,c --experiment x --arms b=-2", "with weights, whole numbers from 0 on"),
+    ],
+)
+def test_a_wrong_number_of_a_new_metric_is_refused_by_its_option(
+    typed: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert problem in refusal_of(capsys, *NEW.split(), *typed.split())
+
+
+def test_a_day_that_does_not_exist_is_refused_by_its_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _new_catalog(capsys)
+    Path("days.csv").write_text("day,value\n2026-02-30,light\n")
+    refused = refusal_of(capsys, "simulate", "theme", "--values", "days.csv")
+    assert "days.csv: line 2: write a day that exists" in refused

@@ -107,7 +107,7 @@ def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
             count = 1 if other != "count" else _count(last)
         except (ValueOutOfDomain, ValueError, IndexError) as error:
             raise BadParameter(
-                f"--values {path}: line {line}: write a day, a value of metric "
+                f"--values {path}: line {line}: write a day that exists, a value of metric "
                 f'"{metric.name}", and in count a whole number of people'
             ) from error
         who = people.setdefault(last, len(people)) if other == "person" else 0

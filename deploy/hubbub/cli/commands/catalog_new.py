@@ -212,7 +212,8 @@ def _new(options: NewOptions) -> None:
         text = f"#:schema ./{_SCHEMA}\nshuffler = {shuffler}\n\n{entry}"
     else:
         text = ("" if before.endswith("\n") else "\n") + f"\n{entry}"
-    _check(path, (before or "") + text, name)
+    option_names = _OPTIONS | ({"edges": "--buckets"} if options.buckets else {})
+    _check(path, (before or "") + text, name, option_names)
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
 
@@ -266,7 +267,9 @@ def _experiment(options: NewOptions, before: str) -> Iterator[str]:
     if not FIELD.fullmatch(options.experiment):
         raise BadParameter(f"--experiment: must match {FIELD.pattern}; choose another name")
     if not _ARMS.fullmatch(options.arms):
-        raise BadParameter("--arms: write names with weights, as control=1,new=1")
+        raise BadParameter(
+            "--arms: write names with weights, whole numbers from 0 on, as control=1,new=1"
+        )
     [arms] = fields_of(Experiment)
     yield f"[experiments.{options.experiment}]"
     yield f"# {arms.entry.meaning}"
@@ -433,14 +436,14 @@ def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
-def _check(path: Path, text: str, name: str) -> None:
+def _check(path: Path, text: str, name: str, option_names: Mapping[str, str]) -> None:
     """Raises CatalogInvalid for an invalid catalog; names options for the new metric's fields."""
     try:
         read_aloud(path, text)
     except CatalogInvalid as error:
         place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
         message = re.sub(
-            place, lambda it: _OPTIONS.get(it[1], f"--{it[1].replace('_', '-')}"), str(error)
+            place, lambda it: option_names.get(it[1], f"--{it[1].replace('_', '-')}"), str(error)
         )
         raise CatalogInvalid(f"{message}\nnothing was written; fix that first") from None
 
