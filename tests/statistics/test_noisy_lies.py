@@ -66,18 +66,18 @@ def test_few_places_show_no_less_than_all_places_of_many_coins(coins: int) -> No
     """Whatever is to be told apart; and each number is as likely as before."""
     generator, numbers = np.random.default_rng(2), np.arange(400.0, 460.0)
     chances = generator.dirichlet(np.ones(301))
-    few = CoinBlock.of(coins, chances)
-    views, known = few.views(numbers)
-    every, _ = replace(few, step=1).views(numbers)
-    assert few.step > 1
-    assert views.shape[1] < every.shape[1] / 1.5
-    assert views.sum(axis=1) + known == pytest.approx(every.sum(axis=1), rel=1e-6)
-    assert known.sum() < 0.01 * every.sum()
+    block = CoinBlock.of(coins, chances)
+    views, certain = block.views(numbers)
+    all_views, _ = replace(block, step=1).views(numbers)
+    assert block.step > 1
+    assert views.shape[1] < all_views.shape[1] / 1.5
+    assert views.sum(axis=1) + certain == pytest.approx(all_views.sum(axis=1), rel=1e-6)
+    assert certain.sum() < 0.01 * all_views.sum()
     for _ in range(300):
         prior = generator.normal(size=len(numbers)) * generator.choice([0, 1], len(numbers))
         prior *= np.exp(generator.normal() * numbers / 10)
-        most = np.maximum(prior @ views, 0).sum() + np.maximum(prior, 0) @ known
-        least = np.maximum(prior @ every, 0).sum()
+        most = np.maximum(prior @ views, 0).sum() + np.maximum(prior, 0) @ certain
+        least = np.maximum(prior @ all_views, 0).sum()
         assert most >= least * (1 - 1e-9)
 
 

@@ -40,7 +40,7 @@ _BLOCK: Final = 0.03
 _BLOCKS: Final = 64
 _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
-_NUMBERS: Final = 8_000_000
+_NUMBERS: Final = 16_000_000
 _MIN_BLOCKS: Final = 2
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3
@@ -192,7 +192,7 @@ class NoisyLies:
         """Yields the least T of each block, with its chance, and that with each block of s."""
         others, d = self.crowd.others, self.crowd.categories
         noise = _probable(others, self.crowd.hiding, self.cut)
-        wide = max(-(-len(noise) // blocks), int(noise[0] * share))
+        wide = max(-(-len(noise) // blocks), min(int(noise[0] * share), len(noise) // _FEW_BLOCKS))
         starts = np.arange(0, len(noise), wide)
         weights = np.add.reduceat(pmf(noise, others, self.crowd.hiding), starts)
         for total, weight in zip((noise[starts] + 1).tolist(), weights.tolist(), strict=True):

@@ -72,10 +72,8 @@ class ThirdValues:
         """
         few, reach = min(values, _VALUES), len(law) // 2
         variance = float(law @ (np.arange(len(law)) - reach) ** 2)
-        unit = max(1, round(_UNIT * theta * variance / (theta + variance)))
-        widths = _WIDTHS
-        if values > _FEW:
-            unit, widths = _ONE_WIDTH * unit, (1,)
+        units, widths = (_ONE_WIDTH, (1,)) if values > _FEW else (1, _WIDTHS)
+        unit = max(1, round(units * _UNIT * theta * variance / (theta + variance)))
         value_law = _parted(law, poisson(np.arange(most + 1.0), theta), unit, widths)
         period = next_fast_len(max(period, most + 1), real=True)
         padded = np.zeros((few * widths[0] + 1, period))
