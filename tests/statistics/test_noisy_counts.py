@@ -252,11 +252,11 @@ def test_two_counts_of_a_known_sum_say_what_enumeration_of_both_says(
             over = (p - t * q) * on_first - (t * p - q) * other - (t - 1) * h * counts
             exact[first, place] = np.maximum(over, 0).sum()
     for order, sums in zip((1, -1), exact, strict=True):
-        found = TwoCounts(np.array(split)[::order], _law(scale, shift), 1e-13)
-        deltas = found.delta(t, p, q, neither)
+        account = TwoCounts(np.array(split)[::order], _law(scale, shift), 1e-13)
+        deltas = account.delta(t, p, q, neither)
         assert (deltas >= sums * (1 - 1e-12)).all()
         assert deltas == pytest.approx(sums, rel=1e-5, abs=1e-12)
-        assert found.delta(t, p, q, neither[:1]) == pytest.approx(sums[:1], rel=1e-5, abs=1e-12)
+        assert account.delta(t, p, q, neither[:1]) == pytest.approx(sums[:1], rel=1e-5, abs=1e-12)
 
 
 @pytest.mark.parametrize(
