@@ -9,7 +9,7 @@ are of those that reported.
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from typing import Final
 
 import numpy as np
@@ -69,6 +69,8 @@ class Ratio:
         hidden: the part of it without a normal law.
         unit: what the ratio is multiplied by.
         most: largest possible ratio; None if any is possible.
+        step: of a number of devices, by how much one report changes it; ends are half of that
+            further (Yates 1934).
     """
 
     numerator: float
@@ -78,6 +80,7 @@ class Ratio:
     hidden: Floats
     unit: float = 1.0
     most: float | None = 1.0
+    step: float = 0.0
 
     def figure(
         self,
@@ -107,6 +110,8 @@ class Ratio:
             most=self.most,
         )
         estimate, low, high = (float(end[0]) * self.unit for end in ends)
+        half, most = self.step / 2, inf if self.most is None else self.most * self.unit
+        low, high = max(low - half, 0.0), min(high + half, most)
         is_clear = self.denominator > reach * sqrt(self.denominator_variance)
         if not is_clear:
             bound = "no upper end is known" if self.most is None else "any share is possible"
@@ -160,6 +165,7 @@ def count_of(joint: Joint, counted: Mask) -> Ratio:
         hidden=hidden,
         unit=float(n),
         most=1 + joint.unsure / max(n, 1),
+        step=joint.step * float(np.ptp(above)),  # that of all devices is known
     )
 
 

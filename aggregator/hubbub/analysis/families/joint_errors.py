@@ -39,17 +39,23 @@ class Joint:
         return reports_of(self.tiers)
 
     @cached_property
-    def _scaled(self) -> tuple[Floats, Floats]:
-        """The sums of the tiers' estimates by how much each counts, and how much that is."""
+    def _scaled(self) -> tuple[Floats, Floats, float]:
+        """The tiers' estimates summed by how much each counts, how much that is, and `step`."""
         estimates, scales = _LISTED.scaled(self.tiers, (), self.repeats)
-        return scales @ np.array([figures.estimates for figures in estimates]), scales
+        sums = scales @ np.array([figures.estimates for figures in estimates])
+        return sums, scales, float(max(scales * [figures.step for figures in estimates]))
 
     @cached_property
     def counts(self) -> Floats:
         """The estimate of each value in reports, with the sum `reports`."""
-        raw, _ = self._scaled
+        raw, _, _ = self._scaled
         moved: Floats = raw + (self.reports - float(raw.sum())) / len(raw)
         return moved
+
+    @property
+    def step(self) -> float:
+        """By how much one report changes the estimate of a value, at most."""
+        return self._scaled[2]
 
     @property
     def unsure(self) -> int:
