@@ -138,7 +138,10 @@ class LinearRanks:
         variances += self.repeats * numbers * share * (1 - share)
         # A dummy has any value with equal probability.
         variances += figures.number_variance * moved**2
-        return _by_errors(self._below[1:-1] - share * numbers, variances)
+        off = self._below[1:-1] - share * numbers
+        if not self.repeats:  # a number of reporters is whole (Yates 1934)
+            off = np.copysign(np.maximum(np.abs(off) - figures.step / 2, 0.0), off)
+        return _by_errors(off, variances)
 
     def score(self, edge: int, share: float) -> float:
         """Distance of the estimate at an inner edge above this share, in errors if it is true."""
