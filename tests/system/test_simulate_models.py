@@ -166,7 +166,7 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
     assert "its first line has 2 others" in headless
     assert "secret" not in headless
     assert 'column "left": the value is missing' in of("77,1,free,,1")
-    assert 'column "left": label is a text, and neither' in of("77,1,free,YES,1")
+    assert 'column "left": label is neither positive' in of("77,1,free,YES,1")
     alike = of("\n".join(["77,1,free,no,1"] * 200))
     assert "is the same for everybody" in alike
     sure = ("simulate", "churn", "--values", "wrong.csv", "--confidence", "2")

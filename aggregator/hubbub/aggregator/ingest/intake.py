@@ -159,9 +159,9 @@ class Intake:
             return True
         self.counts["clocks_differ"] += 1
         raise ServiceUnavailable(
-            f"whether {_date(window, metric)} of {window.stream} is over is uncertain: the "
-            f"clocks are {self._clocks.apart_seconds:.0f} s apart, or were not watched for "
-            "an hour yet; the batch waits (docs/operate/clocks.md)"
+            f"{_date(window, metric)} of {window.stream} may not be over: the clocks are "
+            f"{self._clocks.apart_seconds:.0f} s apart, or were watched for less than "
+            "an hour; the batch waits (docs/operate/clocks.md)"
         )
 
     def _refuse_full(self, window: Window) -> None:

@@ -142,7 +142,7 @@ def text_label(label: str, positive: str, negative: str) -> float:
     if is_unclear:
         other = f'"{negative}"' if negative else "every other text"
         raise ValueOutOfDomain(
-            "label is a text, and neither positive nor negative as written: "
+            "label is neither positive nor negative as written: "
             f'"{positive}" is 1, and {other} is 0'
         )
     return 0.0
@@ -245,7 +245,7 @@ class Learning:
         check_size(len(self.columns), len(self.classes), self.kind)
         check_classes(self.classes)
         if self.kind == "softmax" and (self.positive or self.negative):
-            raise BadParameter("positive and negative are of logistic; softmax has classes")
+            raise BadParameter("positive and negative are for logistic; softmax has classes")
         if self.kind in {"logistic", "softmax"} and self.range != (0.0, 1.0):
             raise BadParameter(f"range is for a numeric label, and {self.kind} has none")
         if self.rounds_each > self.rounds + 1:

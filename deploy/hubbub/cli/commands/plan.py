@@ -282,8 +282,8 @@ def _check_effect(options: PlanOptions, metric: Metric | None) -> None:
         )
     if options.ratio is not None and (options.apart or (metric and not effect_measure(metric))):
         raise BadParameter(
-            "an experiment compares the ratios of a funnel or a rate alone; a retention is "
-            "compared by the shares of its weeks: leave --ratio and --apart out"
+            "an experiment compares ratios only for a funnel or a rate; for a retention it "
+            "compares the shares of weeks: leave --ratio and --apart out"
         )
 
 

@@ -37,10 +37,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
         ("percentile", options.ranks.percentiles),
     ):
         if value:
-            raise BadParameter(
-                f"--{name} is only for files without a column day, which lists who is present "
-                "when; leave it out"
-            )
+            raise BadParameter(f"--{name} is only for files without a column day; leave it out")
     metric = bundle.metric(options.metric)
     days = read_days(options.values, rows, metric)
     started = time.monotonic()

@@ -48,7 +48,7 @@ function eitherOf({ positive, negative }: Labels, label: unknown): number {
     if (!wrong) return 0;
     const other = negative ? `"${negative}"` : "every other text";
     throw new ValueOutOfDomain(
-      "label is a text, and neither positive nor negative as written: " +
+      "label is neither positive nor negative as written: " +
         `"${positive}" is 1, and ${other} is 0`,
     );
   }
