@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.trends.trend_line import MIN_POINTS, line_through
+from hubbub.analysis.trends.smoothed_line import MIN_POINTS, line_through
 from tests.statistics.calibration.lines import (
     Panel,
     asked_once,

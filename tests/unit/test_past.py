@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
-from hubbub.catalog.values.past_kinds import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
+from hubbub.catalog.values.funnels_and_retention import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.commands.codegen_typescript import typescript_module
 from hubbub.cli.main import main

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.epoch_evidence import begun, moved_past
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import TotalsStore
+from hubbub.aggregator.time_evidence import begun, moved_past
 from hubbub.bundles import Bundle, OpeningKeyPublic
 from hubbub.catalog.epochs import longest_epoch
 from hubbub.errors import KeysUnusable, StoreUnavailable

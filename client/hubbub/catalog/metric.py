@@ -21,6 +21,7 @@ from hubbub.catalog.models.model_metric import EPOCH, MODEL, as_reported, check_
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer_checks import refuse_large_batch, refuse_loss, refuse_uneven_lies
+from hubbub.catalog.values.funnels_and_retention import STEPS, WEEKS
 from hubbub.catalog.values.list_versions import (
     GROWN,
     STREAM,
@@ -39,7 +40,6 @@ from hubbub.catalog.values.part_values import (
     code_of,
     size_of,
 )
-from hubbub.catalog.values.past_kinds import STEPS, WEEKS
 from hubbub.catalog.values.rates import RATE, Ratio
 from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.catalog.values.value_kinds import KINDS, check_family, kind_named

@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.analysis.answering import Followed, joined_shares
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw
-from hubbub.analysis.trends.trend_line import known_variances, line_through
+from hubbub.analysis.trends.smoothed_line import known_variances, line_through
 from hubbub.mechanisms import build
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 

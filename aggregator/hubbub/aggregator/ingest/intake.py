@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.epoch_evidence import begun
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
+from hubbub.aggregator.time_evidence import begun
 from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import (

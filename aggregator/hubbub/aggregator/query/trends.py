@@ -14,7 +14,12 @@ from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.answering import Followed, joined_shares
 from hubbub.analysis.percentiles import Reaches, percentiles_of
 from hubbub.analysis.ranks import ranks_of
-from hubbub.analysis.trends.trend_line import FALSE_ALARM, MIN_POINTS, known_variances, line_through
+from hubbub.analysis.trends.smoothed_line import (
+    FALSE_ALARM,
+    MIN_POINTS,
+    known_variances,
+    line_through,
+)
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import Mean
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one

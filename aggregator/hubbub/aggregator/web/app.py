@@ -21,13 +21,13 @@ from hubbub.aggregator.web.api_page import api_page
 from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
+from hubbub.aggregator.web.list_and_mark_routes import LISTS, MARKS
 from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_commands import Reached
 from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
 from hubbub.aggregator.web.release_routes import RELEASES
-from hubbub.aggregator.web.saved_routes import LISTS, MARKS
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible

@@ -21,7 +21,7 @@ from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.command_table import load_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
-from hubbub.cli.terminal.percentile_text import read_percentile
+from hubbub.cli.terminal.percentile_options import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME, Interval
@@ -384,7 +384,7 @@ def _in_buckets(options: NewOptions, low: float, high: float) -> dict[str, str]:
     size = options.buckets or _BUCKETS
     if options.percentile is None:
         return {"edges": f"[{', '.join(map(repr, Range(low, high).edges(size)))}]"}
-    choice = load_module("percentile_choice", "hubbub catalog new --percentile", "plan")
+    choice = load_module("wave_or_haar", "hubbub catalog new --percentile", "plan")
     mechanism, why = choice.narrower(
         (low, high), size, options.percentile, options.epsilon, options.reports
     )

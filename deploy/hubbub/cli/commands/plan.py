@@ -14,7 +14,7 @@ from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_ef
 from hubbub.analysis.figures import step_pairs
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
 from hubbub.catalog import Metric
-from hubbub.catalog.values.past_kinds import Retention
+from hubbub.catalog.values.funnels_and_retention import Retention
 from hubbub.cli.planning.plan_table import (
     found_unlisted,
     people_a_report,
@@ -25,7 +25,7 @@ from hubbub.cli.planning.plan_table import (
 )
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import say, say_json
-from hubbub.cli.terminal.percentile_text import read_percentile
+from hubbub.cli.terminal.percentile_options import read_percentile
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval

@@ -16,7 +16,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_trend,
 )
 from hubbub.cli.terminal.output import explain, say
-from hubbub.cli.terminal.percentile_text import PercentileOptions, each, joined
+from hubbub.cli.terminal.percentile_options import PercentileOptions, each, joined
 from hubbub.cli.terminal.query_options import (
     AnswerOptions,
     OutputOptions,

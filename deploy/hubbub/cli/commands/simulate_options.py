@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from hubbub.cli.terminal.percentile_text import PercentileOptions
+from hubbub.cli.terminal.percentile_options import PercentileOptions
 from hubbub.cli.terminal.query_options import read_confidence
 from hubbub.fields.rules import Interval
 from hubbub.programs.options import argument, option, options
