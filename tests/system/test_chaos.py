@@ -7,7 +7,7 @@ from tests.system.chaos.house import DUMMIES
 
 pytestmark = pytest.mark.thorough
 
-SECONDS = 20
+SECONDS = 12
 TOKEN_SECONDS = 6
 
 

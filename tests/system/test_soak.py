@@ -6,7 +6,7 @@ from tests.system.soak.__main__ import run
 
 pytestmark = pytest.mark.thorough
 
-SECONDS = 12  # strangers are all there after some four
+SECONDS = 8  # strangers are all there after some four
 
 
 def test_honest_reports_are_counted_and_refusals_told_whatever_strangers_hold_open() -> None:

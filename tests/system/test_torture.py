@@ -34,7 +34,7 @@ from tests.system.chaos.faulty_connection import Line
 
 pytestmark = pytest.mark.thorough
 
-KILLS = 120
+KILLS = 60
 SEED = 20_261_121
 LIMITED = catalog_toml(
     metric_toml(
@@ -122,7 +122,7 @@ def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> ProcessOutp
         if kills:
             ending.callback(cutting.join)
             ending.callback(tortured.set)
-        enough = 2000 if kills else 50
+        enough = 1000 if kills else 50
         eventually(lambda: len(event_log.queued) > enough or supervisor.poll() is not None)
         supervisor.stdin.write(b"\n")
         if not kills:
@@ -161,7 +161,7 @@ def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
     fates = dict(zip(serials, (k.fate for k in records if k.stream != "limited"), strict=True))
     assert len(fates) == len(serials), "nothing is in the outbox twice"
     assert set(event_log.queued.values()) == {1}
-    assert len(event_log.queued) > 2000
+    assert len(event_log.queued) > 1000
     assert event_log.queued.keys() <= fates.keys(), "nothing that was queued is lost"
     told_of = Counter(record.fate for record in records if record.fate != SENT)
     # Two processes may draw the last report that is allowed; one is given up at the door.

@@ -19,7 +19,7 @@ Tell = Callable[[str], None]
 
 # So many slots move to the node that is added: those that hold keys, and some that hold none.
 SLOTS_MOVED = 100
-MIN = 6000  # reports, before it ends
+MIN = 4000  # reports, before it ends
 
 
 class ClusteredHouse(House):
@@ -68,7 +68,7 @@ class ClusteredHouse(House):
         old = part.child.process
         old.terminate()
         until(lambda: part.child.process is not old, f"{part.kind} is back")
-        time.sleep(1.5)
+        time.sleep(0.5)
 
     def _of_kind(self, kind: str) -> list[Part]:
         return [part for part in self.parts if part.kind == kind]
@@ -94,10 +94,10 @@ def run_clustered(home: Path, seed: int, tell: Tell) -> dict[str, object]:
         ]
         chance.shuffle(steps)
         tell("load")
-        time.sleep(6)
+        time.sleep(3)
         for step in steps:
             step()
-            time.sleep(chance.uniform(1, 4))
+            time.sleep(chance.uniform(0.5, 1.5))
         cluster.wait()
         house.until_acknowledged(MIN)
         records = drain(house, tell)

@@ -18,7 +18,7 @@ from tests.system.chaos.house import House, Part
 KILLED = {"redis": 6, "device": 5, "shuffler": 4, "aggregator": 2}
 WORKER = 2  # an opening process of an aggregator
 KILLS_A_SECOND = 2.2
-FAULTS_A_SECOND = 1.2
+FAULTS_A_SECOND = 1.8
 # No window of a week is over by that; windows of an hour are, and their reports expire.
 STEP_SECONDS = 7200
 # So near the start of a week no clock is stepped: reports would be of another week, and expire.
@@ -46,6 +46,7 @@ class Faults:
             if rate
         ]
         self.done: Counter[str] = Counter()
+        self._kinds: list[Callable[[random.Random], None]] = []
 
     def run(self, seconds: float, tell: Callable[[str], None], min_kills: int = 0) -> None:
         """Let things go wrong for so long, and until so many were killed; then mend them."""
@@ -94,10 +95,18 @@ class Faults:
         self._count(f"kill {kind}" if signal_sent is signal.SIGKILL else f"end {kind}")
 
     def _fault(self, chance: random.Random) -> None:
-        do = chance.choice(
-            [self._freeze, self._cut, self._slow, self._truncate, self._garble, self._fill]
-        )
-        do(chance)
+        """One of every kind before any comes again."""
+        if not self._kinds:
+            self._kinds = [
+                self._freeze,
+                self._cut,
+                self._slow,
+                self._truncate,
+                self._garble,
+                self._fill,
+            ]
+            chance.shuffle(self._kinds)
+        self._kinds.pop()(chance)
 
     def _freeze(self, chance: random.Random) -> None:
         part = self._random_part(
