@@ -23,7 +23,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.thorough
 
 # More than fits into what is given.
-FLOOD = {"memory": 84_000, "setting": 18_000}
+FLOOD = {"memory": 42_000, "setting": 6_000}
 HONEST = 60
 
 
@@ -45,10 +45,10 @@ def run(
     catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     new_run = Flooded(tmp_path / "home", catalog, Ports.free())
     new_run.flood = FLOOD[request.param]
-    new_run.more = ("--max-window", "9000") if request.param == "setting" else ()
+    new_run.more = ("--max-window", "3000") if request.param == "setting" else ()
     with new_run as running:
         if request.param == "memory":
-            _give(running, 13 << 17)
+            _give(running, 13 << 16)
         yield new_run
 
 
