@@ -361,11 +361,11 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _rehearsal_output(
     folder: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, *more: str
 ) -> tuple[Any, str]:
-    """The document of a rehearsal, and what people read of it."""
+    """The document of a rehearsal, and what people read of two runs."""
     file = _truth_file(folder, truth)
     arguments = ["simulate", metric, "--values", file.name, "--seed", "4", *more]
     document = document_of(capsys, *arguments, "--json")
-    return document, output_of(capsys, *arguments)
+    return document, output_of(capsys, *arguments, "--runs", "2")
 
 
 def test_two_parts_have_their_cramers_v_beside_the_truth(
