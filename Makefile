@@ -11,8 +11,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
-TESTS := faces units-e-to-z system units-a-to-d services statistics deploy calibration enumerations
-REST := system calibration faces statistics deploy slow services units-a-to-d units-e-to-z mutants
+TESTS := faces units-e-to-z system units-a-to-d services statistics deploy enumerations
+REST := system statistics faces deploy slow services units-a-to-d units-e-to-z mutants
 
 .PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
@@ -80,7 +80,6 @@ faults: .venv/ready
 # The slow ones start programs of their own.
 SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
 CLUSTER := tests/system/test_cluster.py
-CALIBRATION := tests/statistics/calibration
 EARLY := $(wildcard tests/unit/test_[a-d]*.py)
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
@@ -96,9 +95,7 @@ system:
 services:
 	@$(PYTEST) tests/services -m "$(ONLY)" $(ARGS)
 statistics:
-	@$(PYTEST) tests/statistics --ignore=$(CALIBRATION) -m "$(ONLY)" $(ARGS)
-calibration:
-	@$(PYTEST) $(CALIBRATION) -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) tests/statistics -m "$(ONLY)" $(ARGS)
 slow:
 	@$(PYTEST) $(SLOW) -m "$(ONLY)" $(ARGS)
 # In two parts, or the units would end alone: half of their time they wait.
