@@ -57,7 +57,9 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 async def _engine(folder: Path, epochs: int = 3) -> QueryEngine:
-    return await engine_of(signed_in(folder), epochs, np.random.default_rng(6), {"shape": [0.1, 0.9]})
+    return await engine_of(
+        signed_in(folder), epochs, np.random.default_rng(6), {"shape": [0.1, 0.9]}
+    )
 
 
 def test_dbt_builds_its_models_and_grafana_asks_them(tools: dict[str, str], tmp_path: Path) -> None:
