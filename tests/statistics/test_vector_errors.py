@@ -82,7 +82,8 @@ def test_errors_of_shared_books_are_as_large_as_answers_and_the_planner_state(
     """People are all alike, or in some directions; 80 pools, each with people of its own.
 
     A pool's mean square over 16 coordinates varies by three fifths, the mean of 80 by a fifteenth:
-    a ratio outside [0.66, 1.5] has a chance of 1e-6.
+    a ratio outside [0.66, 1.5] has a chance of 1e-6. The mean of 20 varies by 13%: these are enough
+    where both ratios are within a tenth of 1, which a true one of 1.5 is in 1%.
     """
     codes = VectorCodes(epsilon=epsilon, dimensions=16, words=words, books=books)
     chance, each = np.random.default_rng(11), reports // directions
@@ -103,8 +104,10 @@ def test_errors_of_shared_books_are_as_large_as_answers_and_the_planner_state(
         values = [tuple(vector) for vector in people.tolist()]
         expected = Vectors().expected(pool, values, shares, totals.reports)
         promised.append((expected.stderrs**2).mean())
-    for stated in (claimed, promised):
-        assert 0.66 < np.mean(stated) / np.mean(squares) < 1.5
+        ratios = [np.mean(stated) / np.mean(squares) for stated in (claimed, promised)]
+        if run + 1 in {20, 40, 60} and all(1 / 1.1 < ratio < 1.1 for ratio in ratios):
+            break
+    assert all(0.66 < ratio < 1.5 for ratio in ratios), ratios
     assert np.mean(hold) > 0.9
 
 
