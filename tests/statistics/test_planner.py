@@ -1,5 +1,6 @@
 """The planner's figures, beside totals drawn from their exact law and estimated as they will be."""
 
+import os
 from collections.abc import Callable
 from math import inf, isfinite, sqrt
 from pathlib import Path
@@ -410,6 +411,11 @@ def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(
 
     even = document_of(capsys, *words)["rank_errors"]
     assert errors("".join(f"{place + 0.5}\n" for place in range(8))) == even
+    reader, writer = os.pipe()  # can be read once
+    os.write(writer, path.read_bytes())
+    os.close(writer)
+    assert document_of(capsys, *words, "--numbers", f"/dev/fd/{reader}")["rank_errors"] == even
+    os.close(reader)
     # The percentile's bucket has 96% of people, of whom its interval contains half at either side.
     spiky = errors("-3\n" + "2.5\n" * 96 + "99\n" * 3)
     assert all(0.48 < error < 0.6 for error in spiky.values())

@@ -140,13 +140,13 @@ def _plan(options: PlanOptions) -> None:
             raise BadParameter("--permanent-epsilon goes with --values and --strings: leave it out")
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
     _check_percentile(options, question, metric)
-    rows, metric_row = _rows(options, question, metric), None
+    shares = _shares(options, question, metric)
+    rows, metric_row = _rows(options, question, metric, shares), None
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
     percentile, errors = options.percentile, list[float]()
     if percentile is not None:
-        shares = _shares(options, question, metric)
         errors = [rank_error(question, line, percentile, shares) for line in lines]
     drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
     ratio_error = None
@@ -210,12 +210,14 @@ def _row_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> list[Row]:
+def _rows(
+    options: PlanOptions, question: MetricDraft, metric: Metric | None, shares: Floats
+) -> list[Row]:
     """The recommended mechanism and others, each with the figure that was not given."""
     goals = (options.error, options.detect, options.within, options.effect)
     goal = next((share for share in goals if share is not None), None)
     reports, epsilon = options.reports, options.epsilon
-    target = _target(options, question, metric)
+    target = _target(options, question, metric, shares)
     if metric is not None and epsilon is None and (goal is None or reports is None):
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
@@ -297,10 +299,11 @@ def _ratio_error(
     return lambda row: ratio_error(question, row, ratio, is_apart=is_apart)
 
 
-def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Target:
+def _target(
+    options: PlanOptions, question: MetricDraft, metric: Metric | None, shares: Floats
+) -> Target:
     """The figure of a row that must reach the goal."""
     error_of_ratio = _ratio_error(options, question, metric)
-    shares = _shares(options, question, metric)
     if options.effect is not None:
         count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
 
