@@ -49,8 +49,8 @@ _OF_OTHERS: Final = frozenset({"site-packages", "test", "tests", "idlelib"})
 
 def unlisted() -> Iterator[tuple[str, ...]]:
     """A row for each epsilon and number of reports: means over some drawings."""
-    conditions_in = _words()
-    words, numbers = [*conditions_in], np.array([*conditions_in.values()])
+    word_counts = _words()
+    words, numbers = [*word_counts], np.array([*word_counts.values()])
     for epsilon in (1.0, 2.0, 4.0):
         for reports in (100_000, 1_000_000):
             tallies = np.zeros((3, 2 + len(_TOPS)))

@@ -77,7 +77,7 @@ def merged(
     numbers = np.array(reports, dtype=np.float64)
     growth = (scales**2 * numbers) @ np.array([tier.growth for tier in parts])
     total = max(numbers.sum(), 1.0)
-    # The number of a value's t reports in a tier varies by t (1 - t / whole).
+    # The number of a value's t reports in a tier varies by t (1 - t / total).
     drawn = numbers @ (scales - 1) ** 2 / total
     growth = growth / total + drawn
     # A tier has its share of all t reports.

@@ -46,7 +46,7 @@ class DirectionMoments:
         return float(np.sqrt(self.variances.sum()))
 
 
-def conditions_in(
+def moments_of(
     mechanism: VectorCodes, sums: Floats, sent: Floats, products: Floats
 ) -> DirectionMoments:
     """Moments of the directions that a round's words show.
@@ -92,7 +92,7 @@ def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
         sums[number] = books[number] @ words
         sent = np.flatnonzero(books[number])
         products += (words[sent].T * books[number][sent]) @ words[sent]
-    return conditions_in(mechanism, sums, books.sum(axis=1), products)
+    return moments_of(mechanism, sums, books.sum(axis=1), products)
 
 
 def draw_moments(
@@ -108,4 +108,4 @@ def draw_moments(
     sums = np.zeros((mechanism.books, mechanism.dimensions))
     np.add.at(sums, books, sent)
     counts = np.bincount(books, minlength=mechanism.books).astype(np.float64)
-    return conditions_in(mechanism, sums, counts, sent.T @ sent)
+    return moments_of(mechanism, sums, counts, sent.T @ sent)
