@@ -91,6 +91,8 @@ def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
         ("theme/breakdown", 400, "has no breakdown"),
         ("crashed/breakdown?by=colour", 400, "it has os, version"),
         ("crashed@os=beos/estimates", 404, "os (linux, macos, haiku)"),
+        ("crashed@/estimates", 404, "each public field is named once"),
+        ("crashed@os=linux,os=macos/estimates", 404, "each public field is named once"),
         ("theme@os=linux/estimates", 404, "has no breakdown"),
     ],
 )

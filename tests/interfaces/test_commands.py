@@ -289,6 +289,7 @@ def test_ranges_of_epochs_that_cannot_be_meant_are_refused(
             "epochs in the wrong order",
         ),
         (["query", "theme", "--last", "99999999999d"], '"99999999999d" is outside [1, 999,999]'),
+        (["query", "theme", "--epochs", "all,newest"], "epochs all stands alone: leave the"),
         (["query", "theme", "--last", "0"], '"0" is outside [1, 999,999]'),
     ):
         assert main([*words, "--url", home.page]) == 2

@@ -209,7 +209,7 @@ def test_mechanisms_are_found_by_what_they_are_built_from() -> None:
 
 def test_dummies_hold_one_value_each() -> None:
     layout = BitVector(3)
-    with pytest.raises(ShapeMismatch, match="dummies hold one value each"):
+    with pytest.raises(ShapeMismatch, match="each dummy has one value"):
         Totals(cells=[1, 1, 1], reports=3, dummies=1).check(layout)
 
 

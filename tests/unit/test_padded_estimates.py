@@ -250,7 +250,7 @@ def test_answers_and_the_flag_know_of_dummies() -> None:
 
 def test_what_holds_no_single_value_has_no_dummies() -> None:
     oue = build("unary.oue", epsilon=1.0, categories=4)
-    with pytest.raises(ShapeMismatch, match="dummies hold one value each"):
+    with pytest.raises(ShapeMismatch, match="each dummy has one value"):
         oue.estimate(Totals(cells=[1, 2, 3, 4], reports=10, dummies=5))
 
 

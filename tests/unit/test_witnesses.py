@@ -400,7 +400,7 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     assert main([*audit, *options]) == 0
     assert main([*audit, *options, *options[:2]]) == 0, "a witness named twice is one"
     assert main(audit) == 0
-    assert "--witnesses 1 is not from 1 to 0" in refusal_of(capsys, *audit, "--witnesses", "1")
+    assert "--witnesses 1 must be from 1 to 0" in refusal_of(capsys, *audit, "--witnesses", "1")
     assert "as hubbub keys witness prints it" in refusal_of(
         capsys, *audit, "--witness", str(log_key)
     )

@@ -301,6 +301,12 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
         UnknownMetric: its public fields have no such values.
     """
     rules, conditions = metric.breakdown, conditions_in(name)
+    where = name.partition("/")[0].partition("@")[2]
+    if "@" in name and (not where or where.count("=") > len(conditions)):
+        raise UnknownMetric(
+            f'metric "{metric.base_name}": after @ each public field is named once, as in '
+            "@os=linux or @os=linux+macos"
+        )
     odd = [
         field for field, values in conditions.items() if not _are_of(values, rules.get(field, {}))
     ]

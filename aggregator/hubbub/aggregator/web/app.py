@@ -153,14 +153,17 @@ def _counted(app: App, requests: Counter[int]) -> App:
 
 
 async def check_parameters(request: Request) -> None:
-    """Raises BadParameter for a query parameter that the OpenAPI document does not contain."""
+    """Raises BadParameter for a query parameter that OpenAPI does not contain, or not repeated."""
     path: str = request.scope["route"].path
     if not (request.query_params and path.startswith("/v1/")):
         return
     operation = request.app.openapi()["paths"][path][request.method.lower()]
     parameters = operation.get("parameters", ())
     names = sorted(parameter["name"] for parameter in parameters if parameter["in"] == "query")
+    lists = {each["name"] for each in parameters if each["schema"].get("type") == "array"}
     for name in request.query_params:
+        if name not in lists and len(request.query_params.getlist(name)) > 1:
+            raise BadParameter(f"{name[:_LONGEST]!a} is given more than once: give it once")
         if name not in names:
             remedy = ": this path has none; leave it out"
             if names:

@@ -57,6 +57,8 @@ _WRONG: Final = {
     "bool_parsing": "is neither true nor false",
     "greater_than_equal": "must be {ge} or more",
     "less_than_equal": "must be {le} or less",
+    "greater_than": "must be above {gt}",
+    "less_than": "must be below {lt}",
     "literal_error": "must be {expected}",
 }
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
