@@ -89,7 +89,7 @@ def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
     ("path", "status", "message"),
     [
         ("theme/breakdown", 400, "has no breakdown"),
-        ("crashed/breakdown?by=colour", 400, "it has os, version"),
+        ("crashed/breakdown?by=colour", 400, "public fields: os, version"),
         ("crashed@os=beos/estimates", 404, "os (linux, macos, haiku)"),
         ("crashed@/estimates", 404, "each public field is named once"),
         ("crashed@os=linux,os=macos/estimates", 404, "each public field is named once"),
@@ -107,7 +107,7 @@ def test_what_is_no_part_is_refused_with_what_there_is(
 def test_a_field_that_is_none_in_an_address_is_refused(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
-        expect(page.locator("#broken")).to_contain_text("it has os, version")
+        expect(page.locator("#broken")).to_contain_text("public fields: os, version")
         page.select_option("#breaking [name=by]", "os")
         expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
 

@@ -284,16 +284,23 @@ def test_ranges_of_epochs_that_cannot_be_meant_are_refused(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, message in (
-        (
-            ["compare", "theme", "--epochs", "yesterday", "--to", str(home.today - 5)],
-            "epochs in the wrong order",
-        ),
         (["query", "theme", "--last", "99999999999d"], '"99999999999d" is outside [1, 999,999]'),
         (["query", "theme", "--epochs", "all,newest"], "epochs all stands alone: leave the"),
         (["query", "theme", "--last", "0"], '"0" is outside [1, 999,999]'),
     ):
         assert main([*words, "--url", home.page]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_change_is_from_the_earlier_epochs_to_the_later_whichever_are_named_first(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = []
+    for ranges in (("--epochs", "yesterday", "--to"), ("--to", "yesterday", "--epochs")):
+        words = ["compare", "theme", *ranges, str(home.today - 5)]
+        assert main([*words, "--url", home.page]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
 
 
 def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:

@@ -176,10 +176,10 @@ def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -
     assert _get(home, "/health", at="now").status_code == 200, "no question"
     twice = web.get(f"{home.page}/v1/metrics/theme/estimates?epochs=all&epochs=newest").json()
     assert twice["detail"] == "'epochs' is given more than once: give it once"
-    repeated = web.get(f"{home.page}/v1/metrics/launches/estimates?percentile=50&percentile=95")
-    assert len(repeated.json()["percentiles"]) == 2
+    repeated = web.get(f"{home.page}/v1/metrics/theme/trend?value=dark&value=contrast")
+    assert len(repeated.json()["series"]) == 2
     whole = _get(home, "/v1/metrics/theme/estimates", likely="1").json()["detail"]
-    assert whole == "likely: must be below 1"
+    assert whole == "likely: must be below 1.0"
 
 
 def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_takes(

@@ -230,6 +230,10 @@ def _of_plan() -> dict[tuple[str, str], Case]:
             "plan --ranges 8 0 8 --epsilon 1 --reports 1e4",
             "plan --ranges 8 0 8 --epsilon 1 --reports 1e4 --percentile 50",
         ),
+        "--numbers": (
+            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4 --percentile 90",
+            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4 --percentile 90 --numbers {ages}",
+        ),
         "--within": (
             "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.1",
             "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.2",
@@ -485,6 +489,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "people2": "light,1000\ndark,3500\nsystem,500\n",
         "strings": "often.example,3000\n",
         "numbers": "1,2000\n5,1000\n",
+        "ages": "1\n" * 90 + "7\n" * 10,
         "train": "age,left\n" + "20,yes\n60,no\n" * 1000,
         "test": "age,left\n" + "20,no\n60,yes\n" * 100,
         "params": "k,h,m,p,q,f\n4,2,2,0.25,0.75,0.5\n",

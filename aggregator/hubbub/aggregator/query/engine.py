@@ -351,7 +351,11 @@ class QueryEngine:
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
     ) -> Compared:
-        """The change from the range of `query` to `after`. Raises TooFewEpochs without an epoch."""
+        """The change between the range of `query` and `after`, from the earlier to the later one.
+
+        Raises:
+            TooFewEpochs: a range has no epoch.
+        """
         query = await self._resolved(name, query)
         *holdings, why = await self.collected.pair(name, query.range, after)
         earlier, later = (holding.epochs for holding in holdings)
@@ -361,10 +365,7 @@ class QueryEngine:
                 "independent; compare ranges without common epochs"
             )
         if earlier and later and earlier[0] > later[-1]:
-            raise BadParameter(
-                f"epochs in the wrong order, {holdings[0].dates} after {holdings[1].dates}: name "
-                "the earlier ones first"
-            )
+            holdings.reverse()
         works = [await self.work(holding, query) for holding in holdings]
         old, new = [work.answer for work in works]
         value_changes = changes(*only_of_all(old, new))

@@ -1,7 +1,7 @@
 """The application: combines routes, errors and pages."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -152,6 +152,11 @@ def _counted(app: App, requests: Counter[int]) -> App:
     return counting
 
 
+def _is_list(schema: Mapping[str, Any]) -> bool:
+    """Whether a parameter may be repeated; that of an optional one is a choice with null."""
+    return any(choice.get("type") == "array" for choice in schema.get("anyOf", [schema]))
+
+
 async def check_parameters(request: Request) -> None:
     """Raises BadParameter for a query parameter that OpenAPI does not contain, or not repeated."""
     path: str = request.scope["route"].path
@@ -160,7 +165,7 @@ async def check_parameters(request: Request) -> None:
     operation = request.app.openapi()["paths"][path][request.method.lower()]
     parameters = operation.get("parameters", ())
     names = sorted(parameter["name"] for parameter in parameters if parameter["in"] == "query")
-    lists = {each["name"] for each in parameters if each["schema"].get("type") == "array"}
+    lists = {each["name"] for each in parameters if _is_list(each["schema"])}
     for name in request.query_params:
         if name not in lists and len(request.query_params.getlist(name)) > 1:
             raise BadParameter(f"{name[:_LONGEST]!a} is given more than once: give it once")
