@@ -194,7 +194,7 @@ def test_a_build_says_which_mechanism_it_keeps(
         ),
         (
             'kind = "number"\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 999\nmax_payload_bytes = 1',
-            'field "max_payload_bytes": wave needs 2',
+            'field "max_payload_bytes": wave needs 2; raise it, or lower buckets',
         ),
         ("domain = 'text'\nreports = 9", 'auto is over numbers; write domain = "number"'),
         ('values = ["a", "b"]\nreports = 9\nmax_cells = 1', "raise max_payload_bytes or max_cells"),

@@ -45,12 +45,13 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> None:
-    """Complains of each invalid wish, and of limits that the only mechanism exceeds.
+    """Complains of each invalid wish, and of limits that the mechanism exceeds.
 
     `table` is as written.
     """
     layout = metric.randomizer.layout
     sizes = {"max_payload_bytes": layout.payload_bytes, "max_cells": layout.size}
+    fewer = "lower buckets" if "buckets" in table else "list fewer values"
     for field in own_fields(AUTO):
         if field.name not in _WISHES & table.keys():
             continue
@@ -58,4 +59,4 @@ def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> N
         if problem := field.problem(wish):
             wrong(field.name, problem)
         elif wish < size:
-            wrong(field.name, f"{metric.mechanism} needs {size:,}; raise it, or list fewer values")
+            wrong(field.name, f"{metric.mechanism} needs {size:,}; raise it, or {fewer}")
