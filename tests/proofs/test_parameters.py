@@ -64,6 +64,12 @@ def test_a_range_has_a_low_below_its_high() -> None:
             build("mean.one_bit", epsilon=1.0, low=low, high=high)
 
 
+def test_a_range_has_ends_that_floats_can_square() -> None:
+    for low, high in ((0, 1e101), (-1e308, 1e308), (0, 5e-324)):
+        with pytest.raises(BadParameter, match=r"within 1e100, and 1e-100 apart"):
+            build("mean.one_bit", epsilon=1.0, low=low, high=high)
+
+
 def test_a_loss_without_measure_is_a_number_all_the_same() -> None:
     bold = build("rappor", bits=64, hashes=8, cohorts=1, f=1e-300, p=0.0, q=1.0)
     assert 16 * 64 * 0.69 < bold.permanent_loss() < 16 * 65 * 0.7  # type: ignore[attr-defined]
