@@ -88,15 +88,16 @@ def check_rank_goal(percentile: float, within: float | None, parts: int | None) 
     check_percentiles([percentile])
     room = min(percentile, 100 - percentile) / 100
     if within is not None and not 0 < within < room:
+        option = "effect" if parts is None else "within"
         raise BadParameter(
-            f"within {within:g} is outside (0, {room:g}): the interval of p{percentile:g} would "
-            "reach the end of the range"
+            f"--{option} {within:g} is outside (0, {room:g}): the interval of p{percentile:g} "
+            "would reach the end of the range"
         )
     if within is not None and parts is not None and within <= 1 / (2 * parts):
         raise BadParameter(
-            f"within {within:g} is too small for {parts} buckets: an interval ends at their edges, "
-            f"so that even numbers have at least {1 / (2 * parts):.2g}; use {2 * ceil(1 / within)} "
-            "buckets"
+            f"--within {within:g} is too small for {parts} buckets: an interval ends at their "
+            f"edges, so that even numbers have at least {1 / (2 * parts):.2g}; use "
+            f"{2 * ceil(1 / within)} buckets"
         )
 
 
