@@ -419,6 +419,14 @@ def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(
     # The percentile's bucket has 96% of people, of whom its interval contains half at either side.
     spiky = errors("-3\n" + "2.5\n" * 96 + "99\n" * 3)
     assert all(0.48 < error < 0.6 for error in spiky.values())
+    # Here the percentile's bucket has 2% of people, so that its interval may be narrower.
+    path.write_text("1.5\n" * 94 + "2.5\n" * 2 + "3.5\n" * 4)
+    goal = ["plan", "--ranges", "8", "0", "8", "--epsilon", "4", "--percentile", "95"]
+    assert document_of(
+        capsys, *goal, "--within", "0.03", "--numbers", str(path), "--format", "json"
+    )
+    assert main([*goal, "--within", "0.03"]) == 2
+    assert "at least 0.062" in capsys.readouterr().err
     for text in ("", "1\nsoon\n", "inf\n"):
         path.write_text(text)
         assert main([*words, "--numbers", str(path)]) == 2

@@ -30,8 +30,7 @@ def rank_error(question: MetricDraft, plan_row: Row, percentile: float, shares: 
     `shares` are those of the parts. The interval ends at edges of parts: on average half a part
     further on either side.
     """
-    part = int(np.searchsorted(np.cumsum(shares)[:-1], percentile / 100))
-    return share_error(question, plan_row, percentile, shares) + float(shares[part]) / 2
+    return share_error(question, plan_row, percentile, shares) + _half_part(percentile, shares)
 
 
 def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares: Floats) -> float:
@@ -77,28 +76,36 @@ def percentile_width(question: MetricDraft, plan_row: Row, percentile: float) ->
     return sum(widths) / len(widths)
 
 
-def check_rank_goal(percentile: float, within: float | None, parts: int | None) -> None:
+def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:
     """Raises BadParameter for an invalid percentile or an error that no reports reach.
 
     Args:
         percentile: in (0, 100).
         within: half the width of its interval, or an effect, in rank.
-        parts: number of parts, whose edges end the interval; None for an effect.
+        shares: those of the parts, whose edges end the interval; None for an effect.
     """
     check_percentiles([percentile])
     room = min(percentile, 100 - percentile) / 100
     if within is not None and not 0 < within < room:
-        option = "effect" if parts is None else "within"
+        option = "effect" if shares is None else "within"
         raise BadParameter(
             f"--{option} {within:g} is outside (0, {room:g}): the interval of p{percentile:g} "
             "would reach the end of the range"
         )
-    if within is not None and parts is not None and within <= 1 / (2 * parts):
+    if within is None or shares is None:
+        return
+    if within <= (least := _half_part(percentile, shares)):
         raise BadParameter(
-            f"--within {within:g} is too small for {parts} buckets: an interval ends at their "
-            f"edges, so that even numbers have at least {1 / (2 * parts):.2g}; use "
-            f"{2 * ceil(1 / within)} buckets"
+            f"--within {within:g} is too small for {len(shares)} buckets: an interval ends at "
+            f"their edges, so that these numbers have at least {least:.2g}; use "
+            f"{ceil(4 * least / within * len(shares))} buckets"
         )
+
+
+def _half_part(percentile: float, shares: Floats) -> float:
+    """Half the share of the part that has the percentile."""
+    part = int(np.searchsorted(np.cumsum(shares)[:-1], percentile / 100))
+    return float(shares[part]) / 2
 
 
 def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:

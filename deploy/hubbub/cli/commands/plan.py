@@ -141,6 +141,9 @@ def _plan(options: PlanOptions) -> None:
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
     _check_percentile(options, question, metric)
     shares = _shares(options, question, metric)
+    if options.percentile is not None:
+        parts = None if options.within is None else shares
+        check_rank_goal(options.percentile, options.within or options.effect, parts)
     rows, metric_row = _rows(options, question, metric, shares), None
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
@@ -271,8 +274,6 @@ def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metri
         raise BadParameter(
             "--percentile goes with --ranges, or with --metric of a number with buckets"
         )
-    parts = None if options.within is None else question.size
-    check_rank_goal(options.percentile, options.within or options.effect, parts)
 
 
 def _check_effect(options: PlanOptions, metric: Metric | None) -> None:
