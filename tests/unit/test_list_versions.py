@@ -278,6 +278,14 @@ def test_parts_and_sets_say_why_they_do_not_grow(installation: Installation) -> 
     assert "appended" not in str(refused.value)
 
 
+def test_two_values_of_auto_say_why_they_do_not_grow(installation: Installation) -> None:
+    installation.build(["light", "dark"], "auto", "reports = 10000")
+    with pytest.raises(BundleRefused) as refused:
+        installation.build(THREE, "auto", "reports = 10000")
+    assert 'new name, such as "theme_2", and supersedes = "theme"' in str(refused.value)
+    assert 'rr, which "auto" chose for the shorter list, takes no longer one' in str(refused.value)
+
+
 def test_auto_stays_with_its_mechanism(installation: Installation) -> None:
     few = installation.build(THREE, "auto", "reports = 10000").metric("theme")
     many = [*THREE, *(f"v{n}" for n in range(60))]

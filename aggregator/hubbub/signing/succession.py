@@ -1,6 +1,7 @@
 """Checks whether metrics may follow those of an earlier bundle, and continues lists of values."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from hubbub.bundles.bundle import Bundle
@@ -11,7 +12,7 @@ from hubbub.catalog.experiments import changed_arms
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list
 from hubbub.catalog.values.value_kind import OTHER
-from hubbub.errors import BundleRefused
+from hubbub.errors import BadParameter, BundleRefused
 
 
 def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
@@ -110,7 +111,9 @@ def _as_chosen(metric: Metric, before: Metric) -> Metric:
     same = (metric.epsilon, metric.parameters) == (before.epsilon, before.parameters)
     if not (metric.choice and before.choice and same):
         return metric
-    return replace(metric, mechanism=before.mechanism, choice=before.choice)
+    with suppress(BadParameter):  # rr takes two values alone
+        metric = replace(metric, mechanism=before.mechanism, choice=before.choice)
+    return metric
 
 
 def why_not_grown(before: Metric | None, metric: Metric) -> str:
@@ -130,7 +133,10 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
         return (
             f"; {gone:,} of the {len(before.values):,} values vanished: values may only be appended"
         )
-    if before.central and metric.values[: len(before.values)] == before.values:
+    is_longer = metric.values[: len(before.values)] == before.values
+    if is_longer and before.choice and before.mechanism != metric.mechanism:
+        return f'; {before.mechanism}, which "auto" chose for the shorter list, takes no longer one'
+    if is_longer and before.central:
         return (
             "; values can be appended once it is written: "
             f'mechanism = "{before.mechanism}" and epsilon = {before.epsilon:g}'
