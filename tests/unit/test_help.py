@@ -173,7 +173,7 @@ def test_what_is_no_number_day_or_choice_is_told_in_words(
         (("keys", "tls", "/"), "folder / has no name at its end"),
         (("catalog", "build", "--keys", "k", "--out", "."), "--out . has no name at its end"),
         (("catalog", "build", "--keys", "k", "--out", ".."), "--out .. has no name at its end"),
-        (("model", "publish", "--out", "."), "--out . has no name at its end"),
+        (("model", "publish", "--out", "."), "--out .: cannot be written: Is a directory"),
         (("catalog", "new", "a", "--catalog", "/"), "--catalog / has no name at its end"),
     ],
 )

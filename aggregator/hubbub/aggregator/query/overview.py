@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf, sqrt
+from operator import attrgetter
 from typing import Any, Final
 
 from hubbub.aggregator.query.answer_types import (
@@ -162,21 +163,28 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
     sentences = _of_its_kind(metric, answer)
     if shares := family_for(metric.randomizer).SHARES:
         sentences.append(shares)
-    unit = 1.0 if answer.kind in OF_NUMBERS else max(answer.reports, 1)
-    levels = [value.estimate / unit for value in answer.values]
-    return sentences + [f"{note}." for note in notes_of_levels(answer, levels, answer.reports)]
+    levels = [*map(attrgetter("estimate"), answer.values)]
+    for note in notes_of_levels(answer, levels, answer.reports, whole=answer.reports):
+        sentences.append(f"{note}.")
+    return sentences
 
 
-def notes_of_levels(answer: Answer, levels: Iterable[float], reports: int) -> list[str]:
+def notes_of_levels(
+    answer: Answer, levels: Sequence[float], reports: int, *, whole: float = 1.0
+) -> list[str]:
     """The note, without its full stop, if one of the shares or means is far outside its range.
 
-    `answer` is of the same metric.
+    Args:
+        answer: one of the same metric.
+        levels: shares, of which `whole` is 100%, or means.
+        reports: fewest reports that a level rests on.
+        whole: 1, or a number of reports.
     """
-    what, (low, high) = "A share below 0 or above 100%", (0.0, 1.0)
+    what, (low, high) = "A share below 0 or above 100%", (0.0, whole)
     if answer.kind in OF_NUMBERS and answer.span:
         what, (low, high) = "A mean outside its range", answer.span
     room = _ABSURD * (high - low)
-    if all(low - room <= level <= high + room for level in levels):
+    if not levels or low - room <= min(levels) <= max(levels) <= high + room:
         return []
     return [_NO_MISTAKE.format(what=what, reports=several(reports, "report"))]
 

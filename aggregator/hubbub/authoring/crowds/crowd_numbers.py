@@ -138,7 +138,7 @@ def _too_fine(
         enough = accountant.crowd_needed(promise, cells, (first + 1) * _GRAIN)
     would = "raise max_local_epsilon" if enough is None else f"gather a crowd of {enough:,}"
     return (
-        f"of {promise.crowd:,} allows too small an epsilon for {arguments[_PARTS[name]]:,} "
+        f"a crowd of {promise.crowd:,} allows too small an epsilon for {arguments[_PARTS[name]]:,} "
         f"{_PARTS[name]}: lies would name neighbours more often, which the proof does not cover; "
         f"use fewer {_PARTS[name]}, or {would}"
     )

@@ -94,10 +94,10 @@ export async function openBundle(bundleBytes: Bytes, operator: string | null): P
       throw new BundleRefused(`it is larger than ${MAX_BYTES >> 20} MiB`);
     const [head, body, proof, ...extraLines] = linesOf(bundleBytes);
     if (!head || !body || extraLines.length)
-      throw new BundleRefused("it does not have two or three lines");
+      throw new BundleRefused("it must have two or three lines");
     const { body: document, line } = await signedLines("hubbub/1 bundle\n", head, body);
     if (operator !== null && !line.includes(operator)) {
-      throw new BundleRefused("it is signed by another operator");
+      throw new BundleRefused("another operator signed it");
     }
     const { spelledOf } = await load("checks");
     const bundle = await bundleOf(document, spelledOf(body), line);
@@ -113,7 +113,7 @@ export async function openBundle(bundleBytes: Bytes, operator: string | null): P
     const reason =
       error instanceof BundleRefused
         ? error.message
-        : `it is no bundle, or needs a newer version of hubbub (${String(error)})`;
+        : `it is no bundle, or a newer one (${String(error)})`;
     throw new BundleRefused(`the bundle is refused: ${reason}; ship it as the operator built it`, {
       cause: error,
     });
@@ -160,13 +160,13 @@ async function bundleOf(body: Table, pythonBody: Table, line: readonly string[])
   const { version } = body;
   // 3: reports need tokens.
   if (version !== 1 && version !== 2 && version !== 3)
-    throw new BundleRefused("it needs a newer version of hubbub");
+    throw new BundleRefused("it needs a newer hubbub");
   const { promisedOf, refuseExperiments, refuseRest } = await load("checks");
   refuseRest(body);
   const development = body["development"] === true;
   const keys = listed(body["keys"]).map((key) => openingKey(table(key)));
   if (development && !(keys.length && keys.every(({ id }) => id >= DEVELOPMENT_IDS)))
-    throw new BundleRefused("it is for development, but has production keys");
+    throw new BundleRefused("its keys are of production");
   const history = table(body["history"]);
   const spellings = table(pythonBody["metrics"]);
   const metrics = new Map<string, Metric>();

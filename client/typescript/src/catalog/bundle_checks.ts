@@ -90,7 +90,7 @@ export function refuseMetric(name: string, entry: Table, pythonEntry: Table): vo
   for (const [parameter, spelling] of Object.entries(table(pythonEntry["parameters"]))) {
     const fit = REAL_PARAMETERS.includes(parameter) || isWhole(spelling);
     if (parameters && !(parameters.includes(parameter) && fit))
-      throw new TypeError("its mechanism does not have this parameter");
+      throw new TypeError("its mechanism lacks this parameter");
   }
   refuseNoDay(entry["expires"]);
   const { values } = entry;
@@ -227,7 +227,7 @@ function refuseTexts(values: readonly unknown[]): void {
   const unfit = (text: unknown) =>
     typeof text !== "string" || !text || new TextEncoder().encode(text).length > MAX_BYTES;
   if (values.some(unfit) || new Set(values).size !== values.length)
-    throw new TypeError("a list has a repeated text, or an entry that is no text");
+    throw new TypeError("a list has a repeated or invalid entry");
 }
 
 /**
@@ -444,7 +444,7 @@ export function refuseAmbiguous(line: Uint8Array): void {
     const endless = digits !== undefined && !isFiniteNumber(digits);
     const halved = token.startsWith('"') && HALF.test(name ?? (JSON.parse(token) as string));
     if (twice || endless || halved || open.length > DEEPEST)
-      throw new TypeError("it contains JSON that readers interpret differently");
+      throw new TypeError("it has JSON that readers take differently");
     if (name !== null) names?.add(name);
     if (token === "{") open.push(new Set());
     if (token === "[") open.push(null);

@@ -43,7 +43,7 @@ const FIELDS = new Set([
 export async function capsOf(value: unknown): Promise<Caps> {
   const cap = table(value ?? {});
   if (Object.keys(cap).some((field) => !FIELDS.has(field)))
-    throw new TypeError("a cap has an unknown field; upgrade hubbub");
+    throw new TypeError("a cap has an unknown field");
   const bySpan = new Map<number, number>();
   for (const [field, days] of SPANS) {
     if ((cap[field] ?? null) !== null) bySpan.set(days, number(cap[field]));

@@ -61,8 +61,8 @@ async function parseNotice(noticeBytes: Bytes, operator: string): Promise<Notice
   const { body: notice, line } = await signedLines("hubbub/1 notice\n", head, body);
   const unknown = Object.keys(notice).find((name) => !KNOWN.has(name));
   if (notice["version"] !== 1 || unknown !== undefined)
-    throw new NoticeRefused("it needs a newer version of hubbub");
-  if (!line.includes(operator)) throw new NoticeRefused("it is signed by another operator");
+    throw new NoticeRefused("it needs a newer hubbub");
+  if (!line.includes(operator)) throw new NoticeRefused("another operator signed it");
   const steps = Object.entries(table(notice["sampling"])).map(([name, steps]) => {
     if (!NAME.test(name)) throw new NoticeRefused("it contains an invalid metric name");
     return [name, stepsOf(steps)] as const;

@@ -53,7 +53,7 @@ export function newDevice(): Device {
 /** The device in a document. @throws TypeError the document is not a device. */
 export function loadDevice(value: unknown): Device {
   const document = table(value);
-  if (!SECRET.test(text(document["secret"]))) throw new TypeError("the device has no valid secret");
+  if (!SECRET.test(text(document["secret"]))) throw new TypeError("its secret is invalid");
   return {
     ...(document as object), // fields of a newer version are preserved
     state: text(document["state"]),

@@ -26,6 +26,14 @@ _PUBLISH: Final = "publish"
 
 
 @options
+class ModelOutput(OutputOptions):
+    """Options for an answer; `publish` writes a state, whose file may have any ending."""
+
+    def __post_init__(self) -> None:
+        """Leaves the ending to `write`, which `publish` does not call."""
+
+
+@options
 class ModelOptions:
     model: str = argument(f"name of the model, or {_PUBLISH}", read=read_metric_name)
     confidence: float = option(
@@ -33,7 +41,7 @@ class ModelOptions:
         default=0.95,
         read=read_confidence,
     )
-    output: OutputOptions
+    output: ModelOutput
     keys: Path = option(
         f"{_PUBLISH}: folder of the signing key (%(default)s)", default=Path("keys")
     )
