@@ -426,7 +426,7 @@ def test_no_server_program_names_both_remedies(process: Hubbub, tmp_path: Path) 
 @pytest.mark.thorough
 def test_the_demo_refuses_before_it_starts(hubbub: Hubbub) -> None:
     _fails(hubbub("demo", "--people", "0"), "--people 0 is outside [1, 10000000]")
-    _fails(hubbub("demo", "--json", "no/such/folder.json"), "the folder does not exist")
+    _fails(hubbub("demo", "--json", "no/such/folder.json"), "the folder of a file must exist")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_device_that_reports_is_well_and_no_value_is_shown(
         client.close(timeout=0)
     findings = findings_of(signed.path, folder)
     assert {finding.verdict for finding in findings.values()} == {"ok"}
-    assert "0 sent, 1 waiting" in findings["state"].text
+    assert "of what it remembers 0 sent, 1 waiting" in findings["state"].text
     assert show([*findings.values()], as_json=False) == 0
     assert "dark" not in capsys.readouterr().out
 

@@ -158,7 +158,9 @@ def _state(folder: Path) -> Iterator[Finding]:
     counts += [f"{n:,} {name.replace('_', ' ')}" for name, n in sorted(view.counts.items()) if n]
     is_on = "reporting is on" if view.on else "reporting is off: the person opted out"
     yield Finding(
-        "state", "ok" if view.on else "note", f"{folder}: {is_on}; of {', '.join(counts)}"
+        "state",
+        "ok" if view.on else "note",
+        f"{folder}: {is_on}; of what it remembers {', '.join(counts)}",
     )
 
 

@@ -427,7 +427,9 @@ class QueryEngine:
         envelope["epochs"] = shown_epochs(self.collected, union, union.epochs)
         lines = await self._trends.get(question, union.version, make)
         points = [point for line in lines for point in line.points]
-        levels = [] if query.percentiles else [point.share for point in points]
+        # Of a number in ranges the mean is followed, and no share.
+        has_note = not (query.percentiles or answer.kind == "ranges")
+        levels = [point.share for point in points] if has_note else []
         fewest = min((point.reports for point in points), default=0)
         return Trended(
             **envelope,

@@ -112,8 +112,6 @@ class DemoOptions:
 
 @command("demo")
 def _demo(options: DemoOptions) -> int:
-    if options.json and not options.json.absolute().parent.is_dir():
-        raise BadParameter(f"--json {options.json}: the folder does not exist; make it first")
     if options.keep:
         if options.keep.exists():
             raise BadParameter(
