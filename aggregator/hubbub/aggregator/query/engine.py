@@ -358,13 +358,13 @@ class QueryEngine:
         """
         query = await self._resolved(name, query)
         *holdings, why = await self.collected.pair(name, query.range, after)
-        earlier, later = (holding.epochs for holding in holdings)
-        if shared := set(earlier) & set(later):
+        first, second = (holding.epochs for holding in holdings)
+        if shared := set(first) & set(second):
             raise BadParameter(
                 f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
                 "independent; compare ranges without common epochs"
             )
-        if earlier and later and earlier[0] > later[-1]:
+        if first and second and first[0] > second[-1]:
             holdings.reverse()
         works = [await self.work(holding, query) for holding in holdings]
         old, new = [work.answer for work in works]
