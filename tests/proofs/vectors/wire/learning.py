@@ -15,7 +15,6 @@ from hubbub.signing.sign_bundle import sign_models
 DAY = 86_400
 # So many of each kind that the known device is in all kinds of rounds.
 CATALOG = """
-shuffler = "localhost:7000"
 """ + "".join(
     f"""
 [models.{kind}{number}]

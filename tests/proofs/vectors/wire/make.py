@@ -6,10 +6,10 @@ sealing.json and sealing_x_wing.json differ each time; what they prove is that t
 
 import hashlib
 import json
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -24,7 +24,7 @@ from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signed_lines import sign_lines
-from hubbub.catalog import EPOCH_SECONDS, epoch_at, epoch_start, seal, seal_info
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, seal, seal_info
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
@@ -38,7 +38,7 @@ from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.client.transport.token_messages import request_of as request_for_tokens
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.oblivious import Request, Response, key_config, write_request, write_response
-from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
+from hubbub.sealing import SEED_BYTES, PublicKey, x_wing_public, x_wing_public_bytes
 from hubbub.signing import sign_bundle, sign_notice
 from hubbub.signing.log.log_writer import append, prove_bundle
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
@@ -51,6 +51,7 @@ from hubbub.wire.v1.services_pb2 import (
     TokenResponse,
 )
 from tests.proofs.vectors.wire import learning
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import drawn_reports
 
 HERE = Path(__file__).parent
@@ -104,103 +105,87 @@ RFC_TOKENS = {
 RUNS = Runs(shuffler="Example Foundation, Oslo", aggregator="Example Ltd, Dublin")
 DAY = 86_400
 START = 20_000 * DAY
-DEFAULTS = {"owner": '"nobody"', "expires": "2099-12-31", "epoch": '"day"', "min_batch": "100"}
-CATALOG = """
-shuffler = "localhost:7000"
 
-[metrics.theme]
-description = "The theme in use"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-values = ["light", "dark", "日本"]
-mechanism = "grr"
-epsilon = 1.0
-"""
+
+def _metric(name: str, description: str, reports: int = 9, **fields: Any) -> str:
+    fixed = {"owner": "nobody", "description": description, "reports_per_epoch": reports}
+    return metric_toml(name, **{"mechanism": "grr", "epsilon": 1.0, **fixed, **fields})
+
+
+CATALOG = _metric("theme", "The theme in use", 1, values=["light", "dark", "日本"])
 SECRET = b"a device's secret of known bytes"
 COINS = b"known answers need known coins!!"
-LIFE = """
-shuffler = "localhost:7000"
-
-[caps]
-epsilon_per_day = 90.0
-
-[metrics.theme]
-description = "The theme in use"
-limits = { reports_per_epoch = 2, lifetime_epsilon = 5.0 }
-values = ["light", "dark", "other"]
-other = true
-mechanism = "grr"
-epsilon = 1.0
-tiers = [0.25, 0.5]
-
-[metrics.language]
-description = "A value that stays"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 5.0 }
-values = ["de", "en", "ja"]
-mechanism = "long.grr"
-epsilon = 1.0
-permanent_epsilon = 2.0
-
-[metrics.domain]
-description = "Strings"
-limits = { reports_per_epoch = 3, lifetime_epsilon = 50.0 }
-domain = "string"
-mechanism = "rappor"
-epsilon = 4.0
-bits = 32
-hashes = 2
-cohorts = 8
-f = 0.25
-p = 0.35
-q = 0.65
-
-[metrics.hours]
-description = "A number that stays"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-kind = "number"
-low = 0
-high = 24
-buckets = 12
-sampled = 3
-mechanism = "buckets"
-epsilon = 2.0
-
-[metrics.startup]
-description = "A number in ranges"
-epoch = "hour"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-kind = "count"
-edges = [0, 10, 100, 1000]
-outside = "refuse"
-mechanism = "unary.oue"
-epsilon = 1.0
-
-[metrics.both]
-description = "Parts"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-mechanism = "pairs"
-epsilon = 1.0
-
-[metrics.both.parts]
-theme = ["light", "dark"]
-age = { edges = [0, 18, 65, 120], kind = "count" }
-on = [true, false]
-
-[metrics.asked]
-description = "Asked of a part of all"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-values = [true, false]
-mechanism = "rr"
-epsilon = 1.0
-sampling = 0.5
-
-[metrics.over]
-description = "Asked no more"
-expires = 2024-01-01
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-values = ["a", "b"]
-mechanism = "grr"
-epsilon = 1.0
-"""
+LIFE = "".join(
+    (
+        "[caps]\nepsilon_per_day = 90.0\n",
+        _metric(
+            "theme",
+            "The theme in use",
+            2,
+            lifetime_epsilon=5.0,
+            values=["light", "dark", "other"],
+            other=True,
+            tiers=[0.25, 0.5],
+        ),
+        _metric(
+            "language",
+            "A value that stays",
+            1,
+            lifetime_epsilon=5.0,
+            values=["de", "en", "ja"],
+            mechanism="long.grr",
+            permanent_epsilon=2.0,
+        ),
+        _metric(
+            "domain",
+            "Strings",
+            3,
+            domain="string",
+            mechanism="rappor",
+            epsilon=4.0,
+            bits=32,
+            hashes=2,
+            cohorts=8,
+            f=0.25,
+            p=0.35,
+            q=0.65,
+        ),
+        _metric(
+            "hours",
+            "A number that stays",
+            kind="number",
+            low=0,
+            high=24,
+            buckets=12,
+            sampled=3,
+            mechanism="buckets",
+            epsilon=2.0,
+        ),
+        _metric(
+            "startup",
+            "A number in ranges",
+            epoch="hour",
+            kind="count",
+            edges=[0, 10, 100, 1000],
+            outside="refuse",
+            mechanism="unary.oue",
+        ),
+        _metric(
+            "both",
+            "Parts",
+            mechanism="pairs",
+            parts={
+                "theme": ["light", "dark"],
+                "age": {"edges": [0, 18, 65, 120], "kind": "count"},
+                "on": [True, False],
+            },
+        ),
+        _metric(
+            "asked", "Asked of a part of all", 1, values=[True, False], mechanism="rr", sampling=0.5
+        ),
+        _metric("over", "Asked no more", 1, expires=date(2024, 1, 1), values=["a", "b"]),
+    )
+)
 STEPS: list[tuple[str, Any]] = [
     *(("report", ["theme", value]) for value in ("dark", "blue", "light", 7)),
     *(("report", ["language", value]) for value in ("de", "de")),
@@ -245,203 +230,143 @@ STEPS: list[tuple[str, Any]] = [
     ("flush", None),
     ("disable", True),
 ]
-ASKING = """
-shuffler = "localhost:7000"
-
-[metrics.seldom]
-description = "On one day of each period"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-values = ["a", "b", "c"]
-mechanism = "grr"
-epsilon = 1.0
-tiers = [0.5]
-period = "4d"
-report_on = "one day"
-
-[metrics.monthly]
-description = "On one day of each month"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-values = ["a", "b", "c"]
-mechanism = "long.grr"
-epsilon = 1.0
-permanent_epsilon = 2.0
-period = "month"
-report_on = "one day"
-
-[metrics.apart]
-description = "Told apart in the clear"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-values = ["a", "b", "c"]
-mechanism = "grr"
-epsilon = 1.0
-tiers = [0.5]
-breakdown = { os = ["linux", "macos"], version = { "2" = ["2.*", "two [!x-z]"], old = "[01].?" } }
-
-[metrics.grown]
-description = "A list that has grown"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-values = ["a", "b", "c", "d"]
-mechanism = "long.grr"
-epsilon = 1.0
-permanent_epsilon = 2.0
-tiers = [0.5]
-
-[metrics.both]
-description = "A list that has grown, told apart"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-values = ["a", "b", "c"]
-mechanism = "grr"
-epsilon = 1.0
-tiers = [0.5]
-breakdown = { os = ["linux", "macos"] }
-
-[metrics.silence]
-description = "What is said where there is nothing to say"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 3.0 }
-values = ["a", "b"]
-default = "none"
-mechanism = "grr"
-epsilon = 1.0
-tiers = [0.5]
-
-[metrics.count]
-description = "A number of which there may be none"
-epoch = "hour"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-kind = "count"
-low = 0
-high = 8
-buckets = 8
-default = 0
-mechanism = "wave"
-epsilon = 1.0
-"""
-COVERED = """
-shuffler = "localhost:7000"
-cover = true
-
-[metrics.silence]
-description = "What is said where there is nothing to say"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 4.0 }
-values = ["a", "b"]
-default = "none"
-mechanism = "grr"
-epsilon = 1.0
-tiers = [0.25, 0.5]
-
-[metrics.part]
-description = "Of some devices alone"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-values = ["a", "b"]
-default = "a"
-mechanism = "unary.oue"
-epsilon = 1.0
-sampling = 0.5
-
-[metrics.seldom]
-description = "On one day of each period"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-values = ["a", "b", "c"]
-default = "c"
-mechanism = "grr"
-epsilon = 1.0
-period = "1w"
-report_on = "one day"
-"""
-_PAST_METRIC = """
-[metrics.{name}]
-description = "What devices did: {name}"
-epoch = "{epoch}"
-mechanism = "{mechanism}"
-epsilon = 1.0
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{more}
-"""
+ABC = ["a", "b", "c"]
+STAYING: dict[str, Any] = {"mechanism": "long.grr", "permanent_epsilon": 2.0}
+SYSTEMS = {"os": ["linux", "macos"]}
+ASKING = "".join(
+    (
+        _metric(
+            "seldom",
+            "On one day of each period",
+            1,
+            values=ABC,
+            tiers=[0.5],
+            period="4d",
+            report_on="one day",
+        ),
+        _metric(
+            "monthly",
+            "On one day of each month",
+            1,
+            values=ABC,
+            period="month",
+            report_on="one day",
+            **STAYING,
+        ),
+        _metric(
+            "apart",
+            "Told apart in the clear",
+            values=ABC,
+            tiers=[0.5],
+            breakdown={**SYSTEMS, "version": {"2": ["2.*", "two [!x-z]"], "old": "[01].?"}},
+        ),
+        _metric("grown", "A list that has grown", values=[*ABC, "d"], tiers=[0.5], **STAYING),
+        _metric(
+            "both", "A list that has grown, told apart", values=ABC, tiers=[0.5], breakdown=SYSTEMS
+        ),
+        _metric(
+            "silence",
+            "What is said where there is nothing to say",
+            1,
+            lifetime_epsilon=3.0,
+            values=["a", "b"],
+            default="none",
+            tiers=[0.5],
+        ),
+        _metric(
+            "count",
+            "A number of which there may be none",
+            1,
+            epoch="hour",
+            kind="count",
+            low=0,
+            high=8,
+            buckets=8,
+            default=0,
+            mechanism="wave",
+        ),
+    )
+)
+COVERED = "".join(
+    (
+        _metric(
+            "silence",
+            "What is said where there is nothing to say",
+            1,
+            lifetime_epsilon=4.0,
+            values=["a", "b"],
+            default="none",
+            tiers=[0.25, 0.5],
+        ),
+        _metric(
+            "part",
+            "Of some devices alone",
+            1,
+            values=["a", "b"],
+            default="a",
+            mechanism="unary.oue",
+            sampling=0.5,
+        ),
+        _metric(
+            "seldom",
+            "On one day of each period",
+            1,
+            values=ABC,
+            default="c",
+            period="1w",
+            report_on="one day",
+        ),
+    )
+)
+PAST_KINDS: dict[str, dict[str, Any]] = {
+    "checkout": {"mechanism": "subset", "kind": "funnel", "steps": ["visit", "cart", "paid"]},
+    "crashes": {
+        "mechanism": "vector.codes",
+        "rate": {"of": "crashed", "per": "started", "most": 3},
+        "words": 8,
+        "books": 4,
+    },
+    "use": {"kind": "activity", "tiers": [0.5], "breakdown": SYSTEMS},
+    "back": {"kind": "retention", "weeks": 2},
+}
 OF_THE_PAST = "".join(
+    _metric(name, f"What devices did: {name}", 1, epoch=epoch, **PAST_KINDS[name])
+    for name, epoch in (("checkout", "day"), ("crashes", "week"), ("use", "day"), ("back", "week"))
+)
+NEW_MENU = "[experiments.new_menu]\narms = { control = 1, new = 1 }\n"
+PAST_IN_ARMS = NEW_MENU + "".join(
+    _metric(name, f"What devices did: {name}", 1, experiment="new_menu", **PAST_KINDS[name])
+    for name in ("checkout", "crashes")
+)
+DISCOVERING = "".join(
     (
-        'shuffler = "localhost:7000"\n',
-        *(
-            _PAST_METRIC.format(name=name, epoch=epoch, mechanism=mechanism, more=more)
-            for name, epoch, mechanism, more in (
-                ("checkout", "day", "subset", 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'),
-                (
-                    "crashes",
-                    "week",
-                    "vector.codes",
-                    'rate = { of = "crashed", per = "started", most = 3 }\nwords = 8\nbooks = 4',
-                ),
-                (
-                    "use",
-                    "day",
-                    "grr",
-                    'kind = "activity"\ntiers = [0.5]\nbreakdown = { os = ["linux", "macos"] }',
-                ),
-                ("back", "week", "grr", 'kind = "retention"\nweeks = 2'),
-            )
+        _metric(
+            "plugin",
+            "A list, and what nobody listed",
+            2,
+            values=["git", "vim", "lint", "other"],
+            other=True,
+            discover=0.4,
+            sampling=0.75,
+        ),
+        _metric(
+            "search",
+            "Strings, on one day of each period",
+            1,
+            domain="string",
+            discover=0.5,
+            mechanism="hcms",
+            hashes=4,
+            width=64,
+            epsilon=2.0,
+            period="2d",
+            report_on="one day",
         ),
     )
 )
-
-PAST_IN_ARMS = "".join(
-    (
-        'shuffler = "localhost:7000"\n[experiments.new_menu]\narms = { control = 1, new = 1 }\n',
-        *(
-            _PAST_METRIC.format(
-                name=name,
-                epoch="day",
-                mechanism=mechanism,
-                more=f'{more}\nexperiment = "new_menu"',
-            )
-            for name, mechanism, more in (
-                ("checkout", "subset", 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'),
-                (
-                    "crashes",
-                    "vector.codes",
-                    'rate = { of = "crashed", per = "started", most = 3 }\nwords = 8\nbooks = 4',
-                ),
-            )
-        ),
-    )
-)
-
-DISCOVERING = """
-shuffler = "localhost:7000"
-
-[metrics.plugin]
-description = "A list, and what nobody listed"
-limits = { reports_per_epoch = 2, lifetime_epsilon = 50.0 }
-values = ["git", "vim", "lint", "other"]
-other = true
-discover = 0.4
-sampling = 0.75
-mechanism = "grr"
-epsilon = 1.0
-
-[metrics.search]
-description = "Strings, on one day of each period"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-domain = "string"
-discover = 0.5
-mechanism = "hcms"
-hashes = 4
-width = 64
-epsilon = 2.0
-period = "2d"
-report_on = "one day"
-"""
-CROWDED = """
-shuffler = "localhost:7000"
-""" + "".join(
-    f"""
-[metrics.{name}]
-description = "In a crowd, {name}"
-epoch = "{epoch}"
-min_batch = 1000
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-values = ["a", "b", "c"]
-mechanism = "grr"
-epsilon = {epsilon}
-"""
+IN_CROWD: dict[str, Any] = {"min_batch": 1000, "lifetime_epsilon": 500.0}
+CROWDED = "".join(
+    _metric(name, f"In a crowd, {name}", 1, epoch=epoch, epsilon=epsilon, values=ABC, **IN_CROWD)
     for name, epoch, epsilon in (
         ("weekly", "day", 0.25),
         ("monthly", "hour", 2.0),
@@ -459,67 +384,50 @@ PROMISED = {
 CROWD_CAPS = Caps(
     central_epsilon_per_year=2.0, central_delta_per_year=1e-6, central_mu={"capped": 0.2}
 )
-VECTORS = """
-shuffler = "localhost:7000"
-
-[metrics.scores]
-description = "Scores that belong together"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 20.0 }
-kind = "vector"
-coordinates = ["speed", "ease", "looks"]
-max_length = 2.5
-mechanism = "vector.codes"
-epsilon = 2.0
-tiers = [0.5]
-breakdown = { os = ["linux", "macos"] }
-
-[metrics.embedding]
-description = "A page's, by its 24 numbers"
-epoch = "hour"
-limits = { reports_per_epoch = 2, lifetime_epsilon = 50.0 }
-kind = "vector"
-coordinates = 24
-words = 100
-books = 77
-mechanism = "vector.codes"
-epsilon = 4.29
-
-[metrics.together]
-description = "In a crowd"
-min_batch = 1000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-kind = "vector"
-coordinates = 2
-mechanism = "vector.codes"
-epsilon = 3.0
-"""
-EXPERIMENT_CATALOG = """
-shuffler = "localhost:7000"
-
-[experiments.new_menu]
-arms = { control = 1, new = 1 }
-
-[experiments.colours]
-arms = { grey = 5, red = 3, green-2 = 2 }
-
-[metrics.saved]
-description = "Whether a file was saved"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-kind = "boolean"
-mechanism = "rr"
-epsilon = 1.0
-tiers = [0.5]
-experiment = "new_menu"
-breakdown = { os = ["linux", "macos"] }
-
-[metrics.liked]
-description = "How well it is liked"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-values = ["a", "b", "c"]
-mechanism = "grr"
-epsilon = 1.0
-experiment = "colours"
-"""
+OF_VECTORS: dict[str, Any] = {"kind": "vector", "mechanism": "vector.codes"}
+VECTORS = "".join(
+    (
+        _metric(
+            "scores",
+            "Scores that belong together",
+            lifetime_epsilon=20.0,
+            coordinates=["speed", "ease", "looks"],
+            max_length=2.5,
+            epsilon=2.0,
+            tiers=[0.5],
+            breakdown=SYSTEMS,
+            **OF_VECTORS,
+        ),
+        _metric(
+            "embedding",
+            "A page's, by its 24 numbers",
+            2,
+            epoch="hour",
+            coordinates=24,
+            words=100,
+            books=77,
+            epsilon=4.29,
+            **OF_VECTORS,
+        ),
+        _metric("together", "In a crowd", 1, coordinates=2, epsilon=3.0, **IN_CROWD, **OF_VECTORS),
+    )
+)
+EXPERIMENT_CATALOG = "".join(
+    (
+        NEW_MENU,
+        "[experiments.colours]\narms = { grey = 5, red = 3, green-2 = 2 }\n",
+        _metric(
+            "saved",
+            "Whether a file was saved",
+            kind="boolean",
+            mechanism="rr",
+            tiers=[0.5],
+            experiment="new_menu",
+            breakdown=SYSTEMS,
+        ),
+        _metric("liked", "How well it is liked", values=ABC, experiment="colours"),
+    )
+)
 SAID_OF_VECTORS: list[Any] = [
     [1, 2, 0.5],
     [0.1, -0.2, 0.3],
@@ -655,7 +563,7 @@ def asking() -> dict[str, Any]:
         *(("report", ["together", [0.6, x]]) for x in (-0.8, 0.1)),
         ("flush", None),
     ]
-    plain, covered = _plain(ASKING), _plain(COVERED)
+    plain, covered = _plain(ASKING), _plain(COVERED, cover=True)
     names = dict(plain.metrics)
     for name, grown in GROWN.items():
         names[name] = replace(names[name], grown=grown)
@@ -746,16 +654,14 @@ def _crowded() -> Bundle:
             limits=replace(metric.limits, lifetime_central_epsilon=most),
             caps=CROWD_CAPS,
         )
-    history = {name: metric.digest() for name, metric in names.items()}
-    return replace(plain, metrics=names, history=history, caps=CROWD_CAPS)
+    return replace(_with_metrics(plain, names), caps=CROWD_CAPS)
 
 
 def _of_vectors() -> Bundle:
     plain = _plain(VECTORS)
     metric = plain.metrics["together"]
     crowd = replace(metric, central_epsilon=1.0, crowd=metric.min_batch)
-    metrics = {**plain.metrics, crowd.name: crowd}
-    return replace(plain, metrics=metrics, history={**plain.history, crowd.name: crowd.digest()})
+    return _with_metrics(plain, {**plain.metrics, crowd.name: crowd})
 
 
 def _past_steps() -> list[tuple[str, Any]]:
@@ -780,9 +686,7 @@ def _past_steps() -> list[tuple[str, Any]]:
 
 def _of_models() -> Bundle:
     plain = _plain(learning.CATALOG)
-    metrics = learning.in_crowds(plain.metrics)
-    digests = {name: metric.digest() for name, metric in metrics.items()}
-    return replace(plain, metrics=metrics, history=digests)
+    return _with_metrics(plain, learning.in_crowds(plain.metrics))
 
 
 def _value_on(name: str, day: int) -> str | int:
@@ -883,7 +787,7 @@ def dummies() -> dict[str, Any]:
     plain = _plain(CATALOG)
     theme = replace(plain.metrics["theme"], central_epsilon=1.0, crowd=1000, min_batch=1000)
     theme = replace(theme, dummies_each=2.25)
-    crowded = replace(plain, metrics={"theme": theme}, history={"theme": theme.digest()})
+    crowded = _with_metrics(plain, {"theme": theme})
     return {
         "provenance": PROVENANCE,
         "key": COINS.hex(),
@@ -950,32 +854,28 @@ def epochs() -> dict[str, Any]:
 
 def sealing() -> dict[str, Any]:
     """A sealed report, the key that opens it, and what it is bound to."""
-    payload, info = bytes.fromhex("5a00"), seal_info("theme", 20_000)
-    return {
-        "provenance": PROVENANCE,
-        "private": OPENING.private_bytes_raw().hex(),
-        "public": OPENING.public_key().public_bytes_raw().hex(),
-        "stream": "theme",
-        "epoch": 20_000,
-        "info": info.hex(),
-        "payload": payload.hex(),
-        "sealed": seal(payload, OPENING.public_key(), info).hex(),
-    }
+    public = OPENING.public_key()
+    return _sealing(OPENING.private_bytes_raw(), public.public_bytes_raw(), public)
 
 
 def sealing_x_wing() -> dict[str, Any]:
     """The same of a metric that is sealed by X-Wing; its private key is a seed."""
-    seed, payload, info = bytes([4]) * SEED_BYTES, bytes.fromhex("5a00"), seal_info("theme", 20_000)
+    seed = bytes([4]) * SEED_BYTES
     public = x_wing_public_bytes(seed)
+    return _sealing(seed, public, x_wing_public(public))
+
+
+def _sealing(private: bytes, public: bytes, key: PublicKey) -> dict[str, Any]:
+    payload, info = bytes.fromhex("5a00"), seal_info("theme", 20_000)
     return {
         "provenance": PROVENANCE,
-        "private": seed.hex(),
+        "private": private.hex(),
         "public": public.hex(),
         "stream": "theme",
         "epoch": 20_000,
         "info": info.hex(),
         "payload": payload.hex(),
-        "sealed": seal(payload, x_wing_public(public), info).hex(),
+        "sealed": seal(payload, key, info).hex(),
     }
 
 
@@ -1187,38 +1087,30 @@ def _sign(serial: int, key: NoteKey | None) -> str:
     return sign_bundle(bundle, SIGNING).decode()
 
 
-def _with_defaults(catalog: str) -> str:
-    """Adds the fields that most metrics have alike to each that lacks them."""
-    tables = re.split(r"(?m)^(?=\[)", catalog)
-    for number, table in enumerate(tables):
-        if re.match(r"\[metrics\.\w+\]", table):
-            lines = [f"{field} = {value}" for field, value in DEFAULTS.items()]
-            missing = [line for line in lines if f"\n{line.split()[0]} = " not in table]
-            tables[number] = "\n".join([table.rstrip("\n"), *missing, "\n"])
-    return "".join(tables)
-
-
-def _plain(catalog: str) -> Bundle:
+def _plain(catalog: str, **settings: Any) -> Bundle:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "metrics.toml"
-        source.write_text(_with_defaults(catalog), encoding="utf-8")
+        text = catalog_toml(catalog, shuffler="localhost:7000", **settings)
+        source.write_text(text, encoding="utf-8")
         reader = read_catalog(source)
     key = OpeningKeyPublic(
         id=1, start=START, end=START + 28 * DAY, public=OPENING.public_key().public_bytes_raw()
     )
-    return Bundle(
-        metrics=reader.metrics,
+    bundle = Bundle(
+        metrics={},
         keys=(key,),
         shuffler=reader.shuffler,
         roots=None,
-        history={name: metric.digest() for name, metric in reader.metrics.items()},
+        history={},
         caps=reader.caps,
         cover=reader.cover,
     )
+    return _with_metrics(bundle, reader.metrics)
 
 
-def _signed(catalog: str) -> bytes:
-    return sign_bundle(_plain(catalog), SIGNING)
+def _with_metrics(bundle: Bundle, metrics: Mapping[str, Metric]) -> Bundle:
+    history = {name: metric.digest() for name, metric in metrics.items()}
+    return replace(bundle, metrics=metrics, history=history)
 
 
 if __name__ == "__main__":
