@@ -25,8 +25,7 @@ _PUBLIC: Final = "gateway.pub"
 def make_gateway_key(folder: Path) -> int:
     """Adds a new key in front of the existing ones; returns their number.
 
-    Raises:
-        KeysUnusable: the folder cannot be written.
+    Raises KeysUnusable if the folder cannot be written.
     """
     path = folder / GATEWAY_KEY
     try:
@@ -48,8 +47,7 @@ def make_gateway_key(folder: Path) -> int:
 def read_gateway(folder: Path) -> bytes:
     """The key configuration (RFC 9458) of the newest key, for bundles; empty if there is no key.
 
-    Raises:
-        KeysUnusable: the file cannot be read, or holds no key.
+    Raises KeysUnusable if the file cannot be read, or holds no key.
     """
     path = folder / _PUBLIC
     if not path.exists():

@@ -47,8 +47,7 @@ def read_token_public(folder: Path) -> bytes:
 def take_token_public(folder: Path, source: Path) -> None:
     """Copies an issuer's public key to the folder in which bundles are built.
 
-    Raises:
-        KeysUnusable: it is invalid, or the folder cannot be written.
+    Raises KeysUnusable if it is invalid, or the folder cannot be written.
     """
     key = _public(source)
     with refuse_unwritable(folder, KeysUnusable):

@@ -34,10 +34,8 @@ def write_new_keys(
 ) -> None:
     """Makes an operator's signing key and `periods` consecutive opening keys, from `start`.
 
-    `since` extends the first key's period back to that moment.
-
-    Raises:
-        KeysUnusable: the folder holds keys already, or cannot be written.
+    `since` extends the first key's period back to that moment. Raises KeysUnusable if the folder
+    holds keys already, or cannot be written.
     """
     conflicts = [name for name in (OPERATOR, OPENING) if (folder / name).exists()]
     if conflicts:
@@ -124,8 +122,7 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
 def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
     """Reads the aggregator's private opening keys.
 
-    Raises:
-        KeysUnusable: the file is missing, malformed, or readable by others.
+    Raises KeysUnusable if the file is missing, malformed, or readable by others.
     """
     raw = read_secret(path)
     try:

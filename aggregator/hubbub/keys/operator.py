@@ -32,8 +32,7 @@ def read_operator_key(folder: Path) -> Ed25519PrivateKey:
 def read_handovers(folder: Path) -> tuple[Handover, ...]:
     """The handovers from the folder's first signing key to the current one, oldest first.
 
-    Raises:
-        KeysUnusable: a file is missing or malformed, or a signature in it does not fit.
+    Raises KeysUnusable if a file is missing or malformed, or a signature in it does not fit.
     """
     path = folder / _HANDOVERS
     if not path.exists():
@@ -52,8 +51,7 @@ def read_handovers(folder: Path) -> tuple[Handover, ...]:
 def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
     """Makes a signing key that the old one announces; returns the old key's file, the public key.
 
-    Raises:
-        KeysUnusable: the folder's keys cannot be read or written.
+    Raises KeysUnusable if the folder's keys cannot be read or written.
     """
     old, before = read_operator_key(folder), read_handovers(folder)
     new = Ed25519PrivateKey.generate()

@@ -78,8 +78,7 @@ def rotate_keys(
 def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
     """Adds an X-Wing half to every key without one, as in earlier versions; returns those.
 
-    Raises:
-        KeysUnusable: the folder's keys cannot be read or written.
+    Raises KeysUnusable if the folder's keys cannot be read or written.
     """
     with _alone(folder):
         public = read_public_keys(folder)
@@ -99,8 +98,7 @@ def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
 def forget_keys(path: Path, ids: Collection[int]) -> None:
     """Deletes these private keys from the file.
 
-    Raises:
-        KeysUnusable: the file cannot be read or written.
+    Raises KeysUnusable if the file cannot be read or written.
     """
     with _alone(path.parent):
         private = read_opening_keys(path)

@@ -41,8 +41,7 @@ def read_secret(path: Path) -> bytes:
 def read_signing_key(path: Path) -> Ed25519PrivateKey:
     """Reads a key from a file that only its owner can read.
 
-    Raises:
-        KeysUnusable: it cannot be read, others can read it, or it holds no Ed25519 key.
+    Raises KeysUnusable if it cannot be read, others can read it, or it holds no Ed25519 key.
     """
     raw = read_secret(path)
     try:

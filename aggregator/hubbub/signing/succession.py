@@ -24,8 +24,7 @@ def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
 def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
     """The history to continue: every name ever used, with its definition's digest.
 
-    Raises:
-        BundleRefused: a metric changed under an old name, or its limits were raised.
+    Raises BundleRefused if a metric changed under an old name, or its limits were raised.
     """
     history = dict(previous.history)
     promises = previous.promises()

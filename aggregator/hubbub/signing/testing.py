@@ -57,10 +57,8 @@ class _Alone:
 def make_bundle(catalog: str | Path, *, shuffler: str | None = None) -> TestBundle:
     """Signs a catalog (metrics.toml) with temporary keys.
 
-    `shuffler` is HOST:PORT to use instead of the catalog's.
-
-    Raises:
-        CatalogInvalid: the catalog is wrong.
+    `shuffler` is HOST:PORT to use instead of the catalog's. Raises CatalogInvalid if the catalog is
+    wrong.
     """
     source = read_catalog(Path(catalog), _Alone())
     with tempfile.TemporaryDirectory() as name:

@@ -160,8 +160,7 @@ class Bundle:
     def asked_in(self, stream: str) -> Metric:
         """The metric as asked in a stream: if its values have grown, with one of its lists.
 
-        Raises:
-            UnknownMetric: there is no such stream.
+        Raises UnknownMetric if there is no such stream.
         """
         if stream not in self.streams:
             base, _, tier = stream.partition("/")
@@ -174,8 +173,7 @@ class Bundle:
     def model(self, name: str) -> "Learning":
         """The model that the reports of this metric train.
 
-        Raises:
-            UnknownMetric: there is no such model.
+        Raises UnknownMetric if there is no such model.
         """
         _check_name(name)
         if name not in self.models:
@@ -297,8 +295,7 @@ def _list(names: Mapping[str, object]) -> str:
 def part_of_metric(metric: Metric, name: str) -> Metric:
     """The metric under the name of one or several of its cells.
 
-    Raises:
-        UnknownMetric: its public fields have no such values.
+    Raises UnknownMetric if its public fields have no such values.
     """
     rules, conditions = metric.breakdown, conditions_in(name)
     where = name.partition("/")[0].partition("@")[2]

@@ -27,8 +27,7 @@ _SIGNED: Final = b"hubbub/1 handover\n"
 class Handover:
     """The announcement by one signing key of its successor: Ed25519 over both public keys.
 
-    Raises:
-        BadParameter: a key is weak, or the old key did not sign.
+    Raises BadParameter if a key is weak, or the old key did not sign.
     """
 
     old: bytes
@@ -70,8 +69,7 @@ def hand_over(old: Ed25519PrivateKey, new: bytes) -> Handover:
 def line_of(handovers: Sequence[Handover], signer: bytes) -> tuple[bytes, ...]:
     """The signing keys that the handovers lead through, oldest first, `signer` last.
 
-    Raises:
-        BadParameter: they do not lead to `signer` one by one, repeat a key, or are too many.
+    Raises BadParameter if they do not lead to `signer` one by one, repeat a key, or are too many.
     """
     if len(handovers) > MAX_HANDOVERS:
         raise BadParameter(f"{len(handovers)} handovers are too many; {MAX_HANDOVERS} are read")

@@ -97,10 +97,8 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
     """The states in some bytes, after checking their signature.
 
     `operator` is the key that signed the app's bundle; it signed the states too, or handed over to
-    their signer. None accepts any signer.
-
-    Raises:
-        ModelsRefused: malformed, altered, or of another operator; nothing of it is used.
+    their signer. None accepts any signer. Raises ModelsRefused if it is malformed, altered, or of
+    another operator; nothing of it is used.
     """
     if len(signed) > LARGEST_MODELS_BYTES:
         raise ModelsRefused(f"larger than {LARGEST_MODELS_BYTES >> 10} KiB: no state of models")

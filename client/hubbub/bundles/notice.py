@@ -104,11 +104,8 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
     """The notice in some bytes, after checking its signature.
 
     `operator` is the key that signed the app's bundle; it signed the notice too, or handed over to
-    its signer. None accepts any signer.
-
-    Raises:
-        NoticeRefused: malformed, altered, of another operator, or with a field that this version
-            does not support; nothing of it is used.
+    its signer. None accepts any signer. Raises NoticeRefused if it is malformed, altered, of
+    another operator, or has a field that this version does not support; nothing of it is used.
     """
     if len(signed) > LARGEST_NOTICE_BYTES:
         raise NoticeRefused(f"larger than {LARGEST_NOTICE_BYTES >> 10} KiB: not a notice")

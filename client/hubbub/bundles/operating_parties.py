@@ -9,8 +9,7 @@ from hubbub.fields.kinds import text
 class Runs:
     """The party that runs each service, as text for people: a name, and where it is.
 
-    Raises:
-        BadParameter: a party is not a text.
+    Raises BadParameter if a party is not a text.
     """
 
     shuffler: str = setting(

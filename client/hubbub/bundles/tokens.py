@@ -68,8 +68,7 @@ class Tokens:
 class TokenIssuer:
     """The issuer in a bundle: the catalog's fields, and the public key that proves its answers.
 
-    Raises:
-        BadParameter: the key does not have the right length.
+    Raises BadParameter if the key does not have the right length.
     """
 
     terms: Tokens

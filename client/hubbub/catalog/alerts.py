@@ -54,8 +54,7 @@ def _number(text: str) -> float:
 class Alert:
     """The condition that is checked in every epoch once it is over, and its confidence.
 
-    Raises:
-        BadParameter: an invalid rule, or a confidence out of range.
+    Raises BadParameter for an invalid rule, or a confidence out of range.
     """
 
     when: str = setting(

@@ -86,9 +86,8 @@ def finder_of(metric: Any) -> Any:
 def spoken(metric: Any, value: Any) -> str:
     """The text that a tree is told of a value; "" if there is none.
 
-    Raises:
-        ValueOutOfDomain: it is too long, or contains an invalid character; on every device,
-            whatever its role.
+    Raises ValueOutOfDomain if it is too long, or contains an invalid character; on every device,
+    whatever its role.
     """
     if not metric.discover:
         return ""

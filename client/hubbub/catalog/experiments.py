@@ -75,8 +75,7 @@ def _arms_schema() -> Schema:
 class Experiment:
     """An experiment: its arms with weights; the first arm is the control.
 
-    Raises:
-        BadParameter: the name or the arms are invalid.
+    Raises BadParameter if the name or the arms are invalid.
     """
 
     name: str

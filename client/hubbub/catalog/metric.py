@@ -485,8 +485,7 @@ class Metric:
     def code(self, value: Any) -> Any:
         """Encodes a reported value for the mechanism.
 
-        Raises:
-            ValueOutOfDomain: not one of the metric's values. The message never shows it.
+        Raises ValueOutOfDomain if it is not one of the metric's values; the message never shows it.
         """
         code = self._codes.get(value) if type(value) is str else None
         if code is not None:

@@ -87,8 +87,7 @@ class Caps:
 class Release:
     """How numbers of a metric may be published: each time with this mechanism, at this cost.
 
-    Raises:
-        BadParameter: no such mechanism, or a number out of range.
+    Raises BadParameter if there is no such mechanism, or a number is out of range.
     """
 
     mechanism: str = setting(
@@ -120,8 +119,8 @@ class Release:
 class Budget:
     """What all releases together may spend in a UTC calendar year, and each purpose's share.
 
-    Raises:
-        BadParameter: a number is out of range, or the shares exceed 1; begins with the field.
+    Raises BadParameter if a number is out of range, or the shares exceed 1; the message begins with
+    the field.
     """
 
     epsilon_per_year: float = setting(

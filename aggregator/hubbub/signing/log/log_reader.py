@@ -76,8 +76,7 @@ def bundle_sizes(entries: Sequence[Entry]) -> list[int]:
 def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
     """Reads a whole log, and checks it against its checkpoint and its own tiles.
 
-    Raises:
-        LogBroken: something is missing, malformed, or not what the log signed.
+    Raises LogBroken if something is missing, malformed, or not what the log signed.
     """
     try:
         checkpoint = Checkpoint.open(fetch(CHECKPOINT).decode(), key)

@@ -23,8 +23,7 @@ LOG_KEY: Final = "log.key"
 def log_key(keys: Path) -> Ed25519PrivateKey:
     """The log's signing key, in the folder of the operator's; made if there is none.
 
-    Raises:
-        KeysUnusable: it cannot be read or written.
+    Raises KeysUnusable if it cannot be read or written.
     """
     path = keys / LOG_KEY
     if path.exists():
@@ -40,10 +39,8 @@ def append(
 ) -> ReadLog:
     """Appends things, each with a kind of KINDS, to a folder's log, which is made if need be.
 
-    The checkpoint is written last: until then the log is unchanged.
-
-    Raises:
-        LogBroken: the folder holds another log, or one that was changed, or cannot be written.
+    The checkpoint is written last: until then the log is unchanged. Raises LogBroken if the folder
+    holds another log, or one that was changed, or cannot be written.
     """
     log_note_key = NoteKey(name, key.public_key().public_bytes_raw())
     begun = (folder / CHECKPOINT).exists()

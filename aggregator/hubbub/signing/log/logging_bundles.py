@@ -43,8 +43,7 @@ def add_to_log(
 ) -> ReadLog:
     """Appends things, each with a kind of KINDS, to the log that the folder's key has signed.
 
-    Raises:
-        LogBroken: it is gone, shorter or another, or cannot be written.
+    Raises LogBroken if it is gone, shorter or another, or cannot be written.
     """
     state_path = keys / f"log.{sha256(log.name.encode()).hexdigest()[:16]}.checkpoint"
     if state_path.exists():
@@ -62,8 +61,7 @@ def add_to_log(
 def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
     """Raises LogBroken unless the folder's log continues the one that has the previous bundle.
 
-    Raises:
-        LogBroken: it is gone, shorter, or another.
+    Raises LogBroken if it is gone, shorter, or another.
     """
     if previous and previous.log and previous.proof:
         _refuse_lost(folder, previous.log, previous.proof.checkpoint, "the bundle before")
@@ -82,10 +80,7 @@ def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle 
     """Appends a bundle to the log; returns it with the line that proves that.
 
     The keys that devices must trust are logged before it, if they changed. `old` is the previous
-    bundle.
-
-    Raises:
-        LogBroken: the log does not continue that of `old`, or cannot be written.
+    bundle. Raises LogBroken if the log does not continue that of `old`, or cannot be written.
     """
     assert bundle.log is not None  # noqa: S101 who calls has looked
     refuse_lost_log(folder, old)

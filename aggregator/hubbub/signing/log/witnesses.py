@@ -237,9 +237,7 @@ def cosign(note: str, name: str, key: Ed25519PrivateKey, at: int) -> str:
     """Adds a witness's line to a checkpoint's note, in place of an earlier one.
 
     `at` is in seconds since 1970, in [0, 2^63 - 1]. The caller must have checked that the log grew.
-
-    Raises:
-        BadParameter: no note, or one with too many lines.
+    Raises BadParameter if it is no note, or one with too many lines.
     """
     text = note_text(note)
     signature = at.to_bytes(_TIME_BYTES, "big") + key.sign(_message(text, at).encode())
@@ -249,8 +247,7 @@ def cosign(note: str, name: str, key: Ed25519PrivateKey, at: int) -> str:
 def cosigned_at(note: str, witness: NoteKey) -> int:
     """When a witness last cosigned a checkpoint's note, in seconds since 1970.
 
-    Raises:
-        BadParameter: no note, the witness did not sign it, or a line of it does not fit.
+    Raises BadParameter if it is no note, the witness did not sign it, or a line of it does not fit.
     """
     text = note_text(note)
     return max(_signed_time(signed, text, witness) for signed in signatures(note, witness))

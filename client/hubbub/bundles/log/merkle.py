@@ -26,8 +26,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
     """The root of a tree of `size` leaves with this leaf at `index`. RFC 9162, section 2.1.3.2.
 
-    Raises:
-        BadParameter: the proof does not fit size and index.
+    Raises BadParameter if the proof does not fit size and index.
     """
     if not 0 <= index < size:
         raise BadParameter("an entry's place is outside its log")
@@ -39,8 +38,7 @@ def refuse_inconsistent(
 ) -> None:
     """Checks that one tree (size from 1, root) grew from another. RFC 9162, section 2.1.4.2.
 
-    Raises:
-        BadParameter: it did not, or the proof is for other sizes.
+    Raises BadParameter if it did not, or the proof is for other sizes.
     """
     (size, root), (size_after, root_after) = before, after
     if not 1 <= size <= size_after:

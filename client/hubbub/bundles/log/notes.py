@@ -89,8 +89,7 @@ def signed_note(text: str, key: NoteKey, signature: bytes) -> str:
 def merge_notes(note: str, other: str) -> str:
     """Adds another note's signatures; where both have a signer, the other's replaces it.
 
-    Raises:
-        BadParameter: they are no notes, differ in text, or together have too many lines.
+    Raises BadParameter if they are no notes, differ in text, or together have too many lines.
     """
     (text, lines), (other_text, others) = _parts(note), _parts(other)
     if other_text != text:
@@ -114,8 +113,7 @@ def note_text(note: str) -> str:
 def refuse_unsigned(note: str, key: NoteKey) -> None:
     """Checks one signer's line, and ignores those of others, such as witnesses.
 
-    Raises:
-        BadParameter: no note, or the key's signature is missing or wrong.
+    Raises BadParameter if it is no note, or the key's signature is missing or wrong.
     """
     for signature in signatures(note, key):
         refuse_unfit(signature, note_text(note), key)
@@ -157,8 +155,7 @@ class Checkpoint:
     def open(cls, note: str, key: NoteKey) -> Self:
         """Reads a checkpoint from a note, and checks this log's signature.
 
-        Raises:
-            BadParameter: malformed, another log's, or altered.
+        Raises BadParameter if it is malformed, another log's, or altered.
         """
         refuse_unsigned(note, key)
         return cls._read(note, key)

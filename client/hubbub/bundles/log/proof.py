@@ -95,8 +95,7 @@ def entry_of(kind: str, content: bytes) -> bytes:
 def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
     """The checked proof in a bundle's third line; `content` is the first two, `key` the log's.
 
-    Raises:
-        BundleRefused: malformed, of another log, or of another bundle.
+    Raises BundleRefused if it is malformed, of another log, or of another bundle.
     """
     try:
         proof = LogProof.load(line, key)

@@ -47,10 +47,8 @@ def named_dummies(metric: Any) -> int:
 def noise_of(scale: float, shift: int) -> CountNoise | None:
     """The distribution with these two parameters; None if they are 0.
 
-    P(k) is proportional to exp(-|k - shift| / scale), for k from 0 to 2 shift.
-
-    Raises:
-        BadParameter: the scale is too small.
+    P(k) is proportional to exp(-|k - shift| / scale), for k from 0 to 2 shift. Raises BadParameter
+    if the scale is too small.
     """
     if scale and not scale >= MIN_SCALE:
         raise BadParameter(f"dummies_scale {scale:g} is below {MIN_SCALE:g}; write a larger one")

@@ -64,8 +64,8 @@ class Feature:
     def coded(self, value: Any) -> tuple[list[float], bool]:
         """A value as columns in [0, 1], and whether it was clipped.
 
-        Raises:
-            ValueOutOfDomain: no finite number, or not listed. The message never shows it.
+        Raises ValueOutOfDomain if it is no finite number, or not listed; the message never shows
+        it.
         """
         value = as_python(value)
         if self.is_listed:

@@ -130,8 +130,8 @@ def _pair() -> kinds.Kind:
 def text_label(label: str, positive: str, negative: str) -> float:
     """1 for `positive`, 0 for `negative` or, if that is "", for every other text.
 
-    Raises:
-        ValueOutOfDomain: neither, or positive but for case and blanks. The message never shows it.
+    Raises ValueOutOfDomain if it is neither, or positive but for case and blanks; the message never
+    shows it.
     """
     if label == positive:
         return 1.0
@@ -160,8 +160,7 @@ def class_label(label: Any, classes: Sequence[str]) -> float:
 class Learning:
     """A model's definition: what is learned, by whom, and when.
 
-    Raises:
-        BadParameter: a field has a value that is not permitted.
+    Raises BadParameter if a field has a value that is not permitted.
     """
 
     kind: ModelKind = setting(
@@ -324,9 +323,8 @@ class Learning:
     def example(self, features: Any, label: Any) -> Example:
         """A person's example, scaled for the model; features by name, or all in order.
 
-        Raises:
-            ValueOutOfDomain: wrong features, no finite number, an unlisted value or label; the
-                message never shows a value.
+        Raises ValueOutOfDomain for wrong features, no finite number, an unlisted value or label;
+        the message never shows a value.
         """
         names = [feature.name for feature in self.features]
         if isinstance(features, Mapping):

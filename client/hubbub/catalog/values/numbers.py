@@ -83,8 +83,7 @@ class Number(ValueKind):
     def place(self, owner: Any, value: Any) -> int:
         """Returns the index of a number's range, from 0; `owner` has unit and edges.
 
-        Raises:
-            ValueOutOfDomain: not a number of this kind, or outside all ranges.
+        Raises ValueOutOfDomain if it is no number of this kind, or outside all ranges.
         """
         return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
 

@@ -33,8 +33,7 @@ OUTSIDE: Final = entry(
 class PartRange:
     """One numeric part, with the attributes of a numeric metric.
 
-    Raises:
-        BadParameter: kind, unit and edges contradict each other.
+    Raises BadParameter if kind, unit and edges contradict each other.
     """
 
     edges: tuple[float, ...] = setting(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
@@ -188,9 +187,8 @@ def code_of(
 ) -> int:
     """Returns the mechanism's code for values of all parts, as {"theme": "dark", "age": 41}.
 
-    Raises:
-        ValueOutOfDomain: a part is unknown, missing, or has an unlisted value. The message contains
-            names of the catalog, never the reported value.
+    Raises ValueOutOfDomain if a part is unknown, missing, or has an unlisted value; the message
+    contains names of the catalog, never the reported value.
     """
     parts = parts_of(values)
     want = f'give each of {", ".join(parts)} one of its values, as {{"{next(iter(parts))}": ...}}'

@@ -91,8 +91,8 @@ class ValueKind:
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
         """Returns the mechanism's code of a reported value; `places`: the index of listed values.
 
-        Raises:
-            ValueOutOfDomain: not one of the metric's values; the message never contains it.
+        Raises ValueOutOfDomain if it is not one of the metric's values; the message never contains
+        it.
         """
         if metric.values is None:
             if metric.clamps and is_number(value):

@@ -123,8 +123,7 @@ class Vector(ValueKind):
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> tuple[float, ...]:  # noqa: ARG002 in their order
         """Returns the numbers in the order of the coordinates, scaled down to the largest length.
 
-        Raises:
-            ValueOutOfDomain: another number of coordinates, or a number that is not finite.
+        Raises ValueOutOfDomain for another number of coordinates, or a number that is not finite.
         """
         mechanism = metric.randomizer
         vector = value.tolist() if hasattr(value, "tolist") else value  # an array of numpy's
