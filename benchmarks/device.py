@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_hubbub, times
 from hubbub.bundles import key_at
-from hubbub.catalog import epoch_at, epoch_start, seal, seal_info
+from hubbub.catalog import epoch_at, epoch_start
 from hubbub.mechanisms import SystemBits, build
+from hubbub.sealing import seal, seal_info
 
 _RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
 MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {

@@ -11,11 +11,10 @@ from typing import Final
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
 from hubbub.bundles import OpeningKey
-from hubbub.catalog import seal, seal_info
 from hubbub.conservation import Window
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing import CountNoise
+from hubbub.sealing import CountNoise, seal, seal_info
 from hubbub.shuffler.pool import Pool
 
 _EPSILONS: Final = (0.5, 0.1)

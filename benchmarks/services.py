@@ -22,7 +22,7 @@ from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.conservation import Window
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis

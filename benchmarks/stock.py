@@ -15,11 +15,11 @@ from typing import Any, Final
 from benchmarks.measure import rate
 from benchmarks.own import times
 from hubbub.bundles import key_at, read_bundle
-from hubbub.catalog import PrivateKey, epoch_at, epoch_start, open_sealed, seal, seal_info
+from hubbub.catalog import epoch_at, epoch_start
 from hubbub.client import SealedReport as ClientReport
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import SystemBits
-from hubbub.sealing import PublicKey
+from hubbub.sealing import PrivateKey, PublicKey, open_sealed, seal, seal_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
 

@@ -18,7 +18,12 @@ from hubbub.bundles import OpeningKey
 from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import entry_of, open_proof
-from hubbub.catalog import (
+from hubbub.client import Client, MemoryState
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.conservation import Window
+from hubbub.errors import BadPayload
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.sealing import (
     SEAL_BYTES,
     X25519,
     X_WING,
@@ -29,11 +34,6 @@ from hubbub.catalog import (
     seal,
     seal_info,
 )
-from hubbub.client import Client, MemoryState
-from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.conservation import Window
-from hubbub.errors import BadPayload
-from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
 from hubbub.signing.log.tree import prove, tree_root

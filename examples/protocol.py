@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import answer
-from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.mechanisms import SystemBits, Totals, build
+from hubbub.sealing import open_sealed, seal, seal_info
 
 THEMES = ["light", "dark", "system"]
 

@@ -19,8 +19,8 @@ from hubbub.bundles import Bundle, OpeningKey
 from hubbub.client import Client, FolderState, MemoryState, State, SystemClock
 from hubbub.client.clock import SYSTEM_CLOCK
 from hubbub.client.testing import memory_client
-from hubbub.keys import read_opening_keys
-from hubbub.signing import stream_table
+from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.signing.stream_table import stream_table
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.clean_environment import forget_the_caller, hear_interrupts
 from tests.support.devices import Device

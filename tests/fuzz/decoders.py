@@ -17,7 +17,6 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, open_bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.handover import hand_over
-from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.state import journal
@@ -34,11 +33,12 @@ from hubbub.errors import (
     KeysUnusable,
     StateUnusable,
 )
-from hubbub.keys import read_opening_keys, read_public_keys
+from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
 from hubbub.keys.operator import read_handovers
 from hubbub.mechanisms import REGISTRY, Layout
+from hubbub.sealing import open_sealed, seal, seal_info
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.signing import stream_table
+from hubbub.signing.stream_table import stream_table
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
 from tests.conftest import CATALOG
 from tests.fuzz.target import Target, scratch

@@ -20,12 +20,12 @@ import platformdirs
 from cryptography.exceptions import InvalidSignature
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import open_sealed, seal_info
 from hubbub.client import Client, Outcome, client
 from hubbub.client.state import journal
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.sealing import open_sealed, seal_info
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.client_parts import client_state, store_reports

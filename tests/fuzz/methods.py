@@ -25,16 +25,16 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
+from hubbub.sealing import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
@@ -44,7 +44,7 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.signing import stream_table
+from hubbub.signing.stream_table import stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.conftest import CATALOG
 from tests.fuzz.mutate import mutated, odd

@@ -18,7 +18,7 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Outcome
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import EPOCH_SECONDS, seal, seal_info
+from hubbub.catalog import EPOCH_SECONDS
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
@@ -27,6 +27,7 @@ from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.sealing import seal, seal_info
 from tests.conftest import CatalogFiles
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.servers import redis_server

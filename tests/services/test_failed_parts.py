@@ -18,7 +18,6 @@ import pytest
 
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
-from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
@@ -26,6 +25,7 @@ from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import Window
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
+from hubbub.sealing import seal, seal_info
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table

@@ -20,7 +20,6 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from hubbub.catalog import seal, seal_info
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.local.ports import free_port
@@ -34,6 +33,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
+from hubbub.sealing import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.grpc_door import ShufflerService

@@ -17,11 +17,12 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.catalog import closing_time, seal, seal_info
+from hubbub.catalog import closing_time
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.clocks import Clocks
+from hubbub.sealing import seal, seal_info
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import open_sealed, seal_info
 from hubbub.conservation import Window, balances
 from hubbub.errors import BadPayload, StoreUnavailable
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
-from hubbub.sealing import CountNoise
+from hubbub.sealing import CountNoise, open_sealed, seal_info
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies

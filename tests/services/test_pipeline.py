@@ -20,7 +20,7 @@ from scipy.stats import binom
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import Bundle, key_at
-from hubbub.catalog import epoch_at, epoch_start, seal, seal_info
+from hubbub.catalog import epoch_at, epoch_start
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
@@ -31,6 +31,7 @@ from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateU
 from hubbub.privacy.crowd import amplified_of
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.tls import TlsFolder
+from hubbub.sealing import seal, seal_info
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest

@@ -18,15 +18,16 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle, key_at, read_bundle
-from hubbub.catalog import PrivateKey, epoch_start, open_sealed, seal_info
+from hubbub.catalog import epoch_start
 from hubbub.cli.installation_keys import build_bundle
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.client import Client, FolderState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.sealing import PrivateKey, open_sealed, seal_info
 from hubbub.shuffler.pool import Pool
 from tests.support.waiting import HANG_SECONDS
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import Bundle, read_bundle
-from hubbub.keys import read_operator_key, read_public_keys, write_new_keys
-from hubbub.signing import sign_bundle
+from hubbub.keys.opening_keys import read_public_keys, write_new_keys
+from hubbub.keys.operator import read_operator_key
+from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.catalogs import metric_toml
 
 DAY = 86_400

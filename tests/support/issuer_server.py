@@ -11,7 +11,6 @@ from typing import Any
 
 from hubbub.bundles import Bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
-from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.ports import free_port
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.issuer.accounts import Accounts, add_account
@@ -21,7 +20,8 @@ from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.signing import stream_table
+from hubbub.sealing import seal, seal_info
+from hubbub.signing.stream_table import stream_table
 from hubbub.tokens import Minted, new_nonce, poprf, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import TokenRequest, TokenResponse, WantedTokens

@@ -22,7 +22,7 @@ from hubbub.client.testing import FakeShuffler, coins
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.history import open_totals
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.notebook import Connection
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages

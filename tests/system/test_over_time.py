@@ -13,7 +13,7 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.conservation import Window
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from tests.interfaces.browser import Watched, chromium

@@ -13,15 +13,17 @@ from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.bundles.handover import MAX_HANDOVERS
 from hubbub.bundles.opening_keys import OpeningKey
-from hubbub.catalog import epoch_at, epoch_start, open_sealed, seal, seal_info
+from hubbub.catalog import epoch_at, epoch_start
 from hubbub.catalog.limits import Limits
 from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
-from hubbub.keys import read_opening_keys, read_operator_key, read_public_keys
-from hubbub.keys.operator import hand_over_to_new
-from hubbub.signing import refuse_changes, sign_bundle
+from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
+from hubbub.keys.operator import hand_over_to_new, read_operator_key
+from hubbub.sealing import open_sealed, seal, seal_info
 from hubbub.signing.difference import differences
+from hubbub.signing.sign_bundle import sign_bundle
+from hubbub.signing.succession import refuse_changes
 from tests.conftest import CatalogFiles
 
 

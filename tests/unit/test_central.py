@@ -22,7 +22,7 @@ from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies
 from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
-from hubbub.keys import read_operator_key
+from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.catalog_reader import read_with_promises
@@ -31,7 +31,9 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
-from hubbub.signing import refuse_changes, sign_bundle, stream_table
+from hubbub.signing.sign_bundle import sign_bundle
+from hubbub.signing.stream_table import stream_table
+from hubbub.signing.succession import refuse_changes
 from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed

@@ -34,7 +34,7 @@ from hubbub.privacy.crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import delta_of, largest_local
-from hubbub.signing import sign_bundle
+from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
 from tests.support.catalogs import metric_toml

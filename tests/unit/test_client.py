@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import epoch_at, open_sealed, seal_info
+from hubbub.catalog import epoch_at
 from hubbub.client import (
     Client,
     FolderState,
@@ -24,8 +24,9 @@ from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from hubbub.errors.grammar import similar
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
+from hubbub.sealing import open_sealed, seal_info
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, send_once, store_reports
 from tests.support.programs import run_program

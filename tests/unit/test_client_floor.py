@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.bundles import read_bundle
-from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.errors import BadPayload, BundleRefused
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import SystemBits, build
+from hubbub.sealing import open_sealed, seal, seal_info
 from tests.support.bundles import Signed
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import open_sealed, seal_info
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.sealing import open_sealed, seal_info
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.moment import now

@@ -15,7 +15,7 @@ from hubbub.bundles import read_bundle
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
-from hubbub.keys import read_operator_key
+from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
@@ -23,7 +23,7 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import ExactAccountant, central_of, smallest_crowd
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.signing import sign_bundle
+from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import document_of, output_of, refusal_of

@@ -31,7 +31,7 @@ from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.development_messages import PROTECTS_NOBODY
-from hubbub.keys import read_public_keys
+from hubbub.keys.opening_keys import read_public_keys
 from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card

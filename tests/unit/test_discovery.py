@@ -15,7 +15,8 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.leaflet import leaflet
-from hubbub.signing import grown, refuse_changes, stream_table
+from hubbub.signing.stream_table import stream_table
+from hubbub.signing.succession import grown, refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import metric_toml

@@ -13,7 +13,7 @@ import hubbub.client.doctor
 from hubbub.client import Client, SealedReport, Submitted
 from hubbub.client.doctor import Finding, device_checks, examine, show
 from hubbub.client.testing import FakeShuffler
-from hubbub.signing import sign_bundle
+from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import Signed
 from tests.support.programs import run_program
 

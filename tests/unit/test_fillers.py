@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import filler_info, open_sealed, seal_info
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, BadPayload, CatalogInvalid
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.sealing import filler_info, open_sealed, seal_info
 from hubbub.signing.difference import LESS, MORE, differences
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.cover_catalog import FILLED, STREAMS

@@ -29,7 +29,7 @@ from hubbub.errors import BundleRefused
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.signing import stream_table
+from hubbub.signing.stream_table import stream_table
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore

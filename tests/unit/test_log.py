@@ -22,11 +22,11 @@ from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.keys import read_operator_key
-from hubbub.signing import sign_bundle
+from hubbub.keys.operator import read_operator_key
 from hubbub.signing.log.log_writer import append, log_key, prove_bundle
 from hubbub.signing.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
+from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import output_of, refusal_of
 

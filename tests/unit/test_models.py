@@ -23,7 +23,7 @@ from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.authoring import read_catalog
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
-from hubbub.catalog import Metric, open_sealed, seal_info
+from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.model_metric import codes_of_round, in_minutes
 from hubbub.cli.commands.codegen_typescript import typescript_module
@@ -40,7 +40,8 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
-from hubbub.keys import read_opening_keys, read_operator_key
+from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.catalog_reader import read_with_promises
@@ -51,6 +52,7 @@ from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.sealing import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
@@ -696,7 +698,7 @@ def test_a_label_beside_the_two_is_refused_where_both_are_named(tmp_path: Path) 
 
 
 def test_a_changed_model_needs_a_new_name(signed: Signed, tmp_path: Path) -> None:
-    from hubbub.signing import refuse_changes
+    from hubbub.signing.succession import refuse_changes
 
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL.replace("[0, 40]", "[0, 50]"))

@@ -19,7 +19,7 @@ from hubbub.client.ledger import Account, charge
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys import read_operator_key
+from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import KeyedBits, tally
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for

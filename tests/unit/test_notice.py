@@ -18,10 +18,10 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Syst
 from hubbub.client.reporter import Reporter
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.errors import BadParameter, NoticeRefused
-from hubbub.keys import read_operator_key
+from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.layout import OneHot
-from hubbub.signing import sign_notice
+from hubbub.signing.sign_bundle import sign_notice
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.client_parts import refresh, store_reports

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import open_bundle
 from hubbub.catalog import Metric
-from hubbub.signing import sign_bundle
+from hubbub.signing.sign_bundle import sign_bundle
 
 FOLDER = Path(__file__).parents[1] / "data" / "bundles"
 # Each holds every field that its version had; 0.2 is as of before the table of fields.

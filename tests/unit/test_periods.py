@@ -19,7 +19,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
 from hubbub.privacy.catalog_reader import read_with_promises
-from hubbub.signing import refuse_changes
+from hubbub.signing.succession import refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import HANG_SECONDS

@@ -20,10 +20,10 @@ from hubbub.bundles import Bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys import read_operator_key
+from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer
-from hubbub.signing import sign_bundle
+from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore

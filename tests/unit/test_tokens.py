@@ -20,11 +20,11 @@ from hubbub.client.state.wallet import Wallet
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport, TryAgain
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys import read_operator_key
+from hubbub.keys.operator import read_operator_key
 from hubbub.privacy.card import card
 from hubbub.shuffler.redeeming import Redeemer
-from hubbub.signing import sign_bundle
 from hubbub.signing.difference import differences
+from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.tokens import TOKEN_BYTES, nonce_of, poprf, token_info
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse

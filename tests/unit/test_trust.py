@@ -24,7 +24,7 @@ from hubbub.client.startup import program_name
 from hubbub.client.trust.accepted_bundles import Pin, Trust, folder_of
 from hubbub.client.trust.store import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.signing import sign_bundle
+from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, disconnect, store_reports
 from tests.support.commands import output_of

@@ -15,15 +15,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
 
 from hubbub.bundles import Bundle, OpeningKey, Promise, open_bundle, read_bundle
-from hubbub.catalog import SEAL_BYTES, Kem, PrivateKey, open_sealed, seal, seal_info
 from hubbub.cli.installation_keys import build_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
-from hubbub.keys import read_opening_keys, read_public_keys, write_new_keys
+from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
 from hubbub.privacy.catalog_reader import read_with_promises
+from hubbub.sealing import SEAL_BYTES, Kem, PrivateKey, open_sealed, seal, seal_info
 from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG

@@ -21,7 +21,7 @@ from hubbub.aggregator.settings import Settings, limited
 from hubbub.bundles import Bundle, OpeningKey, key_at, read_bundle
 from hubbub.bundles.handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
-from hubbub.keys import read_opening_keys
+from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.privacy.releases import check_noise
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.http.server import HttpDoor
@@ -29,7 +29,7 @@ from hubbub.runtime.process import certificates_until, day_of
 from hubbub.runtime.reloading import Take
 from hubbub.runtime.rpc.server import Server
 from hubbub.sealing import x_wing_public_bytes
-from hubbub.signing import refuse_changes
+from hubbub.signing.succession import refuse_changes
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import X_WING, Metric
+from hubbub.catalog import Metric
 from hubbub.privacy.card import Card, card
+from hubbub.sealing import X_WING
 
 _ACCOUNTS: Final = "test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens"
 

@@ -9,8 +9,9 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, OpeningKey, read_bundle
 from hubbub.catalog import EPOCH_SECONDS, CentralPromise
 from hubbub.catalog.crowds.gaussian import mu_of_pure
-from hubbub.keys import read_opening_keys, read_operator_key, read_public_keys, write_new_keys
-from hubbub.signing import sign_bundle
+from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
+from hubbub.keys.operator import read_operator_key
+from hubbub.signing.sign_bundle import sign_bundle
 
 _KEY_SECONDS = 4 * EPOCH_SECONDS["week"]
 

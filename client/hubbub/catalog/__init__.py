@@ -17,34 +17,15 @@ from hubbub.catalog.metric import Metric, versions_of
 from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Release
 from hubbub.catalog.supersedes import superseded_by
-from hubbub.fields.rules import metric_name_of
-from hubbub.sealing import (
-    SEAL_BYTES,
-    TAG_BYTES,
-    X25519,
-    X_WING,
-    Kem,
-    PrivateKey,
-    filler_info,
-    open_sealed,
-    seal,
-    seal_info,
-)
 
 __all__ = [
     "EPOCH_SECONDS",
-    "SEAL_BYTES",
     "SPANS",
-    "TAG_BYTES",
     "UNLISTED",
     "WRITTEN_EPOCHS",
-    "X25519",
-    "X_WING",
     "Budget",
     "CentralPromise",
-    "Kem",
     "Metric",
-    "PrivateKey",
     "Release",
     "cell_of",
     "closing_time",
@@ -53,13 +34,8 @@ __all__ = [
     "days_of_period",
     "epoch_at",
     "epoch_start",
-    "filler_info",
     "grace_seconds",
-    "metric_name_of",
-    "open_sealed",
     "reports_of_one",
-    "seal",
-    "seal_info",
     "superseded_by",
     "versions_of",
 ]

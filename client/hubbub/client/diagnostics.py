@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from hubbub.catalog import metric_name_of
 from hubbub.client.log import warn
 from hubbub.client.state.contract import Dropped
 from hubbub.errors import StateUnusable
+from hubbub.fields.rules import metric_name_of
 
 if TYPE_CHECKING:
     from hubbub.client.outcome import Outcome

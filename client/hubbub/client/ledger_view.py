@@ -8,17 +8,7 @@ from typing import Final
 from hubbub.bundles import Bundle
 from hubbub.bundles.notice import Notice
 from hubbub.bundles.operating_parties import Runs
-from hubbub.catalog import (
-    EPOCH_SECONDS,
-    SPANS,
-    X25519,
-    Kem,
-    Metric,
-    conditions_in,
-    days_of_period,
-    epoch_at,
-    metric_name_of,
-)
+from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, conditions_in, days_of_period, epoch_at
 from hubbub.catalog.crowds.gaussian import spent_of
 from hubbub.catalog.posterior import meanings_of
 from hubbub.client.cover import FILLER
@@ -27,6 +17,8 @@ from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState, own_counts_of
 from hubbub.fields.frozen import frozen
+from hubbub.fields.rules import metric_name_of
+from hubbub.sealing import X25519, Kem
 
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 

@@ -14,14 +14,16 @@ from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
 from hubbub.catalog.periods import refuse_long_periods
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.keys import read_operator_key, read_public_keys, write_new_keys
 from hubbub.keys.gateway import read_gateway
 from hubbub.keys.issuer import read_token_public
-from hubbub.keys.operator import read_handovers
+from hubbub.keys.opening_keys import read_public_keys, write_new_keys
+from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import authorities_of
-from hubbub.signing import grown, refuse_changes, sign_bundle, stream_table
 from hubbub.signing.log.logging_bundles import LOG, in_log, log_of
+from hubbub.signing.sign_bundle import sign_bundle
+from hubbub.signing.stream_table import stream_table
+from hubbub.signing.succession import grown, refuse_changes
 
 DEFAULT_DAYS: Final = 28
 DEFAULT_PERIODS: Final = 13

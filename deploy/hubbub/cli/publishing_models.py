@@ -4,8 +4,7 @@ from pathlib import Path
 
 from hubbub.bundles.model_state import ModelState
 from hubbub.errors import BadParameter
-from hubbub.keys import read_operator_key
-from hubbub.keys.operator import read_handovers
+from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.notebook.service import Service
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.signing.sign_bundle import sign_models

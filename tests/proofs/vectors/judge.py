@@ -15,10 +15,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.catalog import PrivateKey, open_sealed, seal_info
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.mechanisms import REGISTRY
-from hubbub.sealing import x_wing_private
+from hubbub.sealing import PrivateKey, open_sealed, seal_info, x_wing_private
 from hubbub.tokens.poprf import blind
 from hubbub.wire.v1.services_pb2 import TokenResponse
 from tests.proofs.vectors.make import MORE

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.bundles import Bundle, key_at, read_bundle
-from hubbub.catalog import epoch_start, seal, seal_info
+from hubbub.catalog import epoch_start
 from hubbub.client import SealedReport, Transport, TryAgain, transport_to
 from hubbub.mechanisms.bits import SystemBits
+from hubbub.sealing import seal, seal_info
 from hubbub.tokens import Minted
 from tests.support.waiting import HANG_SECONDS
 from tests.system.chaos.robbed_device import THEFTS, acknowledged, add_line, lines_of

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
-from hubbub.catalog import metric_name_of
 from hubbub.errors import AccessRefused
+from hubbub.fields.rules import metric_name_of
 
 Role = Literal["viewer", "publisher", "admin"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)

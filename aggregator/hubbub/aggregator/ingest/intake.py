@@ -17,20 +17,13 @@ from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
 from hubbub.aggregator.time_evidence import begun
 from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.bundles import Bundle, key_at
-from hubbub.catalog import (
-    EPOCH_SECONDS,
-    TAG_BYTES,
-    Metric,
-    closing_time,
-    epoch_start,
-    filler_info,
-    seal_info,
-)
+from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_start
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
+from hubbub.sealing import TAG_BYTES, filler_info, seal_info
 
 # Clocks of shuffler and devices may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 86_400

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Sequence
 
 from hubbub.bundles import OpeningKey
-from hubbub.catalog import SEAL_BYTES, Kem, PrivateKey, open_sealed
 from hubbub.errors import BadPayload
+from hubbub.sealing import SEAL_BYTES, Kem, PrivateKey, open_sealed
 
 _keys: dict[tuple[int, Kem], PrivateKey] = {}  # set once when it starts
 

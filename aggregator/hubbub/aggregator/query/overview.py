@@ -37,12 +37,13 @@ from hubbub.analysis.percentiles import (
 )
 from hubbub.analysis.uncertainty.intervals import Bounds
 from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
-from hubbub.catalog import Metric, epoch_start, metric_name_of
+from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.epochs import grace_seconds
 from hubbub.epochs import minute
 from hubbub.errors import BadParameter
 from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
+from hubbub.fields.rules import metric_name_of
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import grpc
 
 from hubbub.bundles import OpeningKey
-from hubbub.catalog import open_sealed, seal_info
 from hubbub.client.transport.contract import GivenUp, TryAgain
+from hubbub.sealing import open_sealed, seal_info
 from hubbub.wire.v1.methods import add_service
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 

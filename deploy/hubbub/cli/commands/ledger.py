@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.bundles.encoding import to_text
-from hubbub.catalog import X_WING
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import likeliest, listing, say, sent, table
 from hubbub.client.inspection import peek, state_folders
@@ -21,6 +20,7 @@ from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
+from hubbub.sealing import X_WING
 
 # Larger tables belong in a file; json has all rows.
 _ROWS: Final = 50

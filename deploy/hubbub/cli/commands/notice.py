@@ -11,8 +11,7 @@ from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notic
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
-from hubbub.keys import read_operator_key
-from hubbub.keys.operator import read_handovers
+from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options

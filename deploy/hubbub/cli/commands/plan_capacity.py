@@ -7,15 +7,7 @@ from dataclasses import asdict
 from typing import Final, Literal
 
 from hubbub.bundles import OpeningKey
-from hubbub.catalog import (
-    EPOCH_SECONDS,
-    SEAL_BYTES,
-    WRITTEN_EPOCHS,
-    X25519,
-    PrivateKey,
-    open_sealed,
-    seal,
-)
+from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
 from hubbub.cli.planning.capacity_model import (
     MEASURED,
     Costs,
@@ -34,6 +26,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
+from hubbub.sealing import SEAL_BYTES, X25519, PrivateKey, open_sealed, seal
 
 _MEASURE_SECONDS: Final = 2.0
 _DEVICES: Final = 1e8

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import Metric, days_of_period, metric_name_of
+from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
@@ -20,6 +20,7 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
+from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.text_files import csv_rows, peeked, read_text
 from hubbub.query_results.rows import percentile_name

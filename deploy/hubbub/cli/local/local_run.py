@@ -41,9 +41,9 @@ from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.errors.addresses import proxy_options
 from hubbub.issuer.accounts import add_account
-from hubbub.keys import read_public_keys
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
+from hubbub.keys.opening_keys import read_public_keys
 from hubbub.keys.secret_files import write_secret
 from hubbub.runtime.tls import TlsFolder
 from hubbub.tokens import TOKEN_KEY

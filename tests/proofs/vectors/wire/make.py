@@ -24,7 +24,7 @@ from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signed_lines import sign_lines
-from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, seal, seal_info
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
@@ -38,10 +38,17 @@ from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.client.transport.token_messages import request_of as request_for_tokens
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.oblivious import Request, Response, key_config, write_request, write_response
-from hubbub.sealing import SEED_BYTES, PublicKey, x_wing_public, x_wing_public_bytes
-from hubbub.signing import sign_bundle, sign_notice
+from hubbub.sealing import (
+    SEED_BYTES,
+    PublicKey,
+    seal,
+    seal_info,
+    x_wing_public,
+    x_wing_public_bytes,
+)
 from hubbub.signing.log.log_writer import append, prove_bundle
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
+from hubbub.signing.sign_bundle import sign_bundle, sign_notice
 from hubbub.tokens import Minted, token_info
 from hubbub.wire.v1.services_pb2 import (
     IssuedTokens,

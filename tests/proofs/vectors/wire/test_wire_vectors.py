@@ -10,20 +10,22 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hubbub.bundles import open_bundle, open_notice
-from hubbub.catalog import (
-    SEAL_BYTES,
-    PrivateKey,
-    epoch_at,
-    epoch_start,
-    open_sealed,
-    seal,
-    seal_info,
-)
+from hubbub.catalog import epoch_at, epoch_start
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
-from hubbub.sealing import PublicKey, x_wing_private, x_wing_public, x_wing_public_bytes
+from hubbub.sealing import (
+    SEAL_BYTES,
+    PrivateKey,
+    PublicKey,
+    open_sealed,
+    seal,
+    seal_info,
+    x_wing_private,
+    x_wing_public,
+    x_wing_public_bytes,
+)
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 from tests.proofs.vectors.wire import make
 
