@@ -289,6 +289,8 @@ def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixtu
         mean = 600 * row["rounds_each"] / (row["rounds"] + 1)
         assert row["crowd"] < mean
         assert row["lifetime_epsilon"] == row["rounds_each"] * row["epsilon"]
+    many = document_of(capsys, *question, "--reports", "1e8", "--format", "json")["rows"]
+    assert {row["crowd"] for row in many} == {1_000_000}, "the largest that a catalog takes"
     with pytest.raises(SystemExit, match="2"):
         main(question)
     assert "required: --reports" in capsys.readouterr().err

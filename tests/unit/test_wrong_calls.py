@@ -129,9 +129,17 @@ def test_a_catalog_takes_the_fields_that_a_plan_advises(
     assert "no problem found" in output_of(capsys, "catalog", "check")
 
 
-@pytest.mark.parametrize(
-    "typed", ["--reports 5", "--reports 1e7", "--reports 50 --delta 1", "--reports 50 --honest 0"]
-)
+@pytest.mark.parametrize("subject", ["--values 4", "--model linear --features 3"])
+@pytest.mark.parametrize("typed", ["--reports 5000 --delta 1", "--reports 5000 --honest 0"])
+def test_a_promise_that_no_catalog_may_contain_is_not_planned(
+    subject: str, typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plan", "central", *subject.split(), "--epsilon", "1", *typed.split()]
+    assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
+    assert "in a catalog it must be" in refused
+
+
+@pytest.mark.parametrize("typed", ["--reports 5", "--reports 1e7"])
 def test_a_crowd_that_no_catalog_may_contain_is_not_planned(
     typed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,6 +76,7 @@ def _central(options: CentralOptions) -> None:
         honest=options.honest,
         max_local_epsilon=options.max_local,
     )
+    check_as_fields(delta=options.delta, honest=options.honest)
     as_json = options.format == "json"
     if options.model is not None:
         others = [
@@ -89,7 +90,7 @@ def _central(options: CentralOptions) -> None:
             raise BadParameter("--dummies do not go with --model; leave them out")
         plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)
         return
-    check_as_fields(promise, options.dummies)
+    check_as_fields(crowd=options.reports, dummies=options.dummies)
     question, metric = draft_of(options.subject)
     dummies = options.dummies or (_dummies_of(metric) if metric else 0)
     if question.kind == "sets":

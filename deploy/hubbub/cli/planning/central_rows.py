@@ -111,10 +111,9 @@ def _toml(value: Any) -> str:
     return f"{value:g}" if is_short else str(value)
 
 
-def check_as_fields(promise: CentralPromise, dummies: int | str) -> None:
-    """Raises BadParameter, by the option's name, for a promise that no catalog may contain."""
-    values = {"crowd": promise.crowd, "delta": promise.delta, "honest": promise.honest}
-    for name, value in (values | {"dummies": dummies}).items():
+def check_as_fields(**values: float | str) -> None:
+    """Raises BadParameter, by the option's name, for a value that no catalog may contain."""
+    for name, value in values.items():
         if problem := _FIELDS[name].entry.kind.problem(value):
             option = "reports" if name == "crowd" else name
             raise BadParameter(f"--{option} {_toml(value)}: as {name} in a catalog it {problem}")

@@ -19,6 +19,7 @@ _WAYS: Final = ((8, 1), (8, 2), (12, 4), (20, 4), (40, 8))
 # Standard deviations: fewer people than that are in a round with a chance below one in a million.
 _SURELY: Final = 5.0
 _SMALLEST: Final = 10
+_LARGEST: Final = 1_000_000  # the largest that a catalog may contain; more people may be in a round
 
 
 def plan_rounds(
@@ -103,7 +104,7 @@ def _row(
     """One way; None if its rounds have too few people."""
     share = rounds_each / (rounds + 1)
     people = promise.crowd * share
-    crowd = floor(people - _SURELY * sqrt(people * (1 - share)))
+    crowd = min(floor(people - _SURELY * sqrt(people * (1 - share))), _LARGEST)
     if crowd < _SMALLEST:
         return None
     of_round = replace(promise, crowd=crowd, epochs=rounds_each)
