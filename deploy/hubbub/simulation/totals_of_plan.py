@@ -19,8 +19,6 @@ from hubbub.simulation.truth import true_values
 
 _DRAWINGS: Final = 3
 _MAX_DRAWN: Final = 1e8
-# How fast shares fall over the range: not at all, or to a tenth over the first third.
-_SHAPES: Final = (0.0, 7.0)
 _MAX_REPORTS: Final = 10**12
 
 
@@ -54,26 +52,6 @@ def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares:
         low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))
         widths.append(high - low)
     return sum(widths) / _DRAWINGS / 2 * sqrt(drawn / plan_row.reports)
-
-
-def percentile_width(question: MetricDraft, plan_row: Row, percentile: float) -> float:
-    """Mean width of a percentile's 95% interval, as a share of the range.
-
-    Of numbers that are spread evenly, and of numbers most of which are small, as times and sizes
-    are: there a mechanism may be wide where few people are.
-    """
-    mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
-    widths = []
-    for steepness in _SHAPES:
-        shares = np.exp(-steepness * (np.arange(parts) + 0.5) / parts)
-        counts = np.rint(plan_row.reports * shares / shares.sum()).astype(np.int64).tolist()
-        for seed in range(_DRAWINGS):
-            chance = np.random.default_rng(seed)
-            totals = draw(mechanism, question.values(), counts, chance)
-            ranks = ranks_of([(mechanism, totals)], range(parts + 1), population=True)
-            low, high = ranks.between(percentile / 100, 0.95) if ranks else (0, parts)
-            widths.append((high - low) / parts)
-    return sum(widths) / len(widths)
 
 
 def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:

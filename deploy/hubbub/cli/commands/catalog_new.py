@@ -18,7 +18,6 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.values.value_kinds import numeric_kinds
-from hubbub.cli.command_table import load_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.percentile_options import read_percentile
@@ -116,8 +115,8 @@ class NewOptions:
         needs="range",
     )
     percentile: float | None = option(
-        "the percentile of --range that matters most: chooses wave or haar by the width of its "
-        "interval in drawn reports; without it single buckets matter",
+        "the percentile of --range that matters most: auto then chooses wave, or haar for many "
+        "reports; without it single buckets matter",
         metavar="P",
         parse=read_percentile,
         needs="range",
@@ -188,9 +187,9 @@ def packaged_schema() -> str:
     text="write a metric into metrics.toml, field by field",
     description="""
 Writes a metric into the catalog, with a comment above each field; the mechanism is chosen when the
-catalog is read (mechanism = "auto"), or now for --percentile. On a terminal it asks for
-description, owner, values and unit if no option gives them. It changes no existing metric, and
-writes only what passes `hubbub catalog check`.
+catalog is read (mechanism = "auto"). On a terminal it asks for description, owner, values and unit
+if no option gives them. It changes no existing metric, and writes only what passes `hubbub catalog
+check`.
 """,
 )
 def _new(options: NewOptions) -> None:
@@ -300,19 +299,13 @@ def _fields(options: NewOptions) -> dict[str, str]:
         "expires": str(expires),
         "epoch": _quoted(options.epoch or ("day" if options.retention is None else "week")),
         **reported,
-        **_auto(options, reported),
+        "mechanism": _quoted(AUTO),
+        "reports": str(options.reports),
         "epsilon": repr(options.epsilon),
         "min_batch": str(fewest),
         "limits": f"{{ reports_per_epoch = 1, {lifetime} }}",
         **({"experiment": _quoted(options.experiment)} if options.experiment else {}),
     }
-
-
-def _auto(options: NewOptions, reported: Mapping[str, str]) -> dict[str, str]:
-    """The mechanism, unless it was chosen already, and by how many reports it will be."""
-    if "mechanism" in reported:
-        return {}
-    return {"mechanism": _quoted(AUTO), "reports": str(options.reports)}
 
 
 def _missing(options: NewOptions) -> str:
@@ -376,23 +369,6 @@ def _of_past(options: NewOptions) -> dict[str, str]:
     return {}
 
 
-def _in_buckets(options: NewOptions, low: float, high: float) -> dict[str, str]:
-    """The buckets of a number: of single buckets as edges, of percentiles by `wave` or `haar`.
-
-    Of single buckets mechanisms over listed values err least, which "auto" weighs.
-    """
-    size = options.buckets or _BUCKETS
-    if options.percentile is None:
-        return {"edges": f"[{', '.join(map(repr, Range(low, high).edges(size)))}]"}
-    choice = load_module("wave_or_haar", "hubbub catalog new --percentile", "plan")
-    mechanism, why = choice.narrower(
-        (low, high), size, options.percentile, options.epsilon, options.reports
-    )
-    say(why)
-    buckets = {"low": repr(low), "high": repr(high), "buckets": str(size)}
-    return {**buckets, "mechanism": _quoted(mechanism)}
-
-
 def _reported(options: NewOptions) -> dict[str, str]:
     """The fields that define the values."""
     if options.boolean:
@@ -400,10 +376,13 @@ def _reported(options: NewOptions) -> dict[str, str]:
     if past := _of_past(options):
         return past
     if options.range:
-        low, high = map(repr, options.range)
-        number = {"low": low, "high": high}
-        if options.buckets or options.percentile is not None:
-            number = _in_buckets(options, *options.range)
+        low, high = options.range
+        number = {"low": repr(low), "high": repr(high)}
+        if options.percentile is not None:
+            number["buckets"] = str(options.buckets or _BUCKETS)
+        elif options.buckets:  # mechanisms over listed values have the least error of one bucket
+            edges = Range(low, high).edges(options.buckets)
+            number = {"edges": f"[{', '.join(map(repr, edges))}]"}
     elif options.edges:
         number = {"edges": options.edges}
     else:
