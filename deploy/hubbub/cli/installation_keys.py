@@ -1,4 +1,4 @@
-"""Makes the keys of an installation, and the bundle of a catalog, signed with them."""
+"""Makes the keys of an installation, and signs with them: bundles, and the state of models."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.handover import line_of
+from hubbub.bundles.model_state import ModelState
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS, is_development
 from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
@@ -18,10 +19,11 @@ from hubbub.keys.gateway import read_gateway
 from hubbub.keys.issuer import read_token_public
 from hubbub.keys.opening_keys import read_public_keys, write_new_keys
 from hubbub.keys.operator import read_handovers, read_operator_key
+from hubbub.notebook.service import Service
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import authorities_of
 from hubbub.signing.log.logging_bundles import LOG, in_log, log_of
-from hubbub.signing.sign_bundle import sign_bundle
+from hubbub.signing.sign_bundle import sign_bundle, sign_models
 from hubbub.signing.stream_table import stream_table
 from hubbub.signing.succession import grown, refuse_changes
 
@@ -157,3 +159,30 @@ def _of_shuffler(roots: str) -> str:
             "the roots contain no authority of the shuffler; give the ca.pem of: hubbub keys tls"
         )
     return authorities
+
+
+def publish_models(service: Service, keys: Path, out: Path) -> dict[str, int] | None:
+    """Signs the state of every model into a file; returns each one's round, None if nothing is new.
+
+    Raises:
+        ServiceUnavailable: the aggregator does not answer.
+        KeysUnusable, BadParameter: the keys cannot be read, the file cannot be written.
+    """
+    states = {
+        model["model"]: ModelState(
+            model["number"],
+            tuple(model["centre"]),
+            tuple(model["weights"]),
+            tuple(model["edges"]),
+        )
+        for model in service.ask("/v1/models")["models"]
+        if model["number"] >= 0
+    }
+    if not states:
+        return None
+    signed = sign_models(states, read_operator_key(keys), read_handovers(keys))
+    with refuse_unwritable(out, BadParameter):
+        if out.exists() and out.read_bytes() == signed:  # Ed25519 signs the same bytes alike
+            return None
+        replace_file(out, signed)
+    return {name: state.number for name, state in states.items()}

@@ -175,7 +175,9 @@ class Parser(argparse.ArgumentParser):
                 parser: Parser = self.actions.choices[args[0]]
                 return parser.parse_known_args(args[1:], namespace)
             near = did_you_mean(args[0], self.actions.choices)
-            if near and not Path(args[0]).exists():
+            # Any text may be a name, and a path is one of a file.
+            paths = [a for a in self._actions if not a.option_strings and a.type is Path]
+            if near and paths and not Path(args[0]).exists():
                 self.error(f"there is no {args[0]!a}{near}")
             self.actions.nargs = argparse.SUPPRESS  # takes no value
         self._refuse_misplaced_catalog(args or ())

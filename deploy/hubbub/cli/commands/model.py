@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from hubbub.cli.publishing_models import publish
+from hubbub.cli.installation_keys import publish_models
 from hubbub.cli.terminal.answer_tables import say_notice
 from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import explain, listing, say
@@ -16,37 +16,36 @@ from hubbub.cli.terminal.query_options import (
     read_confidence,
     read_metric_name,
 )
-from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
+from hubbub.errors import HubbubError, ServiceUnavailable
 from hubbub.fields.rules import Interval
+from hubbub.programs.atomic_write import read_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.query_results.sentences import judged_sentences
 
-_PUBLISH: Final = "publish"
-
-
-@options
-class ModelOutput(OutputOptions):
-    """Options for an answer; `publish` writes a state, whose file may have any ending."""
-
-    def __post_init__(self) -> None:
-        """Leaves the ending to `write`, which `publish` does not call."""
-
 
 @options
 class ModelOptions:
-    model: str = argument(f"name of the model, or {_PUBLISH}", read=read_metric_name)
+    model: str = argument("name of the model", read=read_metric_name)
     confidence: float = option(
         "confidence of the intervals (%(default)s)",
         default=0.95,
         read=read_confidence,
     )
-    output: ModelOutput
-    keys: Path = option(
-        f"{_PUBLISH}: folder of the signing key (%(default)s)", default=Path("keys")
+    output: OutputOptions
+    service: ServiceOptions
+
+
+@options
+class PublishOptions:
+    out: Path = option(
+        "file of the state, which the shuffler reads with --models",
+        metavar="FILE",
+        read=read_output,
     )
+    keys: Path = option("folder of the signing key (%(default)s)", default=Path("keys"))
     every: float | None = option(
-        f"{_PUBLISH}: repeat at this interval; without it publish once",
+        "repeat at this interval; without it publish once",
         metavar="SECONDS",
         within=Interval(0, inf, "()"),
     )
@@ -56,13 +55,9 @@ class ModelOptions:
 @command(
     "model",
     description="For a model of the catalog: its coefficients with intervals, and the results "
-    "of its rounds. With the name publish, it signs the state of all models, which "
-    "devices need for the next round.",
+    "of its rounds.",
 )
 def _model(options: ModelOptions) -> None:
-    if options.model == _PUBLISH:
-        _publish(options)
-        return
     with options.service.connection() as connection:
         answer = connection.model(options.model, confidence=options.confidence)
         if options.output.format in {"csv", "parquet"} and not answer:
@@ -73,15 +68,16 @@ def _model(options: ModelOptions) -> None:
         options.output.write(answer, _show)
 
 
-def _publish(options: ModelOptions) -> None:
-    out = options.output.out
-    if out is None:
-        raise BadParameter("publish needs --out FILE, which the shuffler reads with --models")
+@command(
+    "model publish", text="sign the state of all models, which devices need for the next round"
+)
+def _publish(options: PublishOptions) -> None:
+    out = options.out
     failing = ""
     while True:
         try:
             with options.service.connection() as connection:
-                signed = publish(connection.service, options.keys, out)
+                signed = publish_models(connection.service, options.keys, out)
             failing = ""
             if signed:
                 rounds = (f"{name} after round {number}" for name, number in signed.items())

@@ -27,7 +27,7 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import is_development
 from hubbub.catalog.models.model_metric import in_minutes
 from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.installation_keys import OPERATORS, build_bundle, make_keys
+from hubbub.cli.installation_keys import OPERATORS, build_bundle, make_keys, publish_models
 from hubbub.cli.local.child_process import (
     Child,
     endings_to,
@@ -36,7 +36,6 @@ from hubbub.cli.local.child_process import (
 )
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.errors.addresses import proxy_options
@@ -224,7 +223,7 @@ class LocalRun:
         Raises:
             ServiceUnavailable: the aggregator does not answer.
         """
-        if any(metric.model for metric in self.bundle.metrics.values()) and publish(
+        if any(metric.model for metric in self.bundle.metrics.values()) and publish_models(
             self.endpoints.service, self.home / "keys", self.models_path
         ):
             self._children[-1].reload()  # the shuffler
