@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.audit_trail import AuditTrail
-from hubbub.aggregator.access.callers import SESSION, Access, access_of, login_of
+from hubbub.aggregator.access.callers import SESSION, Access, access_of
 from hubbub.aggregator.access.login import Login
 from hubbub.aggregator.access.sessions import Begun, EndedSessions
 from hubbub.aggregator.query import QueryEngine
@@ -68,8 +68,8 @@ def _house(folder: Path, skew: int = 0) -> Iterator[House]:
         login_provider = block.__enter__()
         path = access_file(folder, login_provider.issuer, address, RIGHTS, audience=AUDIENCE)
         house = House(address, login_provider, folder, Access(), folder / "audit.jsonl")
-        access = read_access(path)
-        house.access.use(access, login_of(access, clock=house.clock))
+        house.access.clock = house.clock
+        house.access.use(read_access(path))
         houses.append(house)
         audit = AuditTrail(house.audit, lambda: set(query.collected.bundle.streams), house.clock)
         return {"access": house.access, "audit": audit}
@@ -239,8 +239,8 @@ def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_pa
         assert house.script(token).status_code == 200
         house.provider.child.stop()
         assert house.script(token).status_code == 200, "its keys are known"
-        fresh = login_of(read_access(tmp_path / "access.toml"), clock=house.clock)
-        house.access.login = fresh
+        house.access.login = None
+        house.access.use(read_access(tmp_path / "access.toml"))
         refused = house.script(token)
         assert (refused.status_code, refused.json()["title"]) == (503, "ServiceUnavailable")
         assert "does not answer as one" in refused.json()["detail"]
@@ -385,11 +385,10 @@ def test_other_rights_hold_from_the_next_question_on(home: House) -> None:
         path = access_file(
             home.folder, home.provider.issuer, home.address, {"telemetry": ["*"]}, audience=AUDIENCE
         )
-        access = read_access(path)
-        home.access.use(access, login_of(access, home.access.login))
+        home.access.use(read_access(path))
         assert home.script(token).json()["total"] == 3
     finally:
-        home.access.use(before, login_of(before, home.access.login))
+        home.access.use(before)
     assert home.script(token).json()["total"] == 2
 
 

@@ -11,7 +11,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.aggregator.access.callers import SESSION, Access, access_of, login_of
+from hubbub.aggregator.access.callers import SESSION, Access, access_of
 from hubbub.aggregator.access.sessions import (
     EndedSessions,
     Session,
@@ -98,8 +98,7 @@ async def test_a_logout_at_one_aggregator_ends_every_copy_at_all(
     for access in (first, second):
         assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
     # Another file of access changes nothing, nor does an aggregator that starts now.
-    result = read_access(tmp_path / "access.toml")
-    second.use(result, login_of(result, second.login, ended=second.ended))
+    second.use(read_access(tmp_path / "access.toml"))
     third = _opened(tmp_path, EndedSessions(servers[0], time.time))
     for access in (second, third):
         assert [await is_known(access, cookie) for cookie in cookies] == [False, True]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hubbub.aggregator.access.tokens import add_token, remove_token
-from hubbub.aggregator.reload import _check_follows, check_fits
+from hubbub.aggregator.reload import check_fits, check_follows
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.cli.certificate_authorities import renew_certificates, write_certificates
@@ -188,14 +188,14 @@ def test_what_does_not_go_on_with_what_was_counted_is_refused(
 ) -> None:
     here = Path("operator.hubbub")
     bundle = catalog_files.bundle
-    _check_follows(replace(bundle, serial=bundle.serial + 1), bundle, here)
+    check_follows(replace(bundle, serial=bundle.serial + 1), bundle, here)
     with pytest.raises(BundleRefused, match="is older than the bundle in use"):
-        _check_follows(bundle, replace(bundle, serial=bundle.serial + 1), here)
+        check_follows(bundle, replace(bundle, serial=bundle.serial + 1), here)
     with pytest.raises(BundleRefused, match="signed by another operator"):
-        _check_follows(replace(bundle, operator=bytes(32), handovers=()), bundle, here)
+        check_follows(replace(bundle, operator=bytes(32), handovers=()), bundle, here)
     theme = replace(bundle.metrics["theme"], epsilon=0.5)
     with pytest.raises(BundleRefused, match="epsilon changed under an old name"):
-        _check_follows(replace(bundle, metrics={"theme": theme}, history={}), bundle, here)
+        check_follows(replace(bundle, metrics={"theme": theme}, history={}), bundle, here)
     now = bundle.keys[0].start
     check_fits(bundle, catalog_files.opening, now, here)
     with pytest.raises(KeysUnusable, match="has no key"):

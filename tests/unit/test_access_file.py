@@ -9,7 +9,7 @@ from hubbub.aggregator.access.access_file import files_of, read_access
 from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.rights import Caller, Grant
 from hubbub.cli.main import main
-from hubbub.errors import BadParameter, MissingDependency
+from hubbub.errors import AccessRefused, BadParameter, MissingDependency
 from tests.support.commands import refusal_of
 
 WHOLE = """
@@ -155,4 +155,5 @@ def test_grants_add_up_and_cover_tiers() -> None:
     assert (caller.role, caller.sees_all) == ("publisher", False)
     assert [caller.sees(name) for name in ("a", "a/0.5", "b", "c")] == [True, True, True, False]
     assert [caller.may("publisher", name) for name in ("a", "b")] == [False, True]
-    assert not Caller(name="y", way="login", grants=()).is_a("viewer")
+    with pytest.raises(AccessRefused, match="needs the role viewer"):
+        Caller(name="y", way="login", grants=()).check("viewer")

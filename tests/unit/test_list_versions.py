@@ -15,7 +15,7 @@ from hubbub.aggregator.query.answer_types import Compared, Estimated
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import Trended
-from hubbub.aggregator.reload import _check_follows
+from hubbub.aggregator.reload import check_follows
 from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.bundles import Bundle, open_bundle, read_bundle
@@ -456,7 +456,7 @@ def test_an_aggregator_takes_the_longer_list_while_it_runs(installation: Install
     table = read_stream_table(installation.folder / "streams.json")
     new = installation.build(FOUR)
     here = installation.folder / "operator.hubbub"
-    _check_follows(new, old, here)
+    check_follows(new, old, here)
     read_stream_table(installation.folder / "streams.json").check_follows(table)
     with pytest.raises(BundleRefused):
-        _check_follows(replace(old, serial=new.serial + 1), new, here)
+        check_follows(replace(old, serial=new.serial + 1), new, here)

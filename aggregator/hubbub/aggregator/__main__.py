@@ -3,12 +3,12 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.aggregator.access.audit_trail import AuditTrail
-from hubbub.aggregator.access.callers import Access, access_of
+from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.sessions import EndedSessions
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
@@ -36,13 +36,12 @@ from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.reload import (
-    Parts,
     access_file,
     bundle_of,
     check_fits,
+    check_follows,
     describe,
     files,
-    reading,
 )
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService
@@ -60,14 +59,13 @@ from hubbub.runtime.monitoring.declaration import (
     REDIS_MEMORY_RATIO,
     RELOADS,
     THROTTLED_CALLS,
-    MetricDeclaration,
 )
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import Loop, run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import Memory, RedisServer
-from hubbub.runtime.reloading import Reloader
+from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.server import Server
 
 if TYPE_CHECKING:
@@ -80,181 +78,207 @@ _CONNECTION_SECONDS: Final = 60.0
 _BATCH_SECONDS: Final = 60.0
 
 
-def _opener(settings: Settings, bundle: Bundle, clocks: Clocks) -> Opener:
-    keys = read_opening_keys(settings.keys)
-    check_fits(bundle, keys, clocks.now(), settings.keys)
-    return Opener(keys, settings.processes)
+class _Service:
+    """A running aggregator: its parts, and how they follow changed files."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        bundle: Bundle,
+        server: RedisServer,
+        *,
+        store: RedisStore,
+        clocks: Clocks,
+        memory: Memory,
+    ) -> None:
+        self._settings, self._bundle, tls = settings, bundle, settings.common.tls
+        self._clocks, self._memory = clocks, memory
+        self._reloads, self._refusals = Counter[str](taken=0, refused=0), Counter[str]()
+        keys = read_opening_keys(settings.keys)
+        check_fits(bundle, keys, clocks.now(), settings.keys)
+        self._opener = Opener(keys, settings.processes)
+        stages, self._room = Stages(), Room(store, settings.max_window)
+        # PRIVACY: no single report of production is stored.
+        arrivals = Arrivals() if settings.common.development else None
+        self._intake = Intake(
+            bundle, self._opener, store, stages, clocks=clocks, room=self._room, arrivals=arrivals
+        )
+        shuffler = settings.shuffler_status
+        self._upstream = Shuffler(shuffler, tls) if shuffler else None
+        totals: DeletableTotals = store
+        filed = None
+        if settings.outlets.totals:
+            place = Place.at(settings.outlets.totals)
+            filed = FileTotals(place, lambda: self._bundle, fresh_seconds=LISTED_SECONDS)
+            totals = FiledStore(store, filed)
+        self._query = QueryEngine(
+            bundle,
+            totals,
+            self._upstream,
+            stages=stages,
+            clocks=clocks,
+            server=server,
+            arrivals=arrivals,
+        )
+        self._loops = self._outlets(server)
+        if filed:
+            days = settings.outlets.redis_days
+            self._loops.append(TotalsWriter(self._query.collected, store, filed, days).run)
+        learner = ModelLearner(lambda: self._bundle, totals, self._query.rounds, clocks)
+        self._loops.append(learner.run)
+        self._keeping = Housekeeping(
+            settings.keys,
+            bundle,
+            self._opener,
+            store=store,
+            clocks=clocks,
+            served=self._intake.served,
+        )
+        self._retention = Retention(bundle, totals, server, clocks, changed=self._intake.changed)
+        self._doors(server, store, totals, stages)
+
+    def _doors(
+        self, server: RedisServer, store: RedisStore, totals: DeletableTotals, stages: Stages
+    ) -> None:
+        """Makes the doors for shufflers, analysts and Prometheus."""
+        settings, tls = self._settings, self._settings.common.tls
+        self._shufflers = Server(
+            settings.listen,
+            {"Ingest": IngestService(self._intake)},
+            tls=tls,
+            callers=("shuffler",),
+            connection_seconds=_CONNECTION_SECONDS,
+            arrive_seconds=_BATCH_SECONDS,
+            refusals=self._refusals,
+        )
+        self._access = access_of(settings.http.tokens, access_file(settings), EndedSessions(server))
+        self._http = self._http_door(server) if settings.http.listen else None
+        self._metrics = Metrics(
+            totals.report_counts,
+            counters={
+                BATCHES: self._intake.counts,
+                THROTTLED_CALLS: self._refusals,
+                RELOADS: self._reloads,
+            },
+            gauges={
+                OPENING_KEY_DAYS_LEFT: lambda: self._keeping.days_left,
+                REDIS_MEMORY_RATIO: lambda: self._memory.ratio,
+                CLOCK_APART_SECONDS: lambda: self._clocks.apart_seconds,
+                UNREADABLE_TOTALS: lambda: len(store.unreadable),
+            },
+            stages=stages,
+            date_of=self._query.collected.date_of,
+            certificates=[tls, settings.http.tls],
+        ).door(settings.metrics_listen, tls)
+
+    def _http_door(self, server: RedisServer) -> "HttpServer":
+        from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
+
+        http, query, audit = self._settings.http, self._query, None
+        if http.audit:
+            path = None if http.audit == "-" else Path(http.audit)
+            audit = AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
+        return HttpServer(
+            http,
+            query,
+            Releases(query.collected, ReleaseLog(server)),
+            access=self._access,
+            audit=audit,
+            refusals=self._refusals,
+            notice=f"{NOTICES[self._settings.common.development]} {http.notice}".strip(),
+        )
+
+    def _outlets(self, server: RedisServer) -> list[Loop]:
+        """Loops that publish answers, if the settings request any."""
+        settings, query, outlets = self._settings, self._query, self._settings.outlets
+        loops: list[Loop] = []
+        if settings.kept_epochs:
+            answers, changed = AnswerStore(server), self._intake.changed
+            loops.append(EstimateKeeper(query, answers, changed, settings.kept_epochs).run)
+        sinks: list[Sink] = []
+        if settings.export_dir:
+            sinks.append(Folder(settings.export_dir))
+        if outlets.estimates:
+            sinks.append(EstimatesTable(Place.at(outlets.estimates), query.collected))
+        if outlets.otlp:
+            sinks.append(collector(outlets.otlp, DeliveryLog(server)))
+        if settings.webhook:
+            hook = webhook(settings.webhook, settings.webhook_secret, DeliveryLog(server))
+            sinks.append(hook)
+            loops.append(AlertPublisher(query, hook).run)
+        if sinks:
+            loops.append(EpochPublisher(query, sinks).run)
+        return loops
+
+    async def run(self) -> None:
+        """Serves until a signal."""
+        settings = self._settings
+        reloader = Reloader(lambda: files(settings), self._load, self._reloads)
+        loops = [self._clocks.run, self._memory.run, self._keeping.run, reloader.run]
+        doors: list[Serves] = [self._shufflers, *([self._http] if self._http else [])]
+        start_fields = {
+            "shufflers": settings.listen,
+            "http": settings.http.listen or "off",
+            "metrics": settings.metrics_listen,
+            "processes": settings.processes,
+            **describe(settings, self._bundle),
+        }
+        try:
+            await serve_until_signal(
+                [*doors, self._metrics],
+                [*self._loops, *loops, self._retention.run],
+                start_fields,
+                reloader.reload,
+            )
+        finally:
+            self._opener.close()
+            if self._upstream:
+                await self._upstream.close()
+
+    def _load(self) -> Take:
+        """Reads and checks all files; the returned function puts them into use."""
+        settings = self._settings
+        bundle, keys = bundle_of(settings), read_opening_keys(settings.keys)
+        check_follows(bundle, self._bundle, settings.bundle)
+        check_fits(bundle, keys, self._clocks.now(), settings.keys)
+        limits, access = limited(settings), access_file(settings)
+        for folder, mutual in ((settings.common.tls, True), (settings.http.tls, False)):
+            if folder:
+                folder.server_context(mutual=mutual)  # raises if something does not fit
+
+        def take() -> Mapping[str, Any]:
+            if tls := settings.common.tls:
+                self._shufflers.renew(tls)
+                self._metrics.renew()
+                if self._upstream:
+                    self._upstream.renew()
+            if self._http:
+                self._http.renew()
+                self._http.allow(limits.http.rate)
+            if tuple(keys) != self._opener.keys:
+                self._opener.use(keys)
+            self._room.allow(limits.max_window)
+            self._bundle = bundle
+            for part in (self._intake, self._query, self._keeping, self._retention):
+                part.use(bundle)
+            if access:
+                self._access.use(access)
+            return describe(settings, bundle)
+
+        return take
 
 
 async def _serve(settings: Settings) -> None:
-    settings, tls = limited(settings), settings.common.tls
+    settings = limited(settings)
     bundle = bundle_of(settings)
-    server, store, clocks, memory = await _redis(settings)
-    opener = _opener(settings, bundle, clocks)
-    stages, room = Stages(), Room(store, settings.max_window)
-    # PRIVACY: no single report of production is stored.
-    arrivals = Arrivals() if settings.common.development else None
-    intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
-    upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    totals, totals_files = _totals(settings, store, lambda: query.collected.bundle)
-    query = QueryEngine(
-        bundle, totals, upstream, stages=stages, clocks=clocks, server=server, arrivals=arrivals
-    )
-    refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
-    access = access_of(settings.http.tokens, access_file(settings), EndedSessions(server))
-    http = _http(settings, query, server, access, refusals=refusals)
-    loops = _outlets(settings, query, server, intake.changed)
-    if totals_files:
-        days = settings.outlets.redis_days
-        loops.append(TotalsWriter(query.collected, store, totals_files, days).run)
-    keeping = Housekeeping(
-        settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
-    )
-    shufflers = _for_shufflers(settings, intake, refusals)
-    metrics = Metrics(
-        totals.report_counts,
-        counters={BATCHES: intake.counts, THROTTLED_CALLS: refusals, RELOADS: reloads},
-        gauges=_gauges(keeping, memory, clocks, store),
-        stages=stages,
-        date_of=query.collected.date_of,
-        certificates=[tls, settings.http.tls],
-    ).door(settings.metrics_listen, tls)
-    retention = Retention(bundle, totals, server, clocks, changed=intake.changed)
-    parts = Parts(
-        bundle=bundle,
-        intake=intake,
-        opener=opener,
-        room=room,
-        query=query,
-        keeping=keeping,
-        retention=retention,
-        clocks=clocks,
-        shufflers=shufflers,
-        metrics=metrics,
-        upstream=upstream,
-        http=http,
-        access=access,
-    )
-    reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
-    loops.append(ModelLearner(lambda: parts.bundle, totals, query.rounds, clocks).run)
-    try:
-        loops += [clocks.run, memory.run, keeping.run, reloader.run, retention.run]
-        faces: list[Serves] = [shufflers, *([http] if http else []), metrics]
-        await serve_until_signal(faces, loops, _start_fields(settings, bundle), reloader.reload)
-    finally:
-        opener.close()
-        if upstream:
-            await upstream.close()
-
-
-def _totals(
-    settings: Settings, store: RedisStore, bundle: Callable[[], Bundle]
-) -> tuple[DeletableTotals, FileTotals | None]:
-    """The totals for queries, and their files if the settings request any."""
-    if not settings.outlets.totals:
-        return store, None
-    files = FileTotals(Place.at(settings.outlets.totals), bundle, fresh_seconds=LISTED_SECONDS)
-    return FiledStore(store, files), files
-
-
-async def _redis(settings: Settings) -> tuple[RedisServer, RedisStore, Clocks, Memory]:
-    """Redis, the totals in it, and monitors of its clock and memory, once all have answered."""
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
-    store, clocks, memory = (
-        RedisStore(server, settings.shards),
-        Clocks(beside=server.times),
-        Memory(server),
-    )
+    store, memory = RedisStore(server, settings.shards), Memory(server)
+    clocks = Clocks(beside=server.times)
     await store.check()
     await clocks.look()
     await memory.look()
-    return server, store, clocks, memory
-
-
-def _gauges(
-    keeping: Housekeeping, memory: Memory, clocks: Clocks, store: RedisStore
-) -> dict[MetricDeclaration, Callable[[], float]]:
-    return {
-        OPENING_KEY_DAYS_LEFT: lambda: keeping.days_left,
-        REDIS_MEMORY_RATIO: lambda: memory.ratio,
-        CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
-        UNREADABLE_TOTALS: lambda: len(store.unreadable),
-    }
-
-
-def _start_fields(settings: Settings, bundle: Bundle) -> dict[str, Any]:
-    """Fields of the log line at the start."""
-    return {
-        "shufflers": settings.listen,
-        "http": settings.http.listen or "off",
-        "metrics": settings.metrics_listen,
-        "processes": settings.processes,
-        **describe(settings, bundle),
-    }
-
-
-def _for_shufflers(settings: Settings, intake: Intake, refusals: Counter[str]) -> Server:
-    return Server(
-        settings.listen,
-        {"Ingest": IngestService(intake)},
-        tls=settings.common.tls,
-        callers=("shuffler",),
-        connection_seconds=_CONNECTION_SECONDS,
-        arrive_seconds=_BATCH_SECONDS,
-        refusals=refusals,
-    )
-
-
-def _http(
-    settings: Settings,
-    query: QueryEngine,
-    server: RedisServer,
-    access: Access,
-    *,
-    refusals: Counter[str],
-) -> "HttpServer | None":
-    """The HTTP server, if the settings request it."""
-    if not settings.http.listen:
-        return None
-    from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
-
-    audit = None
-    if settings.http.audit:
-        path = None if settings.http.audit == "-" else Path(settings.http.audit)
-        audit = AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
-    return HttpServer(
-        settings.http,
-        query,
-        Releases(query.collected, ReleaseLog(server)),
-        access=access,
-        audit=audit,
-        refusals=refusals,
-        notice=f"{NOTICES[settings.common.development]} {settings.http.notice}".strip(),
-    )
-
-
-def _outlets(
-    settings: Settings, query: QueryEngine, server: RedisServer, changed: set[str]
-) -> list[Loop]:
-    """Loops that publish answers, if the settings request any."""
-    loops: list[Loop] = []
-    if settings.kept_epochs:
-        answers = AnswerStore(server)
-        loops.append(EstimateKeeper(query, answers, changed, settings.kept_epochs).run)
-    sinks: list[Sink] = []
-    if settings.export_dir:
-        sinks.append(Folder(settings.export_dir))
-    if settings.outlets.estimates:
-        sinks.append(EstimatesTable(Place.at(settings.outlets.estimates), query.collected))
-    if settings.outlets.otlp:
-        sinks.append(collector(settings.outlets.otlp, DeliveryLog(server)))
-    if settings.webhook:
-        hook = webhook(settings.webhook, settings.webhook_secret, DeliveryLog(server))
-        sinks.append(hook)
-        loops.append(AlertPublisher(query, hook).run)
-    if sinks:
-        loops.append(EpochPublisher(query, sinks).run)
-    return loops
+    service = _Service(settings, bundle, server, store=store, clocks=clocks, memory=memory)
+    await service.run()
 
 
 if __name__ == "__main__":

@@ -1,57 +1,21 @@
-"""Reloads bundle, keys, certificates, limits and access of a running aggregator.
+"""Files of a running aggregator: which there are, and what they must fulfil when they are read.
 
 Tokens are read again by their own user (access.tokens).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hubbub.aggregator.access.access_file import AccessFile, files_of, read_access
-from hubbub.aggregator.access.callers import Access, login_of
-from hubbub.aggregator.housekeeping import Housekeeping
-from hubbub.aggregator.ingest.intake import Intake
-from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.ingest.window_room import Room
-from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.report_counts import Shuffler
-from hubbub.aggregator.retention import Retention
-from hubbub.aggregator.settings import Settings, limited
+from hubbub.aggregator.settings import Settings
 from hubbub.bundles import Bundle, OpeningKey, key_at, read_bundle
 from hubbub.bundles.handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
-from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.privacy.releases import check_noise
-from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.process import certificates_until, day_of
-from hubbub.runtime.reloading import Take
-from hubbub.runtime.rpc.server import Server
 from hubbub.sealing import x_wing_public_bytes
 from hubbub.signing.succession import refuse_changes
-
-if TYPE_CHECKING:
-    from hubbub.aggregator.web.server import HttpServer
-
-
-@dataclass(slots=True, kw_only=True)
-class Parts:
-    """The parts of a running aggregator that a reload changes; `bundle` is the one in use."""
-
-    bundle: Bundle
-    intake: Intake
-    opener: Opener
-    room: Room
-    query: QueryEngine
-    keeping: Housekeeping
-    retention: Retention
-    clocks: Clocks
-    shufflers: Server
-    metrics: HttpDoor
-    upstream: Shuffler | None
-    http: "HttpServer | None"
-    access: Access
 
 
 def files(settings: Settings) -> list[Path]:
@@ -93,52 +57,7 @@ def access_file(settings: Settings) -> AccessFile | None:
     return read_access(settings.http.access) if settings.http.access else None
 
 
-def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
-    """Function that reads and checks everything, and returns a function that puts it into use."""
-
-    def read() -> Take:
-        bundle, keys = bundle_of(settings), read_opening_keys(settings.keys)
-        _check_follows(bundle, parts.bundle, settings.bundle)
-        check_fits(bundle, keys, parts.clocks.now(), settings.keys)
-        limits = limited(settings)
-        access = access_file(settings)
-        for folder, mutual in ((settings.common.tls, True), (settings.http.tls, False)):
-            if folder:
-                folder.server_context(mutual=mutual)  # raises if something does not fit
-
-        def take() -> Mapping[str, Any]:
-            _take(limits, bundle, keys, parts)
-            if access:
-                current = parts.access
-                current.use(access, login_of(access, current.login, ended=current.ended))
-            return describe(settings, bundle)
-
-        return take
-
-    return read
-
-
-def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: Parts) -> None:
-    tls = limits.common.tls
-    if tls:
-        parts.shufflers.renew(tls)
-        parts.metrics.renew()
-        if parts.upstream:
-            parts.upstream.renew()
-    if parts.http:
-        parts.http.renew()
-        parts.http.allow(limits.http.rate)
-    if tuple(keys) != parts.opener.keys:
-        parts.opener.use(keys)
-    parts.room.allow(limits.max_window)
-    parts.bundle = bundle
-    parts.intake.use(bundle)
-    parts.query.use(bundle)
-    parts.keeping.use(bundle)
-    parts.retention.use(bundle)
-
-
-def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
+def check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
     """Raises BundleRefused unless a bundle is compatible with what the former one counted."""
     if former.operator not in line_of(bundle.handovers, bundle.operator):
         raise BundleRefused(

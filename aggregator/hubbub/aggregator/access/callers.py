@@ -27,24 +27,45 @@ class Access:
 
     Args:
         tokens: our own token file; None for none.
+        ended: ended sessions, by default only this process's.
+        clock: seconds since 1970.
+
+    Attributes:
         rights: grants by group.
         login: login at a provider; None for none.
-        ended: ended sessions.
     """
 
     tokens: Tokens | None = None
-    rights: Mapping[str, Grant] = field(default_factory=dict)
-    login: "Login | None" = None
-    ended: EndedSessions | None = None
+    ended: EndedSessions = field(default_factory=lambda: EndedSessions(MemoryServer()))
+    clock: Callable[[], float] = time.time
+    rights: Mapping[str, Grant] = field(default_factory=dict, init=False)
+    login: "Login | None" = field(default=None, init=False)
 
     @property
     def asks(self) -> bool:
         """Whether callers must identify themselves."""
         return self.tokens is not None or self.login is not None
 
-    def use(self, access_file: AccessFile, login: "Login | None") -> None:
-        """Replaces the rights and the login."""
-        self.rights, self.login = access_file.groups, login
+    def use(self, file: AccessFile) -> None:
+        """Applies an access file; sessions at the same provider continue.
+
+        Raises MissingDependency if it names a provider whose client library is not installed.
+        """
+        self.rights = file.groups
+        if file.oidc is None:
+            self.login = None
+            return
+        if self.login and self.login.oidc == file.oidc:
+            self.login.rights = file.groups
+            return
+        try:
+            from hubbub.aggregator.access.login import Login  # noqa: PLC0415 of an extra
+        except ImportError as error:
+            raise MissingDependency(
+                "Logging in by a provider needs Authlib, joserfc and httpx2, which are not "
+                f"installed here: {install_with('oidc')}"
+            ) from error
+        self.login = Login(file.oidc, file.groups, self.clock, self.ended)
 
     async def caller(self, authorization: str, cookie: str) -> Caller | None:
         """The caller, from two headers of a request; None if unknown.
@@ -69,38 +90,18 @@ class Access:
 
 
 def access_of(
-    tokens: Path | None, access: AccessFile | None, ended: EndedSessions | None = None
+    tokens: Path | None, file: AccessFile | None, ended: EndedSessions | None = None
 ) -> Access:
     """Access rules from two files; `ended` has ended sessions, None means only this process's.
 
     Raises:
         KeysUnusable: the token file is invalid.
-        MissingDependency: a provider is named, but its client library is not installed.
+        MissingDependency: as `Access.use`.
     """
-    access = access or AccessFile({}, None)
-    login = login_of(access, ended=ended)
-    return Access(Tokens(tokens) if tokens else None, access.groups, login, ended)
-
-
-def login_of(
-    access: AccessFile,
-    former: "Login | None" = None,
-    clock: Callable[[], float] = time.time,
-    ended: EndedSessions | None = None,
-) -> "Login | None":
-    """Login at the file's provider, continuing the former one; None without a provider."""
-    if access.oidc is None:
-        return None
-    try:
-        from hubbub.aggregator.access.login import Login  # noqa: PLC0415 of an extra
-    except ImportError as error:
-        raise MissingDependency(
-            "Logging in by a provider needs Authlib, joserfc and httpx2, which are not installed "
-            f"here: {install_with('oidc')}"
-        ) from error
-    if former:
-        return former.renewed(access)
-    return Login(access.oidc, access.groups, clock, ended or EndedSessions(MemoryServer(), clock))
+    access = Access(Tokens(tokens) if tokens else None, ended or EndedSessions(MemoryServer()))
+    if file:
+        access.use(file)
+    return access
 
 
 def cookies_of(header: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 from authlib.oidc.core import CodeIDToken
 from joserfc.errors import JoseError
 
-from hubbub.aggregator.access.access_file import AccessFile, Oidc
+from hubbub.aggregator.access.access_file import Oidc
 from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
 from hubbub.aggregator.access.sessions import Begun, EndedSessions, Session, Sessions, new_id
 from hubbub.errors import AccessRefused, ServiceUnavailable
@@ -77,6 +77,7 @@ class Login:
     a provider.
 
     Args:
+        rights: grants by group.
         clock: seconds since 1970.
         ended: ended sessions.
     """
@@ -89,20 +90,11 @@ class Login:
         ended: EndedSessions,
     ) -> None:
         self.oidc = oidc
-        self._rights = rights
+        self.rights = rights
         self._clock = clock
         self._ended = ended
         self._keys = ProviderKeys(oidc.issuer, oidc.authority, clock, _REMEDY)
         self._sessions = Sessions(oidc.session_keys, clock)
-
-    def renewed(self, access: AccessFile) -> "Login | None":
-        """The login by another file; sessions continue if provider, client and keys are equal."""
-        if access.oidc is None:
-            return None
-        login = Login(access.oidc, access.groups, self._clock, self._ended)
-        if login.oidc == self.oidc:
-            login._keys, login._sessions = self._keys, self._sessions
-        return login
 
     async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun, str]:
         """Address to visit, what the answer must match, and the cookie of the begun login.
@@ -168,7 +160,7 @@ class Login:
         return Caller(
             name=session.name,
             way="login",
-            grants=granted(session.groups, self._rights),
+            grants=granted(session.groups, self.rights),
             subject=session.subject,
             groups=session.groups,
             until=session.until,
@@ -207,7 +199,7 @@ class Login:
                 f"{name} has logged in, but the provider sends no groups: it must put the claim "
                 f'"{claim}" into its tokens, or the access file has to name another as groups_claim'
             )
-        own_groups = tuple(right for right in self._rights if right in groups)
+        own_groups = tuple(right for right in self.rights if right in groups)
         if not own_groups:
             raise AccessRefused(
                 f"{name} has logged in, but has no group with access; ask the operator of this "
@@ -216,7 +208,7 @@ class Login:
         return Caller(
             name=name,
             way=way,
-            grants=granted(own_groups, self._rights),
+            grants=granted(own_groups, self.rights),
             subject=str(claims["sub"]),
             groups=own_groups,
             until=until,

@@ -62,10 +62,6 @@ class Caller:
         object.__setattr__(self, "sees_all", bool(unlimited))
         object.__setattr__(self, "may_all", ROLES[-1] in unlimited)
 
-    def is_a(self, role: Role) -> bool:
-        """Whether the caller has this role, or a higher one, for any metric."""
-        return self.role is not None and ROLES.index(self.role) >= ROLES.index(role)
-
     def may(self, role: Role, metric: str) -> bool:
         """Whether the caller has this role, or a higher one, for a metric."""
         least = ROLES.index(role)
@@ -82,7 +78,7 @@ class Caller:
 
         Does not raise for a metric that does not exist for the caller.
         """
-        if not self.is_a(role):
+        if self.role is None or ROLES.index(self.role) < ROLES.index(role):
             raise AccessRefused(f"this needs the role {role}")
         if metric and self.sees(metric) and not self.may(role, metric):
             raise AccessRefused(f"this needs the role {role} for this metric")
