@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 WINDOW = Window("theme", 7)
 
 
-class ShufflerTerms:
+class ShufflerTerms(Shuffler):
     """A shuffler's terms, as it tells them."""
 
     def __init__(self, terms: Terms | None) -> None:

@@ -6,15 +6,16 @@ have agreed for an hour, and reports of later epochs must have been counted.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from hubbub.aggregator.ingest.intake import begun
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import TotalsStore
-from hubbub.aggregator.time_evidence import begun, moved_past
 from hubbub.bundles import Bundle, OpeningKeyPublic
+from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.catalog.epochs import longest_epoch
 from hubbub.errors import KeysUnusable, StoreUnavailable
 from hubbub.keys.rotation import forget_keys, still_needed
@@ -134,3 +135,15 @@ class Housekeeping:
         if what not in self._logged:
             self._logged.add(what)
             _log.warning(message)
+
+
+def moved_past(starts: Sequence[int], end: int, longest: str) -> bool:
+    """Whether counted reports show that epochs that began before `end` are closed.
+
+    The last of the later epochs must have begun when those before `end` were closed, and they must
+    span two of the longest: a clock that was temporarily ahead leaves a gap instead. `longest` is
+    the length of the longest epochs.
+    """
+    after = [start for start in starts if start >= end]
+    closed = closing_time(epoch_at(end - 1, longest), longest)
+    return bool(after) and after[-1] >= max(closed, after[0] + 2 * EPOCH_SECONDS[longest])

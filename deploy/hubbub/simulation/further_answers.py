@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
-from hubbub.aggregator.query.figures import WINDOWS, has_figures
+from hubbub.aggregator.query.figures import WINDOWS, figure_kind
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.figures import Figure
@@ -86,7 +86,7 @@ async def figure_rows(
     The figures are of all devices, then of each value of each public field. `people` are those of
     an epoch, alike in every epoch.
     """
-    if not has_figures(metric):
+    if not figure_kind(metric):
         return []
     result = []
     for by in ("", *(metric.breakdown if people.streams else ())):

@@ -14,7 +14,6 @@ from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
-from hubbub.aggregator.time_evidence import begun
 from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_start
@@ -321,3 +320,13 @@ def _shares(dummies: int, sizes: Sequence[int]) -> list[int]:
 
 def _date(window: Window, metric: Metric) -> str:
     return f"the epoch of {epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch])}"
+
+
+async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
+    """Beginnings of the epochs with counted reports, ascending, in seconds since 1970.
+
+    Reports carry their device's epoch, and thousands of devices each have a clock: counted reports
+    of an epoch show that it has begun.
+    """
+    counted = await store.counted(bundle.streams)
+    return sorted({epoch_start(w.epoch, bundle.asked_in(w.stream).epoch) for w in counted})

@@ -35,7 +35,7 @@ from hubbub.aggregator.query.estimating import (
     RangeEstimate,
     estimate_range,
 )
-from hubbub.aggregator.query.figures import Figured, Figuring, meant, whose_figures
+from hubbub.aggregator.query.figures import Figured, Figuring, meant
 from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.overview import (
     detail,
@@ -51,8 +51,8 @@ from hubbub.aggregator.query.overview import (
 )
 from hubbub.aggregator.query.report_counts import (
     PipelineStatus,
+    Shuffler,
     Terms,
-    UpstreamCounts,
     status,
     upstream_reports,
     visible_status,
@@ -110,7 +110,7 @@ class QueryEngine:
         self,
         bundle: Bundle,
         store: TotalsReader,
-        upstream: UpstreamCounts | None = None,
+        upstream: Shuffler | None = None,
         clock: Callable[[], float] = time.time,
         stages: Stages | None = None,
         *,
@@ -320,7 +320,7 @@ class QueryEngine:
         `by_cohort`, for each first week. Raises TooFewEpochs if no device can have come back yet.
         """
         metric = self.collected.bundle.metric(name)
-        query = meant(metric, await self._resolved(name, query), by_cohort=by_cohort)
+        query, kind = meant(metric, await self._resolved(name, query), by_cohort=by_cohort)
         selection = await self.collected.find(name, query.range)
         parts = (
             parts_by(self.collected.bundle, selection, by) if by else [Part("", selection, None)]
@@ -342,7 +342,7 @@ class QueryEngine:
         ]
         return Figured(
             **self._envelope(query, metric.kind, selection),
-            whose=whose_figures(metric),
+            whose=kind.whose,
             by=by,
             values=values,
             notes=[*notes_of_figures(values, selection.reports), *unanswered],

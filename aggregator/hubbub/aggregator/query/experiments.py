@@ -12,7 +12,7 @@ from typing import Final
 from hubbub.aggregator.query.breakdowns import parts_by
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
-from hubbub.aggregator.query.figures import counts_returns, effect_measure
+from hubbub.aggregator.query.figures import effect_measure, figure_kind
 from hubbub.aggregator.query.overview import notes_of_outside
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
@@ -146,7 +146,8 @@ class Arms:
         or an activity the number of reports is what an arm may change.
         """
         weights = list(self.experiment.arms.values())
-        if 0 in weights or counts_returns(self.metric):
+        kind = figure_kind(self.metric)
+        if 0 in weights or (kind and kind.spans_epochs):
             return None
         by_epoch = [selection.by_epoch() for selection in self.selections.values()]
         least = min(weights) / sum(weights)

@@ -58,44 +58,36 @@ class Figured(Envelope):
     notes: list[str]
 
 
-def has_figures(metric: Metric) -> bool:
-    """Whether a device computes its value from its own past."""
-    return type(metric.value_kind) in _KINDS
+def figure_kind(metric: Metric) -> "FigureKind | None":
+    """The kind of a metric whose value a device computes from its own past; None for others."""
+    return _KINDS.get(type(metric.value_kind))
 
 
-def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQuery:
-    """The question with the epochs that are meant: of an activity or a retention, all.
+def meant(
+    metric: Metric, query: EstimateQuery, *, by_cohort: bool
+) -> tuple[EstimateQuery, "FigureKind"]:
+    """The question with the epochs that are meant, of an activity or a retention all; the kind.
 
     Raises:
         BadParameter: the metric has no figures, or no cohorts.
     """
-    if not has_figures(metric):
+    kind = figure_kind(metric)
+    if kind is None:
         raise BadParameter(
             f'metric "{metric.name}" has no figures: only a funnel, a rate, an activity '
             f"or a retention has; request its estimates: hubbub query {metric.name}"
         )
-    kind = _KINDS[type(metric.value_kind)]
     if by_cohort and not kind.has_cohorts:
         raise BadParameter(
             f'metric "{metric.name}" is of kind {metric.kind} and has no cohorts: leave cohorts out'
         )
     uses_all = query.range == NEWEST and kind.spans_epochs
-    return replace(query, range=EpochRange(epochs="all")) if uses_all else query
+    return (replace(query, range=EpochRange(epochs="all")) if uses_all else query), kind
 
 
 def effect_measure(metric: Metric) -> str:
     """What experiments call a figure, with {figure} for its name; "" if they compare estimates."""
-    return _KINDS[type(metric.value_kind)].measure if has_figures(metric) else ""
-
-
-def counts_returns(metric: Metric) -> bool:
-    """Whether a device that is used more often reports more often."""
-    return has_figures(metric) and _KINDS[type(metric.value_kind)].spans_epochs
-
-
-def whose_figures(metric: Metric) -> Whose:
-    """A number of devices is of those that reported; shares and rates are of the population."""
-    return _KINDS[type(metric.value_kind)].whose
+    return kind.measure if (kind := figure_kind(metric)) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,11 +196,14 @@ class Figuring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """A kind of metric.
+class FigureKind:
+    """A kind of metric with figures.
 
-    spans_epochs: whether its epochs belong together, so that all are meant. measure: what
-    experiments call a figure, with {figure} for its name; "" if they compare estimates.
+    Args:
+        whose: a number of devices is of those that reported; shares and rates of the population.
+        spans_epochs: whether its epochs belong together, so that all are meant; a device that is
+            used more often then reports more often.
+        measure: as in `effect_measure`.
     """
 
     figures: Callable[[Figuring], Iterator[Figure]]
@@ -218,9 +213,9 @@ class _Kind:
     measure: str = ""
 
 
-_KINDS: Final[Mapping[type[ValueKind], _Kind]] = {
-    Funnel: _Kind(figures=Figuring.funnel, measure="share from {figure}"),
-    Rate: _Kind(figures=Figuring.rate, measure="{figure}"),
-    Activity: _Kind(figures=Figuring.activity, whose=REPORTERS, spans_epochs=True),
-    Retention: _Kind(figures=Figuring.retention, spans_epochs=True, has_cohorts=True),
+_KINDS: Final[Mapping[type[ValueKind], FigureKind]] = {
+    Funnel: FigureKind(figures=Figuring.funnel, measure="share from {figure}"),
+    Rate: FigureKind(figures=Figuring.rate, measure="{figure}"),
+    Activity: FigureKind(figures=Figuring.activity, whose=REPORTERS, spans_epochs=True),
+    Retention: FigureKind(figures=Figuring.retention, spans_epochs=True, has_cohorts=True),
 }

@@ -22,7 +22,7 @@ from hubbub.aggregator.query.estimating import (
     one_look,
     ranks_for,
 )
-from hubbub.aggregator.query.figures import has_figures
+from hubbub.aggregator.query.figures import figure_kind
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.answer import OF_NUMBERS, Answer
@@ -106,7 +106,7 @@ async def line(
         one_look=one_look(metric),
         discover=metric.discover,
         ways=family_for(metric.randomizer).ways(metric.randomizer),
-        figures=metric.kind if has_figures(metric) else "",
+        figures=metric.kind if figure_kind(metric) else "",
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import grpc
 import grpc.aio
@@ -74,26 +74,14 @@ class PipelineStatus:
     waiting: str = ""
 
 
-class UpstreamCounts(Protocol):
-    """The shuffler's terms of the conservation law; None if unknown.
-
-    Attributes:
-        reserve: in minimum batches, if known.
-        total: terms over all streams, as of the last call of `terms`.
-    """
-
-    reserve: float | None
-    total: Mapping[str, int]
-
-    async def terms(self, *, fresh: bool = False) -> Terms | None:
-        """Terms per window; with `fresh`, current ones instead of up to a second old."""
-        ...
-
-
 class Shuffler:
     """Client of the shuffler's Operator service, which reads counts once a second at most.
 
     While a call is slow, callers that do not need fresh terms get the previous ones.
+
+    Attributes:
+        reserve: in minimum batches, if known.
+        total: terms over all streams, as of the last call of `terms`.
     """
 
     def __init__(self, address: str, tls: TlsFolder | None) -> None:
@@ -105,7 +93,7 @@ class Shuffler:
         self._asking = asyncio.Lock()
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
-        """Terms per window; None if the shuffler does not answer."""
+        """Terms per window, up to a second old unless `fresh`; None without an answer."""
         if not fresh and self._cached_terms and self._asking.locked():
             return self._cached_terms[1]
         async with self._asking:
@@ -140,7 +128,7 @@ class Shuffler:
 
 async def status(
     store: TotalsReader,
-    upstream: UpstreamCounts | None,
+    upstream: Shuffler | None,
     date_of: Callable[[Window], str | None] = lambda _: None,
 ) -> PipelineStatus:
     """The law over every window; reads again for a second if it seems not to balance."""

@@ -52,18 +52,17 @@ def definition_of(metric: Metric) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FileName:
     """The window's data in a file's name.
 
     Args:
-        sum: digits of the content's SHA-256.
+        counted: counts of its window; `last` is the SHA-256 of its content, so that it differs
+            between two states.
     """
 
     window: Window
-    reports: int
-    dummies: int
-    sum: str
+    counted: Counted
     name: str
 
     @classmethod
@@ -73,13 +72,7 @@ class FileName:
         if match is None:
             return None
         epoch, reports, dummies = map(int, match.groups()[:3])
-        window = Window(stream, epoch)
-        return cls(window=window, reports=reports, dummies=dummies, sum=match[4], name=name)
-
-    @property
-    def counted(self) -> Counted:
-        """Counts of its window; another state of it has another `last`."""
-        return Counted(self.reports, self.dummies, bytes.fromhex(self.sum))
+        return cls(Window(stream, epoch), Counted(reports, dummies, bytes.fromhex(match[4])), name)
 
     @property
     def path(self) -> str:
@@ -116,12 +109,9 @@ def encode(window: Window, totals: WindowTotals, metric: Metric) -> tuple[FileNa
         column_encoding={"count": "DELTA_BINARY_PACKED"},  # counts of one size: 2 bytes each
     )
     date = epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]).replace(":", "")
-    short = checksum[:_SUM_DIGITS]
-    name = f"{date}.{window.epoch}.{totals.counted}.{totals.dummies}.{short}.parquet"
-    file = FileName(
-        window=window, reports=totals.counted, dummies=totals.dummies, sum=short, name=name
-    )
-    return file, out.getvalue().to_pybytes()
+    counted = Counted(totals.counted, totals.dummies, bytes.fromhex(checksum[:_SUM_DIGITS]))
+    name = f"{date}.{window.epoch}.{counted.reports}.{counted.dummies}.{counted.last.hex()}.parquet"
+    return FileName(window, counted, name), out.getvalue().to_pybytes()
 
 
 def decode(content: bytes, label: FileName, definition: str, place: str) -> WindowTotals:
@@ -154,9 +144,9 @@ def decode(content: bytes, label: FileName, definition: str, place: str) -> Wind
         raise _damaged(place) from error
     if not is_whole_file:
         raise _damaged(place)
-    named = (label.window.stream, label.window.epoch, label.reports, label.dummies, label.sum)
-    counts = (facts["reports"], facts["dummies"])
-    if (facts["stream"], facts["epoch"], *counts, checksum[:_SUM_DIGITS]) != named:
+    last = bytes.fromhex(checksum[:_SUM_DIGITS])
+    counted = Counted(facts["reports"], facts["dummies"], last)
+    if (facts["stream"], facts["epoch"], counted) != (*label.window, label.counted):
         raise TotalsUnreadable(
             f"{place}: has the totals of {facts['stream']}:{facts['epoch']}, another window "
             "or state than in its name; restore its name"

@@ -1,7 +1,7 @@
 """The application: combines routes, errors and pages."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +20,7 @@ from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.api_page import api_page
 from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.gauges import exposition
-from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
+from hubbub.aggregator.web.guard import App, Guard, shared
 from hubbub.aggregator.web.list_and_mark_routes import LISTS, MARKS
 from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Questions, needs
@@ -81,13 +81,14 @@ def make_app(
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
     origins = settings.origins
     guarded = Guard(
-        app=_counted(app, app.state.requests),
+        app=app,
         access=access,
         limiter=limiter,
         pages=_PAGES,
         origins=origins,
         refusals=Counter() if refusals is None else refusals,
         audit=audit,
+        requests=app.state.requests,
     )
     return shared(guarded, origins) if origins else guarded
 
@@ -138,25 +139,6 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema or {}
 
 
-def _counted(app: App, requests: Counter[int]) -> App:
-    """Returns the application, with its answers counted by status."""
-
-    async def counting(scope: Scope, receive: Receive, send: Send) -> None:
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                requests[message["status"]] += 1
-            await send(message)
-
-        await app(scope, receive, sending)
-
-    return counting
-
-
-def _is_list(schema: Mapping[str, Any]) -> bool:
-    """Whether a parameter may be repeated; that of an optional one is a choice with null."""
-    return any(choice.get("type") == "array" for choice in schema.get("anyOf", [schema]))
-
-
 async def check_parameters(request: Request) -> None:
     """Raises BadParameter for a query parameter that OpenAPI does not contain, or not repeated."""
     path: str = request.scope["route"].path
@@ -164,10 +146,13 @@ async def check_parameters(request: Request) -> None:
         return
     operation = request.app.openapi()["paths"][path][request.method.lower()]
     parameters = operation.get("parameters", ())
-    names = sorted(parameter["name"] for parameter in parameters if parameter["in"] == "query")
-    lists = {each["name"] for each in parameters if _is_list(each["schema"])}
+    schemas = {each["name"]: each["schema"] for each in parameters if each["in"] == "query"}
+    names = sorted(schemas)
     for name in request.query_params:
-        if name not in lists and len(request.query_params.getlist(name)) > 1:
+        # An optional parameter is a choice with null.
+        choices = schemas[name].get("anyOf", [schemas[name]]) if name in schemas else ()
+        is_list = any(choice.get("type") == "array" for choice in choices)
+        if not is_list and len(request.query_params.getlist(name)) > 1:
             raise BadParameter(f"{name[:_LONGEST]!a} is given more than once: give it once")
         if name not in names:
             remedy = ": this path has none; leave it out"

@@ -70,6 +70,7 @@ class Guard:
         pages: paths of pages, which everybody may load; their queries are checked.
         origins: whose pages may also query, with the headers of `shared`.
         audit: gets a line for every query; None for no audit.
+        requests: counts the application's answers by status.
     """
 
     app: App
@@ -79,6 +80,7 @@ class Guard:
     origins: Collection[str] = ()
     refusals: Counter[str] = field(default_factory=Counter)
     audit: "AuditTrail | None" = None
+    requests: Counter[int] = field(default_factory=Counter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
@@ -89,7 +91,7 @@ class Guard:
         state.update(caller=None, seen=Seen())
         headers = Headers(scope=scope)
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
-        sender = _with_headers(send, scope)
+        sender = _with_headers(send, scope, Counter() if refusal else self.requests)
         if self.audit and is_question(scope["path"]):
             sender = _noted(sender, scope, self.audit)
         try:
@@ -207,13 +209,14 @@ async def _nothing() -> Message:
     return {"type": "http.disconnect"}
 
 
-def _with_headers(send: Send, scope: Scope) -> Send:
-    """Adds security headers to all answers, and ETags to GET answers; 304 if the ETag matches."""
+def _with_headers(send: Send, scope: Scope, requests: Counter[int]) -> Send:
+    """Counts answers; adds security headers, and ETags to GET answers; 304 if the ETag matches."""
     started: list[Message] = []
     etags = Headers(scope=scope).get("if-none-match", "")
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
+            requests[message["status"]] += 1
             headers = MutableHeaders(scope=message)
             if "access-control-allow-origin" in headers:
                 headers["cross-origin-resource-policy"] = "cross-origin"

@@ -23,7 +23,7 @@ from hubbub.aggregator.query.answer_types import (
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
-from hubbub.aggregator.query.figures import Figured, has_figures, meant
+from hubbub.aggregator.query.figures import Figured, figure_kind, meant
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.totals import EpochRange
@@ -231,7 +231,7 @@ async def export(
     anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
 ) -> Response:
     """Returns all estimates, figures if the metric has them, or percentiles, as a file."""
-    if has_figures(query.collected.bundle.metric(question.name)):
+    if figure_kind(query.collected.bundle.metric(question.name)):
         figures = await query.figures(question.name, question.query)
         return await run_in_threadpool(_file, "figures", figures, format)
     refined = replace(ranks.of(question.query), anytime=anytime)
@@ -331,10 +331,10 @@ async def take_along(
     """Returns commands for a shell and a notebook that give the same estimates or figures."""
     answer, refined = "estimates", replace(question.query, anytime=anytime)
     metric = query.collected.bundle.metric(question.name)
-    if has_figures(metric):
+    if figure_kind(metric):
         # Figures have no strings, and no look at any time.
-        range_ = meant(metric, refined, by_cohort=False).range
-        answer, refined = "figures", EstimateQuery(range=range_, confidence=refined.confidence)
+        whole, _ = meant(metric, refined, by_cohort=False)
+        answer, refined = "figures", EstimateQuery(range=whole.range, confidence=whole.confidence)
     selection = await query.collected.find(question.name, refined.range)
     address = origin or str(request.base_url).rstrip("/")
     reached = replace(request.app.state.reached, origin=address)
