@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.log.merkle import leaf_hash, proven_root, refuse_inconsistent
-from hubbub.bundles.log.notes import Checkpoint, NoteKey, note_text, refuse_unsigned, sign_note
+from hubbub.bundles.log.notes import Checkpoint, NoteKey, note_text, refuse_unsigned, signed_note
 from hubbub.bundles.log.proof import entry_of
 from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main
@@ -132,7 +132,9 @@ def test_witnesses_lines_are_passed_over() -> None:
     log_key, witness = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     checkpoint = Checkpoint.sign(ORIGIN, 3, bytes(32), log_key)
     text = note_text(checkpoint.note)
-    cosigned = checkpoint.note + sign_note(text, "witness.example", witness).rpartition("\n\n")[2]
+    witness_key = NoteKey("witness.example", witness.public_key().public_bytes_raw())
+    lines = signed_note(text, witness_key, witness.sign(text.encode())).rpartition("\n\n")[2]
+    cosigned = checkpoint.note + lines
     key = NoteKey(ORIGIN, log_key.public_key().public_bytes_raw())
     assert Checkpoint.open(cosigned, key).size == 3
 

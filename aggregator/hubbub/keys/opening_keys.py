@@ -15,9 +15,7 @@ from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.operator import OPERATOR, write_operator_key
 from hubbub.keys.secret_files import read, read_secret
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
-from hubbub.sealing import (
-    x_wing_public_bytes,
-)
+from hubbub.sealing import x_wing_public_bytes
 
 OPENING: Final = "opening.keys.json"
 _OPENING_PUBLIC: Final = "opening.pub.json"
@@ -92,11 +90,7 @@ def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
 
 def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
     """Writes public keys to a folder atomically. Raises KeysUnusable if it cannot be written."""
-    entries = [
-        {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
-        | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
-        for key in keys
-    ]
+    entries = [key.words() for key in keys]
     with refuse_unwritable(folder, KeysUnusable):
         replace_file(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
 
@@ -105,16 +99,7 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
     """The public opening keys, in order of their periods."""
     path = folder / _OPENING_PUBLIC
     try:
-        return tuple(
-            OpeningKeyPublic(
-                id=int(key["id"]),
-                start=int(key["start"]),
-                end=int(key["end"]),
-                public=_key_bytes(key["public"]),
-                x_wing=from_text(key.get("x_wing", "")),
-            )
-            for key in json.loads(read(path))
-        )
+        return tuple(map(OpeningKeyPublic.load, json.loads(read(path))))
     except (*MALFORMED, BadParameter) as error:
         raise KeysUnusable(f"{path}: not a list of public opening keys") from error
 

@@ -38,7 +38,11 @@ class Difference:
 
 def differences(old: Bundle, new: Bundle) -> list[Difference]:
     """All differences except serials and signatures, which always differ."""
-    changes = [*_of_tables("", _caps(old), _caps(new)), *_of_whole(old, new)]
+    caps = [
+        {f"{_CAPS}{name}": cap for name, cap in dumped(bundle.caps).items()}
+        for bundle in (old, new)
+    ]
+    changes = [*_of_tables("", *caps), *_of_whole(old, new)]
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before and after:
@@ -49,43 +53,38 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
         changes.append(Difference(metric=name, field="asked", before=was, after=now, gives=gives))
         promise = old.promises().get(name)
         if after and promise and (broken := promise.broken_by(Promise.of(after))):
+            what = "promised under this name"
             changes.append(
-                Difference(
-                    metric=name,
-                    field="promised under this name",
-                    before="less",
-                    after=broken,
-                    gives=MORE,
-                )
+                Difference(metric=name, field=what, before="less", after=broken, gives=MORE)
             )
     return changes
 
 
 def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
-    for name, was, now in (
-        ("operator", to_text(old.operator), to_text(new.operator)),
-        ("shuffler", old.shuffler, new.shuffler),
-        ("who runs the shuffler", *_runs(old, new, "shuffler")),
-        ("who runs the aggregator", *_runs(old, new, "aggregator")),
-        ("log", str(old.log or "none"), str(new.log or "none")),
-        ("opening keys", _ids(old), _ids(new)),
-        ("authorities", _short(old.roots or "the system's"), _short(new.roots or "the system's")),
-        ("development", _json_text(old.development), _json_text(new.development)),
-    ):
-        if was != now:
+    after = _texts(new)
+    for name, was in _texts(old).items():
+        if was != (now := after[name]):
             yield Difference(metric="", field=name, before=was, after=now, gives=OTHER)
     if old.tokens != new.tokens:
-        yield Difference(
-            metric="", field="tokens", before=_issuer(old), after=_issuer(new), gives=OTHER
-        )
+        was, now = _issuer(old), _issuer(new)
+        yield Difference(metric="", field="tokens", before=was, after=now, gives=OTHER)
     if old.cover is not new.cover:
-        yield Difference(
-            metric="",
-            field="cover",
-            before=_json_text(old.cover),
-            after=_json_text(new.cover),
-            gives=(MORE, LESS)[new.cover],
-        )
+        was, now, gives = _json_text(old.cover), _json_text(new.cover), (MORE, LESS)[new.cover]
+        yield Difference(metric="", field="cover", before=was, after=now, gives=gives)
+
+
+def _texts(bundle: Bundle) -> dict[str, str]:
+    runs = bundle.runs
+    return {
+        "operator": to_text(bundle.operator),
+        "shuffler": bundle.shuffler,
+        "who runs the shuffler": runs.shuffler if runs else "not said",
+        "who runs the aggregator": runs.aggregator if runs else "not said",
+        "log": str(bundle.log or "none"),
+        "opening keys": ", ".join(f"{key.id} {to_text(key.public)[:8]}" for key in bundle.keys),
+        "authorities": _short(bundle.roots or "the system's"),
+        "development": _json_text(bundle.development),
+    }
 
 
 def _issuer(bundle: Bundle) -> str:
@@ -95,24 +94,13 @@ def _issuer(bundle: Bundle) -> str:
     return f"{terms.issuer}, {terms.devices} devices, key {to_text(bundle.tokens.public)[:8]}"
 
 
-def _runs(old: Bundle, new: Bundle, service: str) -> tuple[str, str]:
-    was, now = (
-        str(getattr(bundle.runs, service)) if bundle.runs else "not said" for bundle in (old, new)
-    )
-    return was, now
-
-
 def _of_tables(metric: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         if was != now:
-            yield Difference(
-                metric=metric,
-                field=name,
-                before=_json_text(was),
-                after=_json_text(now),
-                gives=_gives(name, was, now),
-            )
+            before, after = _json_text(was), _json_text(now)
+            gives = _gives(name, was, now)
+            yield Difference(metric=metric, field=name, before=before, after=after, gives=gives)
 
 
 def _gives(name: str, was: Any, now: Any) -> str:
@@ -126,10 +114,6 @@ def _gives(name: str, was: Any, now: Any) -> str:
     return MORE if (after > before) is if_larger else LESS
 
 
-def _caps(bundle: Bundle) -> dict[str, Any]:
-    return {f"{_CAPS}{name}": cap for name, cap in dumped(bundle.caps).items()}
-
-
 def _fields(metric: Metric) -> dict[str, Any]:
     fields: dict[str, Any] = metric.definition() | dumped(metric, defines=False)
     return fields
@@ -137,10 +121,6 @@ def _fields(metric: Metric) -> dict[str, Any]:
 
 def _limits_text(metric: Metric) -> str:
     return f"epsilon {metric.epsilon:g} a report, {metric.limits.lifetime_epsilon:g} for life"
-
-
-def _ids(bundle: Bundle) -> str:
-    return ", ".join(f"{key.id} {to_text(key.public)[:8]}" for key in bundle.keys)
 
 
 def _json_text(thing: Any) -> str:

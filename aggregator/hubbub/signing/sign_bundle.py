@@ -1,13 +1,13 @@
 """Signs bundles, notices and states of models for an operator."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.handover import Handover
-from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.model_state import LARGEST_MODELS_BYTES, ModelState
 from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice
 from hubbub.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS
@@ -19,7 +19,7 @@ from hubbub.sealing import X_WING
 
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
     """The signed content of a bundle's file: the app's, or the operator's if `whole`."""
-    caps = dumped(bundle.caps)
+    caps, log = dumped(bundle.caps), bundle.log
     promised = {name: promise.data() for name, promise in bundle.promised.items()}
     hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
     body = as_line(
@@ -27,11 +27,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
             "version": _version(bundle),
             "shuffler": bundle.shuffler,
             "roots": bundle.roots,
-            "keys": [
-                {"id": k.id, "start": k.start, "end": k.end, "public": to_text(k.public)}
-                | ({"x_wing": to_text(k.x_wing)} if hybrid else {})
-                for k in bundle.keys
-            ],
+            "keys": [(key if hybrid else replace(key, x_wing=b"")).words() for key in bundle.keys],
             "history": dict(bundle.history),
             "metrics": {
                 name: metric.definition() | dumped(metric, defines=False, operator=whole)
@@ -43,7 +39,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"serial": bundle.serial} if bundle.serial else {})
         | ({"development": True} if bundle.development else {})
         | ({"runs": dumped(bundle.runs)} if bundle.runs else {})
-        | ({"log": _log_words(bundle.log)} if bundle.log else {})
+        | ({"log": {"name": log.name, "key": to_text(log.public)}} if log else {})
         | ({"gateway": to_text(bundle.gateway)} if bundle.gateway else {})
         | ({"cover": True} if bundle.cover else {})
         | ({"tokens": bundle.tokens.words()} if bundle.tokens else {})
@@ -59,10 +55,6 @@ def _version(bundle: Bundle) -> int:
     if bundle.tokens:
         return VERSION_OF_TOKENS
     return VERSION_OF_GROWN if any(metric.grown for metric in bundle.metrics.values()) else 1
-
-
-def _log_words(log: NoteKey) -> dict[str, str]:
-    return {"name": log.name, "key": to_text(log.public)}
 
 
 def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:

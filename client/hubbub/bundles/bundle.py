@@ -285,11 +285,8 @@ def _check_name(name: object) -> None:
 
 def _unknown(kind: str, name: str, names: Mapping[str, object]) -> str:
     meant = did_you_mean(name, names)
-    return f'{kind} "{name}" is not in the bundle; it has {_list(names)}{meant}'
-
-
-def _list(names: Mapping[str, object]) -> str:
-    return ", ".join(sorted(names)) or "none"
+    listing = ", ".join(sorted(names)) or "none"
+    return f'{kind} "{name}" is not in the bundle; it has {listing}{meant}'
 
 
 def part_of_metric(metric: Metric, name: str) -> Metric:

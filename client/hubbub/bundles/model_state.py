@@ -14,7 +14,7 @@ from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.handover import Handover, line_of
 from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.errors import BadParameter, ModelsRefused
-from hubbub.fields.frozen import frozen
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import is_number
 
@@ -81,16 +81,13 @@ class Models:
     operator: bytes
     handovers: tuple[Handover, ...] = ()
     signed: bytes = field(default=b"", repr=False, compare=False)
+    line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    """The operator's signing keys, oldest first, the signer's last."""
 
     def __post_init__(self) -> None:
-        line_of(self.handovers, self.operator)
+        set_derived(self, line=line_of(self.handovers, self.operator))
         if not all(isinstance(name, str) and NAME.fullmatch(name) for name in self.states):
             raise BadParameter("the state of models contains an invalid model")
-
-    @property
-    def line(self) -> tuple[bytes, ...]:
-        """The operator's signing keys, oldest first, the signer's last."""
-        return line_of(self.handovers, self.operator)
 
 
 def open_models(signed: bytes, *, operator: bytes | None) -> Models:

@@ -18,7 +18,7 @@ from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
-from hubbub.fields.frozen import frozen
+from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME, as_tuple, as_whole
 
 LARGEST_NOTICE_BYTES: Final = 16 << 10
@@ -53,20 +53,17 @@ class Notice:
     operator: bytes
     handovers: tuple[Handover, ...] = ()
     signed: bytes = field(default=b"", repr=False, compare=False)
+    line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    """The operator's signing keys, oldest first, the signer's last."""
 
     def __post_init__(self) -> None:
-        line_of(self.handovers, self.operator)
+        set_derived(self, line=line_of(self.handovers, self.operator))
         if not (_is_moment(self.number) and self.number and _is_moment(self.until)):
             raise BadParameter(f"number and until must be whole and below {_LAST}")
         for name, steps in self.steps.items():
             if not (isinstance(name, str) and NAME.fullmatch(name)):
                 raise BadParameter("a notice contains an invalid metric")
             _check_steps(name, steps)
-
-    @property
-    def line(self) -> tuple[bytes, ...]:
-        """The operator's signing keys, oldest first, the signer's last."""
-        return line_of(self.handovers, self.operator)
 
     def follows(self, former: Self) -> bool:
         """Whether it replaces another: by a higher number, or a later key."""

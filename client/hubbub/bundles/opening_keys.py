@@ -5,17 +5,18 @@ id goes with a report; other ids are refused, so that an id cannot mark anybody.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from dataclasses import replace as replaced
-from typing import Final
+from typing import Any, Final, Self
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
+from hubbub.bundles.encoding import from_text, to_text
 from hubbub.bundles.weak_keys import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.fields.rules import is_whole
+from hubbub.fields.rules import as_whole, is_whole
 from hubbub.sealing import (
     SEED_BYTES,
     X25519,
@@ -77,6 +78,23 @@ class OpeningKeyPublic:
         if self._hybrid is None:
             raise BadParameter(f"opening key {self.id} has no X-Wing half")
         return self._hybrid
+
+    def words(self) -> dict[str, Any]:
+        """The JSON form, for bundles and the operator's folder."""
+        words = {"id": self.id, "start": self.start, "end": self.end}
+        halves = {"public": self.public, "x_wing": self.x_wing}
+        return words | {name: to_text(half) for name, half in halves.items() if half}
+
+    @classmethod
+    def load(cls, words: Mapping[str, Any]) -> Self:
+        """Reads what `words()` returned. Raises one of MALFORMED for another shape."""
+        return cls(
+            id=as_whole(words["id"]),
+            start=as_whole(words["start"]),
+            end=as_whole(words["end"]),
+            public=from_text(words["public"]),
+            x_wing=from_text(words.get("x_wing", "")),
+        )
 
 
 @frozen()

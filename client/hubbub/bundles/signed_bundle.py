@@ -120,7 +120,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
     caps: Caps = table_of(Caps).load(body.get("caps", {}))
     return Bundle(
         metrics={name: _load_metric(name, entry, caps) for name, entry in body["metrics"].items()},
-        keys=tuple(map(_opening_key, as_tuple(body["keys"]))),
+        keys=tuple(map(OpeningKeyPublic.load, as_tuple(body["keys"]))),
         shuffler=body["shuffler"],
         roots=body["roots"],
         history=as_table(body["history"]),
@@ -147,16 +147,6 @@ def _load_metric(name: str, entry: Mapping[str, Any], caps: Caps) -> Metric:
     if isinstance(entry["version"], bool) or entry["version"] != metric.randomizer.VERSION:
         raise ValueError(f'metric "{name}" needs version {entry["version"]} of {metric.mechanism}')
     return metric
-
-
-def _opening_key(words: Mapping[str, Any]) -> OpeningKeyPublic:
-    return OpeningKeyPublic(
-        id=as_whole(words["id"]),
-        start=as_whole(words["start"]),
-        end=as_whole(words["end"]),
-        public=from_text(words["public"]),
-        x_wing=from_text(words.get("x_wing", "")),
-    )
 
 
 # What few bundles have is imported where one has it: an app's start does not wait for it.

@@ -22,7 +22,7 @@ from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.notebook.service import Service
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import authorities_of
-from hubbub.signing.log.logging_bundles import LOG, in_log, log_of
+from hubbub.signing.log.log_writer import LOG, in_log, log_of
 from hubbub.signing.sign_bundle import sign_bundle, sign_models
 from hubbub.signing.stream_table import stream_table
 from hubbub.signing.succession import grown, refuse_changes

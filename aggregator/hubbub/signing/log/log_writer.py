@@ -1,5 +1,10 @@
-"""Writes a log in the operator's folder: signed content is appended, and nothing ever changed."""
+"""Keeps the operator's transparency log: adds bundles and notices as they are made.
 
+Signed content is appended, and nothing ever changed. The last signed checkpoint is kept beside the
+log's key: the key signs no other log.
+"""
+
+import json
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -7,16 +12,21 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from hubbub.authoring import Catalog
+from hubbub.bundles import Bundle
+from hubbub.bundles.encoding import to_text
 from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import LogProof, entry_of
-from hubbub.errors import KeysUnusable, LogBroken
+from hubbub.errors import BadParameter, BundleRefused, KeysUnusable, LogBroken
 from hubbub.keys.secret_files import read_signing_key, signing_pem, write_secret
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
 from hubbub.signing.log.tree import prove, tree_root
 
+LOG: Final = "log"
+"""What the log's folder is called, beside the app's bundle."""
 LOG_KEY: Final = "log.key"
 
 
@@ -77,3 +87,83 @@ def folder_fetch(folder: Path) -> Fetch:
             raise LogBroken(f"{folder / path}: cannot be read: {error.strerror}") from error
 
     return fetch
+
+
+def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> NoteKey | None:
+    """The catalog's log. Raises BundleRefused if it differs from the previous bundle's."""
+    before = old.log if old else None
+    current = (
+        NoteKey(catalog.log, log_key(keys).public_key().public_bytes_raw()) if catalog.log else None
+    )
+    if before and current != before:
+        raise BundleRefused(
+            f"{previous}: is in the log {before}, and devices that had it accept no bundle outside "
+            f"it; keep log = {before.name!r} in the catalog and its key in {keys}"
+        )
+    return current
+
+
+def add_to_log(
+    folder: Path, keys: Path, log: NoteKey, things: Sequence[tuple[str, bytes]]
+) -> ReadLog:
+    """Appends things, each with a kind of KINDS, to the log that the folder's key has signed.
+
+    Raises LogBroken if it is gone, shorter or another, or cannot be written.
+    """
+    state_path = keys / f"log.{sha256(log.name.encode()).hexdigest()[:16]}.checkpoint"
+    if state_path.exists():
+        try:
+            checkpoint = Checkpoint.open(state_path.read_text(), log)
+        except (OSError, ValueError, BadParameter) as error:
+            raise LogBroken(f"{state_path}: {error}; put back the file, and the log") from error
+        _refuse_lost(folder, log, checkpoint, str(state_path))
+    result = append(folder, log.name, log_key(keys), things)
+    with refuse_unwritable(state_path, LogBroken):
+        replace_file(state_path, result.checkpoint.note.encode())
+    return result
+
+
+def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
+    """Raises LogBroken unless the folder's log continues the one that has the previous bundle."""
+    if previous and previous.log and previous.proof:
+        _refuse_lost(folder, previous.log, previous.proof.checkpoint, "the bundle before")
+
+
+def _refuse_lost(folder: Path, key: NoteKey, checkpoint: Checkpoint, whose: str) -> None:
+    if not (folder / CHECKPOINT).exists():
+        raise LogBroken(
+            f"{folder}: the log is missing, and devices accept no other; restore the served "
+            "files, or give their place: --log"
+        )
+    read_log(folder_fetch(folder), key).refuse_other(checkpoint.size, checkpoint.root, whose)
+
+
+def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None) -> bytes:
+    """Appends a bundle to the log; returns it with the line that proves that.
+
+    The keys that devices must trust are logged before it, if they changed. `old` is the previous
+    bundle. Raises LogBroken if the log does not continue that of `old`, or cannot be written.
+    """
+    assert bundle.log is not None  # noqa: S101 who calls has looked
+    refuse_lost_log(folder, old)
+    trusted = _trusted(bundle)
+    things = [("keys", trusted), ("bundle", signed)]
+    if (folder / CHECKPOINT).exists():
+        raw_entries = read_log(folder_fetch(folder), bundle.log).raw
+        last = next(
+            (raw for raw in reversed(raw_entries) if raw.startswith(b"hubbub/1 keys\n")), b""
+        )
+        if last == entry_of("keys", trusted):
+            things = things[1:]
+    log = add_to_log(folder, keys, bundle.log, things)
+    return signed + prove_bundle(log).dump() + b"\n"
+
+
+def _trusted(bundle: Bundle) -> bytes:
+    """The keys whose signatures devices accept, and those that they seal to, as text."""
+    document = {
+        "operator": to_text(bundle.operator),
+        "handovers": [handover.words() for handover in bundle.handovers],
+        "keys": [key.words() for key in bundle.keys],
+    }
+    return json.dumps(document, separators=(",", ":")).encode()

@@ -28,7 +28,7 @@ from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from hubbub.keys.secret_files import read, read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.text_files import unreadable
-from hubbub.signing.log.log_reader import Fetch, ReadLog, read_log
+from hubbub.signing.log.log_reader import Fetch, read_log
 from hubbub.signing.log.tiles import CHECKPOINT
 
 WITNESS_KEY: Final = "witness.key"
@@ -86,22 +86,17 @@ def cosign_newest(
             if _cosigned_before(state, log, witness, first=first) != before:
                 continue  # it may have grown past what was read
             if before:
-                _refuse_shrunk(read_now, *before, state, now)
+                checkpoint, at = before
+                read_now.refuse_other(checkpoint.size, checkpoint.root, str(state))
+                if at > now:
+                    raise BadParameter(
+                        f"{state}: was cosigned later than this machine's clock, {_utc(now)}; "
+                        "correct the clock"
+                    )
             note = cosign(read_now.checkpoint.note, witness.name, key, int(now))
             with refuse_unwritable(state, BadParameter):
                 replace_file(state, note.encode())
         return read_now.checkpoint
-
-
-def _refuse_shrunk(
-    read_now: ReadLog, checkpoint: Checkpoint, at: int, state: Path, now: float
-) -> None:
-    """Raises an error unless the log grew from the checkpoint in `state`, cosigned at this time."""
-    read_now.refuse_other(checkpoint.size, checkpoint.root, str(state))
-    if at > now:
-        raise BadParameter(
-            f"{state}: was cosigned later than this machine's clock, {_utc(now)}; correct the clock"
-        )
 
 
 def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str:
@@ -149,22 +144,20 @@ def refuse_unwitnessed(
     lines, wrong = [], []
     for witness in witnesses:
         try:
-            lines.append(f"{witness.name}: cosigned it at {_utc(_time(checkpoint, witness, now))}")
+            at = cosigned_at(checkpoint.note, witness)
         except BadParameter as error:
             wrong.append(str(error))
+            continue
+        if at > now + _CLOCKS_DIFFER:
+            wrong.append(f"the time of {witness.name} is ahead of this machine's clock")
+        else:
+            lines.append(f"{witness.name}: cosigned it at {_utc(at)}")
     if len(lines) < enough:
         raise LogBroken(
             f"{CHECKPOINT}: {len(lines)} of {enough} required cosignatures; {'; '.join(wrong)}; "
             "wait until it is cosigned, or contact the witness"
         )
     return [*lines, *wrong]
-
-
-def _time(checkpoint: Checkpoint, witness: NoteKey, now: float) -> int:
-    at = cosigned_at(checkpoint.note, witness)
-    if at > now + _CLOCKS_DIFFER:
-        raise BadParameter(f"the time of {witness.name} is ahead of this machine's clock")
-    return at
 
 
 def _read_witness(folder: Path) -> tuple[NoteKey, Ed25519PrivateKey]:

@@ -75,14 +75,8 @@ class NoteKey:
         return key
 
 
-def sign_note(text: str, name: str, key: Ed25519PrivateKey) -> str:
-    """Makes a note of a text, which must end with a line break, signed by one key."""
-    note_key = NoteKey(name, key.public_key().public_bytes_raw())
-    return signed_note(text, note_key, key.sign(text.encode()))
-
-
 def signed_note(text: str, key: NoteKey, signature: bytes) -> str:
-    """Makes a note of a text with this signature alone, which is not checked."""
+    """Makes a note of a text, which ends with a line break; the only signature is not checked."""
     return _note(text, [(key.name, key.id + signature)])
 
 
@@ -149,7 +143,8 @@ class Checkpoint:
     def sign(cls, origin: str, size: int, root: bytes, key: Ed25519PrivateKey) -> Self:
         """Signs a checkpoint with the log's key."""
         text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
-        return cls(origin, size, root, sign_note(text, origin, key))
+        note_key = NoteKey(origin, key.public_key().public_bytes_raw())
+        return cls(origin, size, root, signed_note(text, note_key, key.sign(text.encode())))
 
     @classmethod
     def open(cls, note: str, key: NoteKey) -> Self:
@@ -158,10 +153,6 @@ class Checkpoint:
         Raises BadParameter if it is malformed, another log's, or altered.
         """
         refuse_unsigned(note, key)
-        return cls._read(note, key)
-
-    @classmethod
-    def _read(cls, note: str, key: NoteKey) -> Self:
         origin, *lines = note_text(note).split("\n")
         if len(lines) < _LINES or origin != key.name or not SIZE.fullmatch(lines[0]):
             raise BadParameter(f"not a checkpoint of {key.name}")

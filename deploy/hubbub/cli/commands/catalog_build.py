@@ -8,7 +8,7 @@ from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.programs.text_files import read_text
-from hubbub.signing.log.logging_bundles import LOG
+from hubbub.signing.log.log_writer import LOG
 
 
 def build(options: BuildOptions) -> None:
