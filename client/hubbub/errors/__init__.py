@@ -32,37 +32,6 @@ HubbubError
 A message names what, where and the remedy. It never holds a raw value.
 """
 
-__all__ = [
-    "AccessRefused",
-    "BackupUnusable",
-    "BadParameter",
-    "BadPayload",
-    "BatchTooSmall",
-    "BudgetExhausted",
-    "BundleRefused",
-    "CatalogInvalid",
-    "HubbubError",
-    "KeysUnusable",
-    "LogBroken",
-    "MissingDependency",
-    "ModelsRefused",
-    "NothingToLookFor",
-    "NoticeRefused",
-    "ProofFailed",
-    "ServiceUnavailable",
-    "ShapeMismatch",
-    "StateBusy",
-    "StateUnusable",
-    "StoreFull",
-    "StoreUnavailable",
-    "TooFewEpochs",
-    "TotalsUnreadable",
-    "UnknownList",
-    "UnknownMark",
-    "UnknownMetric",
-    "ValueOutOfDomain",
-]
-
 
 class HubbubError(Exception):
     """Anything that hubbub refuses or cannot do, with a message for people."""
