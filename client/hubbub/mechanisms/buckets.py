@@ -53,8 +53,6 @@ class BucketFlips(Memoized, number_range.InBuckets):
 
     NAME = "buckets"
     VERSION = 1
-    VALUES = "numbers"
-    FAMILY = "ranges"
     SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2, "sampled": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "buckets": 4, "sampled": 2},

@@ -35,8 +35,6 @@ class CountMeanSketch(sketch.Sketch):
 
     NAME = "cms"
     VERSION = 1
-    VALUES = "strings"
-    FAMILY = "sketch"
     SMALL = (
         {"epsilon": 0.1, "hashes": 1, "width": 2},
         {"epsilon": 1.0, "hashes": 3, "width": 4},

@@ -26,8 +26,6 @@ class GeneralizedRandomizedResponse(pure.OneIndex):
 
     NAME = "grr"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 5},

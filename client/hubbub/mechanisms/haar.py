@@ -39,8 +39,6 @@ class HaarResponse(number_range.IndexInBuckets):
 
     NAME = "haar"
     VERSION = 1
-    VALUES = "numbers"
-    FAMILY = "ranges"
     SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "buckets": 8},

@@ -34,8 +34,6 @@ class HadamardResponse(pure.ListedMechanism):
 
     NAME = "hadamard"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 7},

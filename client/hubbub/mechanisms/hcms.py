@@ -38,8 +38,6 @@ class HadamardSketch(sketch.Sketch):
 
     NAME = "hcms"
     VERSION = 1
-    VALUES = "strings"
-    FAMILY = "sketch"
     SMALL = (
         {"epsilon": 0.1, "hashes": 1, "width": 2},
         {"epsilon": 1.0, "hashes": 3, "width": 4},

@@ -33,8 +33,6 @@ class LocalHashing(sketch.Sketch, Grouped[str]):
 
     NAME = "local_hash"
     VERSION = 1
-    VALUES = "strings"
-    FAMILY = "sketch"
     SMALL = (
         {"epsilon": 0.1, "hashes": 1, "width": 2},
         {"epsilon": 1.0, "hashes": 3, "width": 4},

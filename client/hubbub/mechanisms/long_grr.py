@@ -53,8 +53,6 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
 
     NAME = "long.grr"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
         {"epsilon": 0.5, "permanent_epsilon": 1.0, "categories": 12},

@@ -62,8 +62,6 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
 
     NAME = "long.hash"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
         {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 7, "functions": 7},

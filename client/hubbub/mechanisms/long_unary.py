@@ -38,8 +38,6 @@ class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
 
     NAME = "long.unary"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
         {"epsilon": 0.5, "permanent_epsilon": 1.0, "categories": 4},

@@ -34,8 +34,6 @@ class OneBitMean(number_range.OfMean):
 
     NAME = "mean.one_bit"
     VERSION = 1
-    VALUES = "numbers"
-    FAMILY = "mean"
     SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1},
         {"epsilon": 1.0, "low": -2.5, "high": 7},

@@ -45,8 +45,6 @@ class PiecewiseMean(Windowed, number_range.OfMean):
 
     NAME = "mean.piecewise"
     VERSION = 1
-    VALUES = "numbers"
-    FAMILY = "mean"
     SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1, "steps": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "steps": 8},

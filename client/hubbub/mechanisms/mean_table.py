@@ -87,8 +87,6 @@ class TableMean(Windowed, number_range.OfMean):
 
     NAME = "mean.table"
     VERSION = 1
-    VALUES = "numbers"
-    FAMILY = "mean"
     SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1},
         {"epsilon": 1.0, "low": -2.5, "high": 7},

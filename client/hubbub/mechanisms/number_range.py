@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import has_variance, is_number
 from hubbub.mechanisms.layout import Totals
-from hubbub.mechanisms.mechanism import Mechanism
+from hubbub.mechanisms.mechanism import DomainName, Mechanism
 from hubbub.mechanisms.parameter import number, whole
 
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
@@ -88,6 +88,8 @@ class OverRange(Mechanism[float], Protocol):
 
     __slots__ = ()
 
+    VALUES: ClassVar[DomainName] = "numbers"
+
     @property
     def range(self) -> Range:
         """The range."""
@@ -100,6 +102,8 @@ class OfMean(OverRange, Protocol):
     """A mechanism that estimates the sum of the numbers' places in the range, in [0, 1]."""
 
     __slots__ = ()
+
+    FAMILY: ClassVar[str] = "mean"
 
     def row(self, value: float) -> Sequence[Fraction]:
         return [self.range.share(value)]
@@ -114,6 +118,8 @@ class InBuckets(OverRange, Protocol):
     """A mechanism over the equal buckets of a range."""
 
     __slots__ = ()
+
+    FAMILY: ClassVar[str] = "ranges"
 
     buckets: int
 

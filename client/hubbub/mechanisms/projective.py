@@ -43,8 +43,6 @@ class ProjectiveResponse(pure.ListedMechanism):
 
     NAME = "projective"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 10},

@@ -19,12 +19,12 @@ Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen
 from hubbub.mechanisms.layout import BitVector, CohortBits, Estimates, OneHot, Totals, joined
-from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized, Value_contra
+from hubbub.mechanisms.mechanism import DomainName, Mechanism, Memo, Memoized, Value_contra
 
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
 MAX_CATEGORIES = 1 << 20
@@ -115,6 +115,9 @@ class ListedMechanism(PureMechanism[int], Protocol):
     """A pure mechanism over listed values, one cell each; values are indexes in [0, categories)."""
 
     __slots__ = ()
+
+    VALUES: ClassVar[DomainName] = "categories"
+    FAMILY: ClassVar[str] = "listed"
 
     categories: int
 

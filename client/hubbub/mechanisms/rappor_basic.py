@@ -31,8 +31,6 @@ class BasicRappor(pure.PermanentListed, pure.BitPerValue):
 
     NAME = "rappor.basic"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"categories": 3, "f": 0.5, "p": 0.25, "q": 0.75},
         {"categories": 4, "f": 0.75, "p": 0.0, "q": 1.0},

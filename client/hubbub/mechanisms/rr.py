@@ -27,8 +27,6 @@ class RandomizedResponse(pure.OneIndex):
 
     NAME = "rr"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = ({"epsilon": 0.1}, {"epsilon": 3.0})
 
     def __post_init__(self) -> None:

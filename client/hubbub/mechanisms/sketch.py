@@ -1,10 +1,11 @@
 """What `cms`, `hcms` and `local_hash` share: strings hashed to buckets by one of many functions."""
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.hashing import STRINGS, encoded, position
+from hubbub.mechanisms.mechanism import DomainName
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.pure import PureMechanism
 
@@ -22,6 +23,9 @@ class Sketch(PureMechanism[str], Protocol):
     """A mechanism with `hashes` functions (m_h) into `width` buckets (m_w) each."""
 
     __slots__ = ()
+
+    VALUES: ClassVar[DomainName] = "strings"
+    FAMILY: ClassVar[str] = "sketch"
 
     hashes: int
     width: int

@@ -34,8 +34,6 @@ class SubsetSelection(pure.ListedMechanism):
 
     NAME = "subset"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 0.5, "categories": 5},

@@ -32,8 +32,6 @@ class SymmetricUnary(pure.BitPerValue):
 
     NAME = "unary.sue"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 4},
@@ -64,8 +62,6 @@ class OptimizedUnary(pure.BitPerValue):
 
     NAME = "unary.oue"
     VERSION = 1
-    VALUES = "categories"
-    FAMILY = "listed"
     SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 4},
