@@ -8,9 +8,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen
 from hubbub.fields.kinds import Kind, numbers_by_name
 from hubbub.fields.rules import is_text, is_whole
-from hubbub.mechanisms import (
-    is_number,
-)
+from hubbub.mechanisms import is_number
 
 AUTO: Final = "auto"
 

@@ -142,24 +142,17 @@ def cell_of(name: str, rules: Rules, field_values: Mapping[str, str]) -> str:
     """The stream of a device with these public fields; the metric's own if a value is unlisted."""
     parts = []
     for field, values in rules.items():
-        label = _counts_as(values, field_values.get(field))
-        if label is None:
+        text = field_values.get(field)
+        labels = (
+            label
+            for label, patterns in values.items()
+            if text is not None and any(fnmatchcase(text, pattern) for pattern in patterns)
+        )
+        if (label := next(labels, None)) is None:
             return name
         parts.append(f"{field}={label}")
     base, slash, tier = name.partition("/")
     return f"{base}@{','.join(parts)}{slash}{tier}" if parts else name
-
-
-def _counts_as(values: Mapping[str, tuple[str, ...]], text: str | None) -> str | None:
-    """The first value whose patterns fit; None if there is none."""
-    if text is None:
-        return None
-    fit = (
-        n
-        for n, patterns in values.items()
-        if any(fnmatchcase(text, pattern) for pattern in patterns)
-    )
-    return next(fit, None)
 
 
 def conditions_in(name: str) -> dict[str, list[str]]:

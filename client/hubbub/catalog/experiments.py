@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.catalog.breakdown import FIELD
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.errors.grammar import did_you_mean
-from hubbub.fields.field import check, entry, setting, settings
-from hubbub.fields.kinds import Kind, Schema
+from hubbub.fields.field import check, dumped, entry, setting, settings
+from hubbub.fields.kinds import Kind
 from hubbub.fields.rules import is_whole
 
 if TYPE_CHECKING:
@@ -54,21 +54,17 @@ def _arms() -> Kind:
     return Kind(
         words=lambda: words,
         problem=problem,
-        schema=_arms_schema,
+        schema=lambda: {
+            "type": "object",
+            "minProperties": _MIN_ARMS,
+            "maxProperties": _MAX_ARMS,
+            "propertyNames": {"pattern": f"^{_ARM.pattern}$"},
+            "additionalProperties": {"type": "integer", "minimum": 0, "maximum": _MAX_WEIGHT},
+        },
         read=dict,
         # Lists, since the order decides which arm is drawn, and which is compared with.
         dump=lambda arms: [[name, weight] for name, weight in arms.items()],
     )
-
-
-def _arms_schema() -> Schema:
-    return {
-        "type": "object",
-        "minProperties": _MIN_ARMS,
-        "maxProperties": _MAX_ARMS,
-        "propertyNames": {"pattern": f"^{_ARM.pattern}$"},
-        "additionalProperties": {"type": "integer", "minimum": 0, "maximum": _MAX_WEIGHT},
-    }
 
 
 @settings
@@ -149,10 +145,7 @@ EXPERIMENT: Final = entry(
         words=lambda: "the name of an [experiments.NAME] table",
         problem=_problem,
         schema=lambda: {"type": "string", "pattern": f"^{FIELD.pattern}$"},
-        dump=lambda experiment: {
-            "name": experiment.name,
-            "arms": [[arm, weight] for arm, weight in experiment.arms.items()],
-        },
+        dump=lambda experiment: {"name": experiment.name, **dumped(experiment)},
         load=_loaded,
     ),
     "The experiment that the metric measures: answers are separate for each arm, which shuffler "

@@ -165,33 +165,22 @@ def flag() -> Kind:
 
 def number(what: str = "a number", low: float = -inf, high: float = inf, ends: str = "[]") -> Kind:
     """A number in an interval."""
-    interval = Interval(low, high, ends)
-    return simple(
-        f"{what}{interval}",
-        lambda value: is_number(value) and value in interval,
-        {"type": "number", **_bounds(interval)},
-        read=float,
-    )
+    return in_interval(Interval(low, high, ends), is_integer=False, what=what, read=float)
 
 
 def whole(low: int, high: int) -> Kind:
     """A whole number in [low, high]."""
-    interval = Interval(low, high)
-    return simple(
-        f"a whole number{interval}",
-        lambda value: is_whole(value) and value in interval,
-        {"type": "integer", **_bounds(interval)},
-        load=as_whole,
-    )
+    return in_interval(Interval(low, high), is_integer=True, load=as_whole)
 
 
-def in_interval(interval: Interval, *, is_integer: bool) -> Kind:
-    """A number in an interval, kept as it was written."""
-    what, is_right = ("a whole number", is_whole) if is_integer else ("a number", is_number)
+def in_interval(interval: Interval, *, is_integer: bool, what: str = "", **ways: Any) -> Kind:
+    """A number in an interval; without `ways`, as of Kind, it is kept as it was written."""
+    usual, is_right = ("a whole number", is_whole) if is_integer else ("a number", is_number)
     return simple(
-        f"{what}{interval}",
+        f"{what or usual}{interval}",
         lambda value: is_right(value) and value in interval,
         {"type": "integer" if is_integer else "number", **_bounds(interval)},
+        **ways,
     )
 
 

@@ -59,7 +59,13 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     usual = {field.name: field.default for field in fields_of(section)}
     if metric.central_epsilon is None or metric.crowd is None:
         if metric.mechanism == CROWD_PARTS and metric.parameters.get("ways", 2) > 2:  # noqa: PLR2004 a pair
-            return {"ways": _alone(metric)}
+            alone: Any = build(metric.mechanism, **metric.arguments)
+            error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY
+            return {
+                "ways": f"{alone.ways} needs a crowd: at epsilon {metric.epsilon:g} a cell is off "
+                f"by {error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or leave "
+                "ways out"
+            }
         lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
         message = "is only for a central promise; write central_epsilon and crowd"
         if metric.count_epsilon is not None:
@@ -79,8 +85,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     if metric.epsilon > metric.max_local_epsilon:
         problems["epsilon"] = (
             f"{metric.epsilon:g} is above max_local_epsilon {metric.max_local_epsilon:g}; lower "
-            "it, "
-            "or write a larger max_local_epsilon"
+            "it, or write a larger max_local_epsilon"
         )
     return problems
 
@@ -113,13 +118,3 @@ def _misfits(metric: Any) -> dict[str, str]:
     if metric.tiers:
         problems["tiers"] = "each would need its own crowd; leave them out"
     return problems
-
-
-def _alone(metric: Any) -> str:
-    """Why three or more parts together need a crowd, and the remedy."""
-    alone: Any = build(metric.mechanism, **metric.arguments)
-    error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY
-    return (
-        f"{alone.ways} needs a crowd: at epsilon {metric.epsilon:g} a cell is off by "
-        f"{error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or leave ways out"
-    )

@@ -13,6 +13,7 @@ Source: Dong, Roth, Su, "Gaussian Differential Privacy" (JRSS B 2022), corollari
 what dominates composes: Zhu, Dong, Wang (AISTATS 2022), theorem 10.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import erfc, exp, log, sqrt
 from typing import Any, Final
@@ -38,24 +39,23 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 @lru_cache(maxsize=16)
 def mu_within(epsilon: float, delta: float) -> float:
     """The largest mu with at most this epsilon at this delta, rounded down."""
-    low, high = 0.0, 1.0
-    while delta_of_mu(high, epsilon) <= delta:
-        low, high = high, 2 * high
-    while high - low > _CLOSE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_of_mu(middle, epsilon) <= delta else (low, middle)
-    return low
+    return _turn(lambda mu: delta_of_mu(mu, epsilon) <= delta)[0]
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """The epsilon of `mu` at this delta, in nats, rounded up."""
+    return _turn(lambda epsilon: epsilon < _MOST and delta_of_mu(mu, epsilon) > delta)[1]
+
+
+def _turn(holds: Callable[[float], bool]) -> tuple[float, float]:
+    """Two close numbers, the lower of which is 0 or holds, while the higher does not hold."""
     low, high = 0.0, 1.0
-    while delta_of_mu(mu, high) > delta and high < _MOST:
+    while holds(high):
         low, high = high, 2 * high
     while high - low > _CLOSE * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if delta_of_mu(mu, middle) <= delta else (middle, high)
-    return high
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 def mu_of_pure(epsilon: float) -> float:

@@ -43,11 +43,7 @@ class Funnel(PastKind):
         super().check(metric, domain)
 
     def computed(
-        self,
-        metric: Any,
-        epoch: int,  # noqa: ARG002 alike in all epochs
-        events: Mapping[str, int],
-        reported: Collection[int],  # noqa: ARG002 of its own epoch alone
+        self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> Any:
         return max(events, key=metric.values.index)
 
@@ -61,7 +57,7 @@ class Activity(PastKind):
     TYPESCRIPT: ClassVar[str] = "undefined"
     LISTS: ClassVar[str] = "days of use"
 
-    def base_values(self, written: None) -> tuple[str, ...]:  # noqa: ARG002 nothing is written
+    def base_values(self, written: None) -> tuple[str, ...]:
         return _VALUES
 
     def check(self, metric: Any, domain: str) -> None:
@@ -72,11 +68,7 @@ class Activity(PastKind):
         super().check(metric, domain)
 
     def computed(
-        self,
-        metric: Any,  # noqa: ARG002 alike for all
-        epoch: int,
-        events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
-        reported: Collection[int],
+        self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> str:
         if _is_first("28d", epoch, reported):
             return FIRST_OF_28
@@ -116,11 +108,7 @@ class Retention(PastKind):
         super().check(metric, domain)
 
     def computed(
-        self,
-        metric: Any,
-        epoch: int,
-        events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
-        reported: Collection[int],
+        self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> str:
         """Returns the week, counted from the first week that the device reported.
 

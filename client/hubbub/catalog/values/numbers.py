@@ -55,7 +55,7 @@ class Number(ValueKind):
     PYTHON: ClassVar[str] = "float"
     TYPESCRIPT: ClassVar[str] = "number"
 
-    def number(self, unit: str, value: Any) -> float | int:  # noqa: ARG002 of those with a unit
+    def number(self, unit: str, value: Any) -> float | int:
         """Returns the number in the metric's unit. Raises ValueOutOfDomain if it is no number."""
         if not is_number(value):
             raise ValueOutOfDomain(f"value is not a number{self.ALSO}")
@@ -65,7 +65,7 @@ class Number(ValueKind):
         """Returns the edges of a table, with growing edges computed; none if they are invalid."""
         return edges_of(written)
 
-    def label(self, low: float, high: float, last: float) -> str:  # noqa: ARG002 of counts
+    def label(self, low: float, high: float, last: float) -> str:
         """Returns the name of the range from `low` to `high`; `last` is the last of all edges."""
         return f"{low:.10g} to {high:.10g}"
 
@@ -87,7 +87,7 @@ class Number(ValueKind):
         """
         return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
         if "edges" not in table:
             return {**table, "domain": "number"}
         edges = self.edges(table["edges"])

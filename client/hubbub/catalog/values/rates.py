@@ -93,11 +93,7 @@ class Rate(PastKind, Vector):
         super().check(metric, domain)
 
     def computed(
-        self,
-        metric: Any,
-        epoch: int,  # noqa: ARG002 alike in all epochs
-        events: Mapping[str, int],
-        reported: Collection[int],  # noqa: ARG002 of its own epoch alone
+        self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> list[float]:
         return [float(min(events.get(name, 0), metric.rate.most)) for name in metric.values]
 

@@ -26,7 +26,7 @@ class ValueSet(ValueKind):
     PYTHON: ClassVar[str] = "Collection[{}]"
     TYPESCRIPT: ClassVar[str] = "readonly ({0})[] | ReadonlySet<{0}>"
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
         return table
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ class ValueSet(ValueKind):
     def named(self, values: Sequence[str], code: Any) -> str:
         return ", ".join(name for at, name in enumerate(values) if code >> at & 1) or "none"
 
-    def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:  # noqa: ARG002 a bit each
+    def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
         return {"none": 0, **{f"{name} alone": 1 << place for place, name in enumerate(values)}}
 
     def example(self, metric: Any, chance: Any) -> list[str]:

@@ -67,7 +67,7 @@ class ValueKind:
             return {**table, "values": table.get("values", [*BOOLEANS])}
         return table
 
-    def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002 of others
+    def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the table for `mechanism = "auto"`; empty if several mechanisms can answer."""
         return {}
 
@@ -113,7 +113,7 @@ class ValueKind:
         """Returns the readable name of a mechanism's code."""
         return str(values[code])
 
-    def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:  # noqa: ARG002 of others
+    def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
         """Returns the possible values behind a payload: readable name to the mechanism's code."""
         return {name: index for index, name in enumerate(values)}
 
@@ -129,7 +129,7 @@ class ValueKind:
         """Returns the columns of a file that hold one value together; none for a single column."""
         return [*metric.parts]
 
-    def reader(self, metric: Any) -> Callable[[Any], Any]:  # noqa: ARG002 of others
+    def reader(self, metric: Any) -> Callable[[Any], Any]:
         """Returns the function from a file's cell, or its cells by column, to a reported value."""
         return lambda cell: cell
 
@@ -147,7 +147,7 @@ class Boolean(ValueKind):
         ),
     }
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
         return {**table, "values": [*BOOLEANS]}
 
     def check(self, metric: Any, domain: str) -> None:

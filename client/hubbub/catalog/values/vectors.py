@@ -120,7 +120,7 @@ class Vector(ValueKind):
             raise BadParameter("release: a vector cannot be released; leave it out")
         super().check(metric, domain)
 
-    def code(self, metric: Any, places: Mapping[str, int], value: Any) -> tuple[float, ...]:  # noqa: ARG002 in their order
+    def code(self, metric: Any, places: Mapping[str, int], value: Any) -> tuple[float, ...]:
         """Returns the numbers in the order of the coordinates, scaled down to the largest length.
 
         Raises ValueOutOfDomain for another number of coordinates, or a number that is not finite.
@@ -147,7 +147,7 @@ class Vector(ValueKind):
         shorter = min(largest * long, mechanism.max_length) / max(long, 1.0)
         return tuple(shorter * x for x in scaled)
 
-    def named(self, values: Sequence[str], code: Any) -> str:  # noqa: ARG002 all alike
+    def named(self, values: Sequence[str], code: Any) -> str:
         return "vectors"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
