@@ -96,8 +96,39 @@ def test_for_percentiles_haar_is_chosen_of_many_reports_outside_a_crowd(
     path.write_text(text)
     metric = read_with_promises(path).metrics["asked"]
     size = int(more.partition("buckets = ")[2])
-    assert (metric.mechanism, metric.choice) == (mechanism, None)
+    assert metric.mechanism == mechanism
+    assert (metric.choice is None) == ("crowd" in more)
     assert metric.parameters == {"low": 0, "high": 60, "buckets": size}
+
+
+def test_of_wave_and_haar_the_one_within_the_limits_is_chosen(tmp_path: Path) -> None:
+    number = "kind = 'number'\nlow = 0\nhigh = 60\nreports = 300_000\nbuckets = 64"
+    free, limited = (
+        read_catalog(_catalog(tmp_path, f"{number}\n{limit}")).metrics["asked"]
+        for limit in ("", "max_cells = 100")
+    )
+    assert (free.mechanism, limited.mechanism) == ("haar", "wave")
+    sentence = "chosen for 300,000 reports: haar (1 byte a report); next wave (1 byte a report)"
+    assert str(free.choice) == sentence
+    assert str(limited.choice) == "chosen for 300,000 reports: wave (1 byte a report)"
+
+
+def test_wave_and_haar_stay_as_signed_whatever_number_of_reports_is_expected(
+    tmp_path: Path,
+) -> None:
+    def metric_of(reports: int) -> Metric:
+        number = f"reports = {reports}\nkind = 'number'\nlow = 0\nhigh = 60\nbuckets = 64"
+        return read_catalog(_catalog(tmp_path, number)).metrics["asked"]
+
+    few, many = metric_of(2000), metric_of(300_000)
+    assert (few.mechanism, many.mechanism) == ("wave", "haar")
+    assert grown_from(many, few) == few
+    # Signed by a version that recorded no choice for percentiles.
+    former = replace(few, choice=None)
+    assert grown_from(many, former) == former
+    # A mechanism that the catalog names is never replaced.
+    named = replace(many, choice=None)
+    assert grown_from(named, few) == named
 
 
 def test_the_figures_are_the_mechanisms_own() -> None:
@@ -162,8 +193,15 @@ def test_a_build_says_which_mechanism_it_keeps(
         before.setattr(auto_mechanism, "built_from", lambda *_: ("mean.one_bit", "mean.piecewise"))
         assert main(build_it) == 0
     assert "keeps" not in capsys.readouterr().out
-    assert main(build_it) == 0
+    check_it = ["catalog", "check", build_it[2]]
+    assert main(check_it) == 0
+    assert "chosen for 5,000 reports: mean.table" in capsys.readouterr().out
     kept = "asked: keeps mean.piecewise, as signed before; under a new name auto chooses mean.table"
+    assert main([*check_it, "--previous", str(tmp_path / "app.hubbub")]) == 0
+    shown = capsys.readouterr().out
+    assert kept in shown
+    assert "chosen for 5,000 reports: mean.piecewise" in shown
+    assert main(build_it) == 0
     assert kept in capsys.readouterr().out
     signed = read_bundle(tmp_path / "app.hubbub").metric("asked")
     assert signed.randomizer == build("mean.piecewise", epsilon=4.0, low=0, high=24.5)

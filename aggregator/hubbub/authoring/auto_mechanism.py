@@ -8,15 +8,16 @@ Only for the percentiles of a number in `buckets` the rule is measured: `haar` h
 error, and `wave` does not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log2, sqrt, tanh
 from typing import Any, Final
 
-from hubbub.catalog.auto_choice import AUTO, Choice, Option
+from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice, Option
 from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
 from hubbub.fields.kinds import in_interval, number, whole
 from hubbub.mechanisms import (
+    AnyMechanism,
     build,
     built_from,
     described_parameters,
@@ -91,23 +92,32 @@ def resolve(
     if mechanism != AUTO:
         return mechanism, options, None
     if categories is None and "buckets" in options:
-        given_parameters = _given_parameters(options, {"low", "high", "buckets"})
-        buckets, reports = given_parameters["buckets"], _whole(options, "reports")
-        return _for_percentiles(epsilon, buckets, reports), given_parameters, None
-    choice = choose(epsilon, categories, options)
+        choice = _for_percentiles(epsilon, options)
+    else:
+        choice = choose(epsilon, categories, options)
     return choice.best.mechanism, choice.best.parameters, choice
 
 
-def _for_percentiles(epsilon: float, buckets: int, reports: int) -> str:
+def _for_percentiles(epsilon: float, statements: Mapping[str, Any]) -> Choice:
     """`wave` or `haar`, so that intervals of percentiles are at most 1.1 times those of HaarHRR.
 
     `wave` is narrower until its reports would tell neighbouring buckets apart; then, below an
     epsilon that grows with the buckets, its least squares err more than `haar`. Measured for five
-    shapes of distributions; docs/decisions/0212-mechanisms-and-families.md.
+    shapes of distributions; docs/decisions/0212-mechanisms-and-families.md. If the narrower one is
+    above a limit and the other is not, it is the other.
     """
+    given_parameters = _given_parameters(statements, {"low", "high", "buckets"})
+    buckets, reports = given_parameters["buckets"], _whole(statements, "reports")
     levels = (buckets - 1).bit_length()
     stderr = sqrt(levels * (1 / 4 + (levels - 1) / 12) / reports) / tanh(epsilon / 2)
-    return "haar" if stderr <= 0.02 * (0.53 * log2(buckets) - 0.85 - epsilon) else "wave"
+    is_haar = stderr <= 0.02 * (0.53 * log2(buckets) - 0.85 - epsilon)
+    arguments = {"epsilon": epsilon, **given_parameters}
+    options = [
+        _option(build(name, **arguments), given_parameters, UNKNOWN)
+        for name in (("haar", "wave") if is_haar else ("wave", "haar"))
+    ]
+    best, *rest = _within_limits(options, statements) or options
+    return Choice(reports, best, rest[0] if rest else None)
 
 
 def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
@@ -119,9 +129,7 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     Raises:
         BadParameter: a field out of range, or no mechanism within the limits.
     """
-    reports, payload, cells = (
-        _whole(statements, name) for name in ("reports", "max_payload_bytes", "max_cells")
-    )
+    reports = _whole(statements, "reports")
     if categories is None:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
     elif "permanent_epsilon" in statements:
@@ -134,11 +142,14 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
         {} if categories is None else {"categories": categories}
     )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
+    mechanisms = [build(name, **arguments) for name in names if name != same]
     candidates = [
-        _option(name, arguments, given_parameters, reports) for name in names if name != same
+        _option(mechanism, given_parameters, _stderr(mechanism, arguments, reports))
+        for mechanism in mechanisms
     ]
-    options = [o for o in candidates if o.payload_bytes <= payload and o.cells <= cells]
+    options = _within_limits(candidates, statements)
     if not options:
+        payload, cells = _limits(statements)
         raise BadParameter(
             f"no mechanism has payloads within {payload} bytes and totals within {cells} cells; "
             "raise max_payload_bytes or max_cells"
@@ -163,23 +174,31 @@ def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[s
     return numbers
 
 
-def _option(
-    name: str, arguments: Mapping[str, Any], parameters: Mapping[str, float], reports: int
-) -> Option:
-    mechanism = build(name, **arguments)
-    if mechanism.VALUES == "numbers":
-        worst = max(mechanism.variance(place * reports, reports) for place in PLACES)
-        stderr = sqrt(worst) / reports * (arguments["high"] - arguments["low"])
-    else:
-        stderr = sqrt(mechanism.variance(reports / arguments["categories"], reports))
-    layout = mechanism.layout
+def _within_limits(options: Sequence[Option], statements: Mapping[str, Any]) -> list[Option]:
+    payload, cells = _limits(statements)
+    return [o for o in options if o.payload_bytes <= payload and o.cells <= cells]
+
+
+def _limits(statements: Mapping[str, Any]) -> tuple[int, int]:
+    return _whole(statements, "max_payload_bytes"), _whole(statements, "max_cells")
+
+
+def _option(mechanism: AnyMechanism, parameters: Mapping[str, float], stderr: float) -> Option:
     return Option(
-        mechanism=name,
+        mechanism=mechanism.NAME,
         parameters=dict(parameters),
         stderr=stderr,
-        payload_bytes=layout.payload_bytes,
-        cells=layout.size,
+        payload_bytes=mechanism.layout.payload_bytes,
+        cells=mechanism.layout.size,
     )
+
+
+def _stderr(mechanism: AnyMechanism, arguments: Mapping[str, Any], reports: int) -> float:
+    if mechanism.VALUES == "numbers":
+        worst = max(mechanism.variance(place * reports, reports) for place in PLACES)
+        width: float = arguments["high"] - arguments["low"]
+        return sqrt(worst) / reports * width
+    return sqrt(mechanism.variance(reports / arguments["categories"], reports))
 
 
 def _whole(options: Mapping[str, Any], name: str) -> int:

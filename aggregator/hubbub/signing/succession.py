@@ -108,7 +108,7 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
 def _as_chosen(metric: Metric, before: Metric) -> Metric:
     """The metric with the mechanism that `auto` chose before, if the question is the same."""
     same = (metric.epsilon, metric.parameters) == (before.epsilon, before.parameters)
-    if not (metric.choice and before.choice and same):
+    if not (metric.choice and same):
         return metric
     with suppress(BadParameter):  # rr takes two values alone
         metric = replace(metric, mechanism=before.mechanism, choice=before.choice)

@@ -11,6 +11,8 @@ from hubbub.fields.rules import is_text, is_whole
 from hubbub.mechanisms import is_number
 
 AUTO: Final = "auto"
+UNKNOWN: Final = 0.0
+"""The standard error of an option for percentiles, which no formula gives."""
 
 
 @frozen(kw_only=True)
@@ -18,7 +20,8 @@ class Option:
     """One mechanism for a metric, with its figures.
 
     Args:
-        stderr: root mean square over all values, in reports; for a mean the largest, in its unit.
+        stderr: root mean square over all values, in reports; for a mean the largest, in its unit;
+            UNKNOWN for percentiles.
     """
 
     mechanism: str
@@ -72,4 +75,5 @@ CHOICE: Final = Kind(
 
 def _option_text(option: Option) -> str:
     size = "1 byte" if option.payload_bytes == 1 else f"{option.payload_bytes:,} bytes"
-    return f"{option.mechanism} (standard error {option.stderr:,.4g}, {size} a report)"
+    error = f"standard error {option.stderr:,.4g}, " if option.stderr != UNKNOWN else ""
+    return f"{option.mechanism} ({error}{size} a report)"

@@ -1,11 +1,13 @@
 """`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Final
 
+from hubbub.authoring import Catalog
 from hubbub.authoring.crowds.dummy_counts import minimum
+from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CROWD_TREE
 from hubbub.catalog.crowds.central_fields import CROWD_PARTS
@@ -19,6 +21,7 @@ from hubbub.mechanisms.even_noise import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
+from hubbub.signing import grown
 
 _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
     "metric": "{name}",
@@ -39,6 +42,10 @@ _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
 @options
 class CheckOptions:
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    previous: Path = option(
+        "the last bundle, whose mechanisms auto keeps (%(default)s, if there is one)",
+        default=Path("app.hubbub"),
+    )
 
 
 @options
@@ -70,8 +77,13 @@ class SchemaOptions:
 @command("catalog check", text="check a catalog, show what each metric reveals")
 def _check(options: CheckOptions) -> None:
     catalog = read_aloud(options.catalog)
-    metrics = [*catalog.metrics.values()]
+    chosen_now = [*catalog.metrics.values()]
+    metrics = chosen_now
+    if options.previous.exists():
+        metrics = [*grown(catalog.metrics, read_bundle(options.previous)).values()]
     listing(str(options.catalog), metrics, _COLUMNS, text_columns=2)
+    for line in kept_mechanisms(catalog, metrics):
+        explain(line)
     for metric in metrics:
         if metric.central:
             _say_promise(metric)
@@ -90,12 +102,22 @@ def _check(options: CheckOptions) -> None:
     warnings = [
         *obsolete_metrics(catalog),
         *loud_reports(metrics),
-        *_too_few_reports(metrics),
+        *_too_few_reports(chosen_now),
     ]
     for warning in warnings:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"
     explain(f"{options.catalog}: {several(len(metrics), 'metric')}, {result}")
+
+
+def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yields a sentence for each metric whose mechanism is that of the last bundle."""
+    for metric in metrics:
+        if (chosen := catalog.metrics[metric.name].mechanism) != metric.mechanism:
+            yield (
+                f"{metric.name}: keeps {metric.mechanism}, as signed before; under a new name auto "
+                f"chooses {chosen}"
+            )
 
 
 def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:

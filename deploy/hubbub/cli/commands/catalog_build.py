@@ -1,7 +1,7 @@
 """`hubbub catalog build`: the signed bundle that apps ship, and what the services read."""
 
 from hubbub.bundles.encoding import to_text
-from hubbub.cli.commands.catalog import BuildOptions
+from hubbub.cli.commands.catalog import BuildOptions, kept_mechanisms
 from hubbub.cli.installation_keys import OPERATORS, build_bundle
 from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
 from hubbub.cli.terminal.output import explain, say
@@ -36,11 +36,8 @@ def build(options: BuildOptions) -> None:
     for metric in bundle.metrics.values():
         if metric.grown:
             say(f"{metric.name}: has {len(metric.values or ())} values since {metric.stream}")
-        if (chosen := catalog.metrics[metric.name].mechanism) != metric.mechanism:
-            say(
-                f"{metric.name}: keeps {metric.mechanism}, as signed before; under a new name auto "
-                f"chooses {chosen}"
-            )
+    for line in kept_mechanisms(catalog, bundle.metrics.values()):
+        say(line)
     over = f"; key handovers: {len(bundle.handovers)}" if bundle.handovers else ""
     say(f"{options.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
     if bundle.log:
