@@ -93,6 +93,27 @@ def test_another_operators_bundle_is_a_fault_that_changes_nothing(
 
 
 @pytest.mark.usefixtures("shuffler")
+def test_another_apps_refusal_names_the_option_and_is_no_fault_beside_an_app_that_accepts(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hubbub.client.startup, "state_home", lambda: tmp_path)
+    monkeypatch.setattr(hubbub.client.doctor, "state_home", lambda: tmp_path)
+    other = tmp_path / "other.hubbub"
+    other.write_bytes(sign_bundle(signed.bundle, Ed25519PrivateKey.generate()))
+
+    def trust_of(bundle: Path, app: str | None = None) -> list[tuple[str, bool]]:
+        findings = examine(device_checks(bundle=bundle, app=app))
+        return [(f.verdict, "--app NAME" in f.text) for f in findings if f.subject == "trust"]
+
+    away = "http://127.0.0.1:1"
+    Client.from_bundle(other, app="a game", shuffler=away).close(0)
+    assert trust_of(signed.path) == [("fault", True)]
+    assert trust_of(signed.path, "a game") == [("fault", False)]
+    Client.from_bundle(signed.path, app="shop", shuffler=away).close(0)
+    assert trust_of(signed.path) == [("ok", False), ("note", True)]
+
+
+@pytest.mark.usefixtures("shuffler")
 def test_keys_that_end_soon_are_noted_and_keys_that_ended_are_a_fault(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from hubbub.client.startup import state_home, transport_of
 from hubbub.client.state.contract import SENT
 from hubbub.client.transport.contract import NotSent
 from hubbub.client.trust.store import beside, look
-from hubbub.errors import HubbubError
+from hubbub.errors import BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.fields.frozen import frozen
 
@@ -137,10 +137,21 @@ def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     if not known_keys:
         text = "no app has started here with a bundle: it will trust the first operator it sees"
         yield Finding("trust", "note", text)
+    refusals: dict[str, str] = {}
     for name in known_keys:
-        # The check works on a copy, which is not stored.
-        look(places).admit(name, bundle, None, ())
-        yield Finding("trust", "ok", f'"{name}" accepts this bundle' if name else "it is taken")
+        try:
+            # The check works on a copy, which is not stored.
+            look(places).admit(name, bundle, None, ())
+        except BundleRefused as error:
+            refusals[name] = str(error)
+        else:
+            yield Finding("trust", "ok", f'"{name}" accepts this bundle' if name else "it is taken")
+    # An app that refuses the bundle may be another program of this user, with its own bundle.
+    verdict: Verdict = "fault" if len(refusals) == len(known_keys) else "note"
+    other_app = '; if "{}" is not the app of this bundle: --app NAME'
+    for name, refusal in refusals.items():
+        hint = other_app.format(name) if name and settings.app is None else ""
+        yield Finding("trust", verdict, refusal + hint)
 
 
 def _states(settings: Settings) -> Iterator[Finding]:
