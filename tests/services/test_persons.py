@@ -33,6 +33,7 @@ from hubbub.client.testing.clients import MemoryStore
 from hubbub.errors import BadParameter, StateUnusable, UnknownMetric
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
 from tests.support.catalogs import metric_toml
+from tests.support.commands import output_of
 from tests.support.servers import redis_server
 
 KEY = b"k" * 32
@@ -108,6 +109,23 @@ def test_each_person_has_limits_over_all_processes_and_hosts(
     spent = hosts[1].person("ann").ledger().metrics[0].spent
     assert spent == pytest.approx(4.0)
     assert hosts[1].person("eve").ledger().metrics[0].spent == 0
+
+
+def test_the_ledger_of_a_server_says_where_persons_are_charged(
+    client_of: Callable[..., Client], signed: Signed, tmp_path: Path, capsys: Any
+) -> None:
+    folder = tmp_path / "state"
+    state = FolderState(folder)
+    state.remember(signed.bundle.operator, signed.bundle.signed)
+    server = client_of(MemoryStore(), state)
+    assert server.report("asked", "dark") is Outcome.QUEUED
+    sentence = "charged to each person"
+    assert sentence not in output_of(capsys, "ledger", "--state-dir", str(folder))
+    assert server.person("ann").report("theme", "dark") is Outcome.QUEUED
+    server.flush(timeout=0)
+    shown = output_of(capsys, "ledger", "--state-dir", str(folder))
+    assert sentence in shown
+    assert "client.person(NAME).ledger()" in shown
 
 
 def test_a_no_on_one_host_keeps_what_waits_on_another_from_leaving(

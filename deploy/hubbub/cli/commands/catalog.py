@@ -21,7 +21,7 @@ from hubbub.mechanisms.even_noise import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
-from hubbub.signing import grown
+from hubbub.signing.succession import grown
 
 _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
     "metric": "{name}",

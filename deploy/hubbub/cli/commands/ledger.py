@@ -129,7 +129,13 @@ def _report_loss(metric: MetricView) -> str:
 
 
 def _protections(view: LedgerView) -> Iterator[str]:
-    """Yields what is encrypted how, who runs the services, and what they could do together."""
+    """Yields whom reports are charged to, how they are encrypted, and who runs the services."""
+    charged = {metric.name: metric.spent for metric in view.metrics}
+    if any(not own.is_filler and charged.get(own.metric) == 0 for own in view.payloads):
+        yield (
+            "Reports that a server makes for persons are charged to each person, not to the table "
+            "above: client.person(NAME).ledger() in the app shows a person's budgets."
+        )
     if hybrid := [metric.name for metric in view.metrics if metric.kem == X_WING]:
         yield (
             f"Encrypted also against a future quantum computer (X-Wing): {', '.join(hybrid)}. The "
