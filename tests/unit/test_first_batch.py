@@ -36,13 +36,15 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
 def test_it_says_how_many_of_how_many_and_until_when(metrics: dict[str, Metric]) -> None:
     day = epoch_at(1_700_000_000, "day")  # 2023-11-14
     pooled = {Window("theme", day): {"acknowledged": 161, "pooled": 161}}
-    assert until_first_batch(metrics["theme"], pooled, 1.0) == (
+    assert until_first_batch(metrics["theme"], pooled, 1.0, has_left=False) == (
         "161 of 200 reports wait at the shuffler until the first batch, of which 100 stay behind, "
         "or until 2023-11-16 00:00 UTC at the latest; fewer than 100 by then are withheld"
     )
-    assert until_first_batch(metrics["theme"], pooled, 0.0).startswith("161 of 100 reports")
+    assert until_first_batch(metrics["theme"], pooled, 0.0, has_left=False).startswith(
+        "161 of 100 reports"
+    )
     crowd = {Window("crowded", day): {"acknowledged": 4000, "pooled": 4000}}
-    assert until_first_batch(metrics["crowded"], crowd, 1.0) == (
+    assert until_first_batch(metrics["crowded"], crowd, 1.0, has_left=False) == (
         "4,000 of the 5,000 reports of a crowd wait at the shuffler; they leave together at "
         "2023-11-16 00:00 UTC, or not at all"
     )
@@ -59,7 +61,25 @@ def test_it_says_nothing_where_a_batch_has_left_or_nothing_waits(
         {window: {"acknowledged": 300, "pooled": 100, "in_flight": 0}},
         {Window("other", 19_000): {"acknowledged": 5, "pooled": 5}},
     ):
-        assert until_first_batch(metrics["theme"], terms, 1.0) == ""
+        assert until_first_batch(metrics["theme"], terms, 1.0, has_left=True) == ""
+
+
+def test_where_the_shuffler_shows_no_number_it_says_how_many_the_first_batch_needs(
+    metrics: dict[str, Metric],
+) -> None:
+    other = {Window("other", 19_000): {"acknowledged": 5, "pooled": 0}}
+    for terms in (None, {}, other):
+        assert until_first_batch(metrics["theme"], terms, 1.0, has_left=False) == (
+            "the first batch leaves the shuffler at 200 reports of an epoch, of which 100 stay "
+            "behind, or once the epoch and its grace are over; fewer than 100 by then are "
+            "withheld; how many wait is not shown"
+        )
+        assert until_first_batch(metrics["crowded"], terms, 1.0, has_left=False) == (
+            "5,000 reports of an epoch leave the shuffler together once the epoch and its grace "
+            "are over, or not at all; how many wait is not shown"
+        )
+    developed = replace(metrics["crowded"], development=True)
+    assert until_first_batch(developed, {}, 1.0, has_left=False) == ""
 
 
 def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(

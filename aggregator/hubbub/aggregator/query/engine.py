@@ -57,7 +57,13 @@ from hubbub.aggregator.query.report_counts import (
     upstream_reports,
     visible_status,
 )
-from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
+from hubbub.aggregator.query.totals import (
+    NEWEST,
+    EpochRange,
+    EpochSelection,
+    SelectedTotals,
+    TotalsByEpoch,
+)
 from hubbub.aggregator.query.trends import (
     Series,
     Trended,
@@ -269,7 +275,7 @@ class QueryEngine:
         query, selection, answer = await self._answer(name, query)
 
         async def make() -> Cross:
-            selected, metric = await self.collected.read(selection), selection.metric
+            selected, metric = await self._read(selection), selection.metric
             repeats = reports_of_one(metric, selection.epochs)
             return await asyncio.to_thread(
                 crossed, selected.tiers(), metric.values, answer, parts, repeats
@@ -327,7 +333,7 @@ class QueryEngine:
         )
         answered = [part for part in parts if part.is_answered or not by]
         if not answered:
-            await self.collected.read(selection)  # raises BatchTooSmall where all parts are too few
+            await self._read(selection)  # raises BatchTooSmall where all parts are too few
 
         values = [
             replace(figure, part=part.name)
@@ -405,9 +411,9 @@ class QueryEngine:
 
         async def make() -> list[Series]:
             if query.percentiles:
-                selected = await self.collected.read(selection)
+                selected = await self._read(selection)
                 return await asyncio.to_thread(percentile_series, selected, query)
-            collected = [await self.collected.read(source) for source in (selection, *joined)]
+            collected = [await self._read(source) for source in (selection, *joined)]
             parts = [part for source in collected for part in source.by_list()]
             async with self._turn(query, points=(len(values) or number) * len(parts)):
                 return await asyncio.to_thread(
@@ -490,7 +496,7 @@ class QueryEngine:
         async def make() -> list[Figure]:
             figuring = Figuring(
                 collected=self.collected,
-                selected=await self.collected.read(selection),
+                selected=await self._read(selection),
                 confidence=confidence,
                 by_cohort=by_cohort,
             )
@@ -507,16 +513,20 @@ class QueryEngine:
 
         async def make() -> RangeEstimate:
             with self._stages.of("answer"):
-                selected = await self.collected.read(selection)
+                selected = await self._read(selection)
                 # Such a query takes seconds of a processor; other queries run beside it.
                 async with self._turn(query):
                     return await asyncio.to_thread(estimate_range, selected, query)
 
         newest_query = replace(query, range=NEWEST, percentiles=(), below=())
         question = (self._definition(selection.metric), newest_query, selection.windows)
+        return await self._estimates.get(question, selection.version, make)
+
+    async def _read(self, selection: EpochSelection) -> SelectedTotals:
+        """Totals of all windows. Raises BatchTooSmall, with what the first batch waits for."""
         try:
-            return await self._estimates.get(question, selection.version, make)
+            return await self.collected.read(selection)
         except BatchTooSmall as error:
-            terms = await self._terms()
-            hint = until_first_batch(selection.metric, terms, self._reserve())
+            terms, has_left = await self._terms(), bool(selection.counted)
+            hint = until_first_batch(selection.metric, terms, self._reserve(), has_left=has_left)
             raise BatchTooSmall(f"{error}. {hint}" if hint else str(error)) from error

@@ -98,7 +98,9 @@ async def line(
         unit=metric.unit,
         lowest=lowest,
         highest=highest,
-        until_first_batch=until_first_batch(metric, terms, reserve),
+        until_first_batch=until_first_batch(
+            metric, terms, reserve, has_left=bool(selection.counted)
+        ),
         notice=notice_of(selection) if metric.central else NOTICES[metric.development],
         parts=list(metric.parts),
         public=list(metric.breakdown),
@@ -339,10 +341,14 @@ def shifts_between(
     return percentile_shifts(old, new, query.percentiles or PERCENTILES, before.answer.confidence)
 
 
-def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None) -> str:
+def until_first_batch(
+    metric: Metric, terms: Terms | None, reserve: float | None, *, has_left: bool
+) -> str:
     """Why there is no batch yet, without full stop; "" if nothing waits, or a batch has left.
 
     `terms` are the shuffler's, if known; `reserve` is its smallest reserve in minimum batches.
+    PRIVACY: of a stream whose waiting reports the shuffler does not show, it depends only on the
+    catalog, on the reserve, and on whether a batch `has_left`.
     """
     waiting = [
         window
@@ -350,8 +356,24 @@ def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None
         if window.stream == metric.name
         and 0 < counts.get("pooled", 0) == counts.get("acknowledged")
     ]
+    reserve_count = round(metric.fewest * (reserve or 0.0)) if metric.mix == "pool" else 0
+    stay = f", of which {reserve_count:,} stay behind" if reserve_count else ""
+    first = metric.fewest + reserve_count
+    withheld = f"fewer than {metric.fewest:,} by then are withheld"
     if not terms or not waiting:
-        return ""
+        if has_left or metric.development:
+            return ""
+        over = "once the epoch and its grace are over"
+        hidden = "how many wait is not shown"
+        if metric.mix == "epoch":
+            return (
+                f"{metric.crowd:,} reports of an epoch leave the shuffler together {over}, or not "
+                f"at all; {hidden}"
+            )
+        return (
+            f"the first batch leaves the shuffler at {first:,} reports of an epoch{stay}, or "
+            f"{over}; {withheld}; {hidden}"
+        )
     newest = max(waiting, key=lambda window: window.epoch)
     pooled = terms[newest]["pooled"]
     latest = minute(epoch_start(newest.epoch + 1, metric.epoch) + grace_seconds(metric.epoch))
@@ -360,12 +382,9 @@ def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None
             f"{pooled:,} of the {metric.crowd:,} reports of a crowd wait at the shuffler; they "
             f"leave together at {latest}, or not at all"
         )
-    reserve_count = round(metric.fewest * (reserve or 0.0)) if metric.mix == "pool" else 0
-    stay = f", of which {reserve_count:,} stay behind" if reserve_count else ""
     return (
-        f"{pooled:,} of {metric.fewest + reserve_count:,} reports wait at the shuffler until the "
-        f"first batch{stay}, or until {latest} at the latest; fewer than {metric.fewest:,} by then "
-        "are withheld"
+        f"{pooled:,} of {first:,} reports wait at the shuffler until the first batch{stay}, or "
+        f"until {latest} at the latest; {withheld}"
     )
 
 

@@ -45,9 +45,11 @@ def show_metrics(answer: Answer) -> None:
         for metric in answer["metrics"]
     ]
     show_table("metrics", answer, several(len(answer["metrics"]), "metric"), sparks=sparks)
+    waiting: dict[str, list[str]] = {}
     for metric in answer["metrics"]:
-        if metric["until_first_batch"]:
-            explain(f"{metric['name']}: {metric['until_first_batch']}")
+        waiting.setdefault(metric["until_first_batch"], []).append(metric["name"])
+    for sentence in filter(None, waiting):
+        explain(f"{', '.join(waiting[sentence])}: {sentence}")
     say_expired(answer)
 
 

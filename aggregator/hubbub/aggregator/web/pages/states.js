@@ -99,7 +99,9 @@ export function tooFewReports(metric, remedies = {}) {
     const isUnknown = metric.waiting === null;
     const waits = isUnknown ? "; the number of reports at the shuffler is unknown here" : "";
     return state(isUnknown ? "No answer yet" : "Nothing was reported yet", [
-      `The first answer comes with ${many} report${metric.min_batch === 1 ? "" : "s"}${waits}.`,
+      metric.until_first_batch
+        ? `${printable(metric.until_first_batch, 400)}.`
+        : `The first answer comes with ${many} report${metric.min_batch === 1 ? "" : "s"}${waits}.`,
       metric.figures && `A device reports a ${metric.figures} once its ${metric.epoch_length} is over.`,
       "An app reports by:",
       h("code", {}, `client.report(${JSON.stringify(metric.name)}${VALUELESS.includes(metric.figures) ? "" : ", …"})`),
