@@ -108,7 +108,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_behind(
                 "entering": client._sender._entering,
                 "sending": client._sender._sending,
                 "storing": getattr(client_state(client), "_database", None)
-                and client_state(client)._database._lock,  # type: ignore[attr-defined]
+                and client_state(client)._database.lock,  # type: ignore[attr-defined]
             }[place]
             owner._lock = interrupted = _Interrupted(owner._lock)
             with suppress(_TimeIsUp):
@@ -146,7 +146,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
             )
             owner, call = {
                 "starting the sender": (background._lock, background.wake),
-                "fetching tokens": (tokens._lock, lambda: tokens.fetch(HANG_SECONDS)),
+                "fetching tokens": (tokens.lock, lambda: tokens.fetch(HANG_SECONDS)),
             }[place]
             monkeypatch.setattr(background, "_is_running", lambda: False)
             owner._lock = interrupted = _Interrupted(owner._lock)

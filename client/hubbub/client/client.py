@@ -129,8 +129,10 @@ class Client:
             self._background.wake()
             # At exit the client does not wait for an unreachable network.
             atexit.register(self._end)
-        sending = [self._tokens, sealer, self._sender, self._background]
-        follow(self, [transport, state, self._reporter, *sending, self._diagnostics])
+        lock = self._reporter.lock  # no thread is reporting during a fork
+        issuing = [self._tokens.lock] if self._tokens else []
+        sending = [*issuing, sealer, self._sender, self._background]
+        follow(self, [transport, state, lock, self._reporter, *sending, self._diagnostics])
 
     @classmethod
     def from_bundle(

@@ -18,10 +18,18 @@ _REMEDY: Final = (
 
 
 class NoReentryLock:
-    """A lock that raises StateBusy in the thread that holds it, instead of waiting forever."""
+    """A lock that raises StateBusy in the thread that holds it, instead of waiting forever.
 
-    def __init__(self) -> None:
+    It is free in a forked child, whoever held it (`forks.follow`).
+
+    Args:
+        fork_seconds: how long a fork waits for other threads inside.
+    """
+
+    def __init__(self, fork_seconds: float = 0.0) -> None:
         self._lock: Any = threading.RLock()
+        self._fork_seconds = fork_seconds
+        self._is_taken = False
 
     @contextmanager
     def within(self, timeout: float = -1) -> Iterator[bool]:
@@ -38,22 +46,25 @@ class NoReentryLock:
         finally:
             try:  # noqa: SIM105 a call of `suppress` would let a signal in before the release
                 self._lock.release()
-            except RuntimeError:  # another thread has it
+            except RuntimeError:  # another thread has it, or this is a child forked in the block
                 pass
-
-    def acquire(self, timeout: float = -1) -> bool:
-        """Takes the lock; returns False if another thread holds it beyond `timeout` seconds."""
-        if self.is_ours():
-            raise StateBusy(_REMEDY)
-        return bool(self._lock.acquire(timeout=timeout))
-
-    def release(self) -> None:
-        """Releases the lock."""
-        self._lock.release()
 
     def is_ours(self) -> bool:
         """Returns whether this thread holds it."""
         return bool(self._lock._is_owned())  # noqa: SLF001 as threading.Condition asks
+
+    def before_fork(self) -> None:
+        """Keeps other threads out during a fork, unless this thread forks inside the lock."""
+        self._is_taken = not self.is_ours() and self._lock.acquire(timeout=self._fork_seconds)
+
+    def after_fork_in_parent(self) -> None:
+        """Lets other threads in again."""
+        if self._is_taken:
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Frees the lock, which a thread of the parent may hold forever."""
+        self._lock = threading.RLock()
 
 
 class Wakeup(threading.Event):

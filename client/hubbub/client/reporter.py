@@ -62,13 +62,13 @@ class Reporter:
         self._coins = coins
         self._clock = clock
         self._max_epsilon = max_epsilon
-        self.lock = NoReentryLock()
+        self.lock = NoReentryLock(_LOCK_SECONDS)
         self._drawn: list[tuple[int, PendingPayload]] = []
         self._standing = DeviceState(secret=b"")
         self._questions = Questions(bundle, max_epsilon)
         self._events: Counter[Event] = Counter()
         self._learner = Learner(bundle.operator, bundle.models)
-        self._off = self._held = self._consents = False
+        self._off = self._consents = False
         try:
             self.refresh()
         except StateUnusable:  # nothing is drawn until the state can be read
@@ -397,18 +397,8 @@ class Reporter:
             self._learner.awaited.clear()
         return [Dropped(name, reason) for name in names]
 
-    def before_fork(self) -> None:
-        """Before a fork: take the lock, so that no thread is reporting, unless a report forks."""
-        self._held = not self.lock.is_ours() and self.lock.acquire(_LOCK_SECONDS)
-
-    def after_fork_in_parent(self) -> None:
-        """After a fork, in the parent: release the lock."""
-        if self._held:
-            self.lock.release()
-
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: drop what was drawn or waits; the parent sends it."""
-        self.lock = NoReentryLock()
         self._drawn, self._local_counts, self._events = [], Counter(), Counter()
         self._learner.awaited.clear()
 

@@ -81,7 +81,7 @@ class Background:
 
     def after_fork_in_child(self) -> None:
         """Forgets the thread, which is the parent's."""
-        self._lock = NoReentryLock()
+        self._lock.after_fork_in_child()
         self._thread = None
         self._wake, self._end = Wakeup(), threading.Event()
 

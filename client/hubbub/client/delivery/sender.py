@@ -280,7 +280,8 @@ class Sender:
 
     def after_fork_in_child(self) -> None:
         """Resets a child: running entries and submissions are its parent's."""
-        self._entering, self._sending = NoReentryLock(), NoReentryLock()
+        self._entering.after_fork_in_child()
+        self._sending.after_fork_in_child()
         self._stopped = threading.Event()
 
     def _keep_running(self, moment: float) -> None:

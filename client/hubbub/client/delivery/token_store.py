@@ -57,7 +57,7 @@ class TokenStore:
         self._bundle, self._state, self._ask = bundle, state, ask
         self._clock, self._diagnostics = clock, diagnostics
         self._key = bundle.tokens.public.hex()[:_KEY_LETTERS] if bundle.tokens else ""
-        self._lock = NoReentryLock()
+        self.lock = NoReentryLock()
         self._failures = 0
         self._not_before = 0.0
         self._answered: set[tuple[str, int]] = set()
@@ -74,9 +74,9 @@ class TokenStore:
         Raises:
             StateUnusable: the request could not be stored.
         """
-        if self._ask is None or timeout_seconds <= 0 or self._lock.is_ours():
+        if self._ask is None or timeout_seconds <= 0 or self.lock.is_ours():
             return
-        with self._lock.within(0) as is_entered:
+        with self.lock.within(0) as is_entered:
             if not is_entered or self._clock.monotonic() < self._not_before:
                 return
             # A device that runs in an epoch with a default reports on it sooner or later.
@@ -141,10 +141,6 @@ class TokenStore:
         gone = list(reports)
         if gone:
             self._state.wallet(lambda wallet: wallet.settle(gone))
-
-    def after_fork_in_child(self) -> None:
-        """Resets a forked child: its parent owns running requests."""
-        self._lock = NoReentryLock()
 
     @property
     def _lengths(self) -> list[str]:

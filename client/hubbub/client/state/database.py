@@ -21,6 +21,7 @@ from hubbub.errors import StateBusy, StateUnusable
 FILE_NAME: Final = "hubbub.sqlite3"
 
 _VERSION: Final = 1
+_FORK_SECONDS: Final = 1.0
 # These errors mean that the file cannot be used now. All other errors of SQLite mean damage, since
 # our statements never change.
 _AWAY: Final = {
@@ -100,12 +101,12 @@ class Database:
     def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:
         self._path = path
         self._apart = alone
-        self._lock = NoReentryLock()
+        self.lock = NoReentryLock(_FORK_SECONDS)
         self._connection: sqlite3.Connection | None = None
         self._parents: sqlite3.Connection | None = None
         self._descriptors: dict[int, FileId] = {}
         self._inode = self._index_bytes = 0
-        self._is_locked = self._closed = False
+        self._closed = False
         self.damaged = 0
 
     @contextlib.contextmanager
@@ -145,20 +146,9 @@ class Database:
         with contextlib.suppress(StateBusy), self._within():
             pass
 
-    def before_fork(self, seconds: float) -> None:
-        """Keeps other threads out of SQLite during a fork; waits at most `seconds` for them."""
-        self._is_locked = False
-        with contextlib.suppress(StateBusy):  # this thread's own call forks
-            self._is_locked = self._lock.acquire(timeout=seconds)
-
-    def after_fork_in_parent(self) -> None:
-        """Lets other threads in again."""
-        if self._is_locked:
-            self._lock.release()
-
     def after_fork_in_child(self) -> None:
         """Resets a forked child."""
-        self._lock = NoReentryLock()
+        self.lock.after_fork_in_child()
         if self._connection:
             _kept.append(self._connection)
             self._parents = self._connection
@@ -166,7 +156,7 @@ class Database:
 
     @contextlib.contextmanager
     def _within(self) -> Iterator[None]:
-        with self._lock.within(seconds_left()) as is_entered:
+        with self.lock.within(seconds_left()) as is_entered:
             if not is_entered:
                 raise StateBusy(f"{self._path}: another thread uses it all the time; try again")
             try:

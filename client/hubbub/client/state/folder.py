@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 # After this time other processes send reports that a killed process had claimed.
 _CLAIM_SECONDS: Final = 60.0
-_HOLD_SECONDS: Final = 1.0
 # After so many reports of persons the outbox is searched for too many: it takes milliseconds.
 _TIDY_REPORTS: Final = 64
 
@@ -75,6 +74,8 @@ class FolderState:
             raise
         self._notes = Notes(folder, self._bounds.reports)
         self.has_room, self.note = self._notes.has_room, self._notes.note
+        lock = self._database.lock  # a fork waits until no thread is inside SQLite
+        self.before_fork, self.after_fork_in_parent = lock.before_fork, lock.after_fork_in_parent
 
     def remember(self, operator: bytes, signed: bytes = b"") -> None:
         """Stores the operator and bundle that use this state, for readers of the folder."""
@@ -270,14 +271,6 @@ class FolderState:
     def close(self) -> None:
         self._notes.close()
         self._database.close()
-
-    def before_fork(self) -> None:
-        """Waits until no thread is inside SQLite."""
-        self._database.before_fork(_HOLD_SECONDS)
-
-    def after_fork_in_parent(self) -> None:
-        """Continues in the parent."""
-        self._database.after_fork_in_parent()
 
     def after_fork_in_child(self) -> None:
         """Gives a child its own journal and connection to the same file."""
