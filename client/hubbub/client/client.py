@@ -427,10 +427,7 @@ class Client:
         await asyncio.to_thread(self.close)
 
     def _outcome_of(self, report: Callable[[], Outcome], metric: str, value: Any) -> Outcome:
-        """Report, count the outcome, and wake the sending thread if there is something to send.
-
-        The outcome is not counted if the app's stack is so deep that Python allows no further call.
-        """
+        """Report, count the outcome, and wake the sending thread if there is something to send."""
         outcome = _FAILED
         try:
             notice()

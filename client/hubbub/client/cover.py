@@ -1,10 +1,9 @@
 """Cover: which epochs still need a default or filler, and which reports wait for their epoch's end.
 
 Reports of a metric with a default leave after their epoch is over, whatever the value. So neither
-the existence of a report nor its time reveals whether the app reported a value. The ledger records
-that a device ran in an epoch as an epoch with no reports.
-
-If the catalog sets `cover`, every stream without a report of such an epoch gets a filler.
+the existence of a report nor its time reveals whether the app reported a value. An epoch in which
+the device ran is in the ledger with no reports. If the catalog sets `cover`, every stream without a
+report of such an epoch gets a filler.
 """
 
 from collections.abc import Sequence

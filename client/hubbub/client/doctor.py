@@ -41,10 +41,7 @@ _LIBRARIES: Final = ("cryptography", "grpcio", "protobuf", "rbcl", "pyhpke")
 
 @frozen()
 class Finding:
-    """One result of a check: its subject, its verdict, and the observation.
-
-    A "fault" keeps reports or answers from arriving; a person has to judge a "note".
-    """
+    """A check's subject, verdict and text; a person has to judge whether a "note" is a fault."""
 
     subject: str
     verdict: Verdict

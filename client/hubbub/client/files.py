@@ -1,8 +1,4 @@
-"""Files of a client: where they are, and how they are read, replaced and locked.
-
-This user's own folder among temporary files holds what must be stored while a state folder cannot
-be used.
-"""
+"""Files of a client: where they are, and how they are read, replaced and locked."""
 
 import contextlib
 import errno
@@ -65,10 +61,7 @@ def elsewhere() -> Path:
 
 
 def is_own(folder: Path) -> bool:
-    """Returns whether a folder exists in which only this user can have written.
-
-    PRIVACY: anyone may have made it before us; then it is not used.
-    """
+    """Returns whether only this user can have written in a folder. PRIVACY: anyone may make one."""
     try:
         folder_stat = folder.lstat()
     except (OSError, ValueError):

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def peek(folder: Path) -> "LedgerView":
     """Returns the content of a state folder, with the names of the last bundle that used it.
 
-    Raises:
-        StateUnusable: there is no state, or it cannot be read.
+    Raises StateUnusable if there is no state, or it cannot be read.
     """
     from hubbub.client.ledger_view import view  # noqa: PLC0415 a starting app asks `vouched` alone
 

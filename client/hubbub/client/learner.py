@@ -25,12 +25,7 @@ Teller = Callable[[BitSource], bytes]
 
 
 class Learner:
-    """The examples of models that wait for a state. Not safe between threads.
-
-    Args:
-        operator: the key that signed the bundle.
-        models: the models of the bundle, by name.
-    """
+    """The examples of models that wait for a state. Not safe between threads."""
 
     def __init__(self, operator: bytes, models: "Mapping[str, Learning]") -> None:
         self._operator = operator
@@ -39,10 +34,7 @@ class Learner:
         self.awaited: dict[str, Example] = {}
 
     def teller(self, metric: Metric, number: int, example: Any) -> Teller | None:
-        """Returns the function that reports a device's example in this round.
-
-        None without the state that the round needs, and for metrics that are not a model's.
-        """
+        """Returns the function that reports an example; None without the state of the round."""
         model = metric.model
         if model is None:
             return None
@@ -66,10 +58,7 @@ class Learner:
         return lambda coins: judged(metric, score, label, edges, coins)
 
     def settle(self, name: str, example: "Example", outcome: Outcome) -> list[Dropped]:
-        """Keeps an example until its state arrives; returns discarded examples.
-
-        These are an earlier example of the model, or the example itself if it is refused now.
-        """
+        """Keeps an example until its state arrives; returns the examples that are discarded."""
         former = self.awaited.pop(name, None)
         if outcome is Outcome.AWAITS_STATE:
             self.awaited[name] = example
@@ -80,9 +69,8 @@ class Learner:
     def hear(self, signed: bytes) -> None:
         """Stores fetched states of models.
 
-        Raises:
-            ModelsRefused: they are another operator's, older than the last ones, or of another
-                dimension than their model. It names what is wrong; the other states are stored.
+        Raises ModelsRefused for those of another operator, older than the last ones, or of another
+        dimension than their model; the other states are stored.
         """
         from hubbub.bundles.model_state import open_models  # noqa: PLC0415 of bundles with models
 

@@ -226,10 +226,9 @@ def charge(
 
 
 def reported_of(account: Account, metric: Metric, epoch: int) -> int | None:
-    """Returns the number of reports in the epoch, or in the period of a metric with a period.
+    """Returns the number of reports in the epoch or the metric's period; None if that is unknown.
 
-    None if that is unknown. A period counts as reported once one of its days does: which day it
-    was is not recorded.
+    A period counts as reported once one of its days does: which day it was is not recorded.
     """
     if not metric.report_on:
         return account.reported(epoch)
@@ -268,8 +267,7 @@ def _is_within_caps(
 ) -> bool:
     """Returns whether all metrics together, retired ones included, stay within every cap.
 
-    PRIVACY: metrics come and go, but their loss stays. Future days count too: a clock may have been
-    set back.
+    PRIVACY: future days count too: a clock may have been set back.
     """
     caps = metric.caps.by_days
     if sum(account.spent for account in accounts.values()) + cost <= min(caps.values()):
@@ -333,10 +331,7 @@ def _last_day(epoch: int, seconds: int) -> int:
 
 
 def _dated(spent: float, floor: int, losses: Mapping[int, float]) -> dict[int, float]:
-    """Returns losses by day, from version 0.1's losses by epoch; older ones on the newest day.
-
-    So a loss may count for longer than it must, never for less.
-    """
+    """Returns losses by day, from version 0.1's losses by epoch; older ones on the newest day."""
     days: dict[int, float] = {}
     for epoch, loss in losses.items():
         day = _last_day(epoch, _length(epoch))

@@ -4,10 +4,7 @@ from contextlib import suppress
 
 
 def warn(message: str, *arguments: object) -> None:
-    """Logs a warning. The app decides what is shown: without a handler nothing is.
-
-    What a handler of the app raises ends no call of the client.
-    """
+    """Logs a warning, as the app's handlers decide; without a handler nothing is shown."""
     with suppress(Exception):
         import logging  # noqa: PLC0415 as above; it fails as the interpreter shuts down
 

@@ -86,10 +86,7 @@ def named_model(bundle: Bundle, name: str) -> "Learning":
 
 
 def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
-    """Returns the error for an object of the app that raised `error` when it was read.
-
-    `subject` is the metric or model that the object is for.
-    """
+    """Returns the error for an object of the app that raised `error` when it was read."""
     return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
 
 

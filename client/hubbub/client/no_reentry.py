@@ -20,10 +20,7 @@ _REMEDY: Final = (
 class NoReentryLock:
     """A lock that raises StateBusy in the thread that holds it, instead of waiting forever.
 
-    It is free in a forked child, whoever held it (`forks.follow`).
-
-    Args:
-        fork_seconds: how long a fork waits for other threads inside.
+    A fork waits `fork_seconds` for other threads inside; in the child the lock is free.
     """
 
     def __init__(self, fork_seconds: float = 0.0) -> None:

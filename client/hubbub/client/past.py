@@ -27,10 +27,7 @@ class Due(NamedTuple):
 def settled(
     questions: Mapping[str, AskedMetric], standing: DeviceState, now: float
 ) -> set[tuple[str, int]]:
-    """Pairs of metric and epoch whose events are of no more use: late, reported or not asked.
-
-    If another process has a newer bundle and asks such a metric, its counts begin anew.
-    """
+    """Pairs of metric and epoch whose events are of no more use: late, reported or not asked."""
     return {
         (name, epoch)
         for name, epoch, _ in standing.events

@@ -74,11 +74,7 @@ class Persons:
         return self._digest(b"name", name.encode(errors="surrogatepass"))[:_HASH_BYTES]
 
     def read(self, person: bytes) -> tuple[bytes | None, DeviceState]:
-        """A person's record, and what it says.
-
-        Raises:
-            StateUnusable: the store fails, or the record is damaged.
-        """
+        """A person's record, and its state. Raises StateUnusable, also if the record is damaged."""
         record = self._ask(lambda: self._store.read(person))
         try:
             state = _loaded(record) if record is not None else DeviceState(secret=b"")
@@ -95,11 +91,7 @@ class Persons:
         return self._ask(lambda: self._store.replace(person, before, after))
 
     def is_withdrawn(self, report: OutboxReport) -> bool:
-        """Whether a person has said no since this report was drawn, or has no record any more.
-
-        Raises:
-            StateUnusable: as `read`.
-        """
+        """Whether a report's person has no record, or has said no since. Raises StateUnusable."""
         record, state = self.read(report.person)
         return record is None or state.consent.generation != report.generation
 
@@ -116,12 +108,9 @@ class Persons:
 
 @frozen(kw_only=True)
 class Host:
-    """What a client lends each person.
+    """What a client lends each person; `reporter` and `sender` are of the app's own device.
 
-    Args:
-        reporter, sender: of the app's own device.
-        adopt: puts sealed reports into the app's outbox.
-        outcome_of: counts an outcome, and turns errors into outcomes unless strict.
+    `outcome_of` counts an outcome, and turns errors into outcomes unless strict.
     """
 
     bundle: Bundle
@@ -227,7 +216,7 @@ class Person:
 
 
 def _loaded(record: bytes) -> DeviceState:
-    """What a record says, without the secret.
+    """The state in a record, without the secret.
 
     Raises what `FOREIGN` lists, zlib.error, or StateUnusable for a later version.
     """

@@ -14,11 +14,7 @@ _NOTHING: Final[Public] = {}
 
 
 class PublicValues:
-    """The public fields of this device.
-
-    Raises:
-        BadParameter: no texts or callables by name.
-    """
+    """The public fields of this device. Raises BadParameter unless they are texts or callables."""
 
     def __init__(self, public: Public | None = None) -> None:
         values = _NOTHING if public is None else public
@@ -40,8 +36,7 @@ class PublicValues:
     def stream(self, metric: Metric, arms: Mapping[str, str]) -> str:
         """Returns the stream of this device's reports to a metric or tier; `arms` by experiment.
 
-        Raises:
-            BadParameter: the app's function failed; its error is not shown.
+        Raises BadParameter if the app's function fails; its error is not shown.
         """
         if not metric.breakdown:
             return metric.name

@@ -39,7 +39,6 @@ class Reporter:
 
     Args:
         max_epsilon: largest epsilon of a report that the app allows; the person may allow less.
-        public: public fields of this device.
         local: only count values, for this device's person; draw and send nothing.
     """
 
@@ -80,10 +79,7 @@ class Reporter:
         return self._standing.notice
 
     def of_person(self, state: State, public: PublicValues | None) -> "Reporter":
-        """Returns a reporter of a person's state, with this one's coins, clock and limits.
-
-        `public` are the public fields of the person; None for those of this device.
-        """
+        """Returns a reporter of a person's state, with this one's coins, clock and limits."""
         reporter = Reporter(
             self._bundle,
             state,
@@ -102,12 +98,7 @@ class Reporter:
         return self._consents and not self._off
 
     def report(self, name: str, value: Any) -> Outcome:
-        """Randomize one value and note it.
-
-        Raises:
-            UnknownMetric: the bundle has no such metric.
-            ValueOutOfDomain: the metric has no such value; the message does not show it.
-        """
+        """Randomize one value and note it. Raises UnknownMetric or ValueOutOfDomain."""
         try:
             question = self._questions.now.get(name)
         except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
@@ -137,11 +128,7 @@ class Reporter:
             return self._report(self._questions.now[name], code, cell, text=text)
 
     def arm(self, name: str) -> str:
-        """This device's arm of an experiment; if the device does not report, the first live arm.
-
-        Raises:
-            UnknownMetric: the bundle has no such experiment.
-        """
+        """This device's arm of an experiment; the first live arm if off. Raises UnknownMetric."""
         experiment = experiment_named(self._bundle.experiments, name)
         live = experiment.live_arms(self._stopped())
         if not (self.is_on and self._standing.may_send):
@@ -164,11 +151,7 @@ class Reporter:
     def learn(self, name: str, features: Any, label: Any, diagnostics: Diagnostics) -> Outcome:
         """Add one person's example to a model, in this device's round.
 
-        `diagnostics` counts clipped values, and the waiting example that this one replaces.
-
-        Raises:
-            UnknownMetric: the bundle has no such model.
-            ValueOutOfDomain: features or label do not fit the model; the error does not show them.
+        Raises UnknownMetric, or ValueOutOfDomain, which does not show features and label.
         """
         model = named_model(self._bundle, name)
         try:
@@ -242,10 +225,9 @@ class Reporter:
         return Outcome.NOTED
 
     def keep_events(self) -> None:
-        """Move the events noted in memory into the state, and load the events of all processes.
+        """Move the events in memory into the state, and load those of all processes.
 
-        Raises:
-            StateUnusable: the events stay in memory.
+        After StateUnusable they stay in memory.
         """
         if not self._questions.past or self.is_local:
             return
@@ -255,11 +237,7 @@ class Reporter:
             self._stand(self._state.count_events(events, over, standing.consent.generation))
 
     def keep_own(self) -> None:
-        """Move the counts of local mode into the state.
-
-        Raises:
-            StateUnusable: the counts stay in memory.
-        """
+        """Move the counts of local mode into the state. After StateUnusable they stay in memory."""
         with self._moved(self._local_counts) as counts:
             if counts:
                 self._state.count(counts)
@@ -283,14 +261,9 @@ class Reporter:
         return bool(self._learner.awaited)
 
     def hear_models(self, signed: bytes, diagnostics: Diagnostics) -> None:
-        """Load a fetched model state, and draw the reports of the examples that waited for it.
+        """Load the models' signed state, and draw the reports of the examples that waited for it.
 
-        Args:
-            signed: the models' state, signed by the operator.
-            diagnostics: counts the examples that are refused now.
-
-        Raises:
-            ModelsRefused: another operator signed it, or it is older than an earlier one.
+        Raises ModelsRefused if another operator signed it, or it is older than an earlier one.
         """
         refused: list[Dropped] = []
         try:
@@ -356,13 +329,9 @@ class Reporter:
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
     def refresh(self, standing: DeviceState | None = None) -> None:
-        """Replace this process's copy of the device state.
+        """Replace this process's copy of the state, by `standing` if the state was just read.
 
-        Args:
-            standing: the state if just read; None reads it.
-
-        Raises:
-            StateUnusable: the state cannot be read; the copy stays as it was.
+        After StateUnusable the copy stays as it was.
         """
         self._stand(standing or self._state.device_state())
 
@@ -373,11 +342,7 @@ class Reporter:
             pass
 
     def forget(self) -> tuple[int, list[Dropped]]:
-        """Discard drawn payloads, examples, events and local counts.
-
-        Returns:
-            The number of the last discarded payload (0 for none), and what was discarded.
-        """
+        """Discard drawn payloads, examples, events and local counts; return the last number."""
         examples = self._forget_examples(DISABLED)
         with self.lock.within():
             drawn, self._drawn = self._drawn, []
@@ -429,12 +394,8 @@ class Reporter:
     ) -> Outcome:
         """Charge, draw and note one report.
 
-        Args:
-            question: the metric, as this device is asked it.
-            code: the encoded value.
-            cell: the stream without tier and list.
-            past: seconds since 1970 in the epoch to report on; None for now.
-            text: the value as a string, for a discovery tree.
+        `cell` is the stream without tier and list, `past` a moment of the epoch to report on (None:
+        now), `text` the value as a string, for a discovery tree.
         """
         metric, now = question.metric, self._clock()
         if metric is None:

@@ -124,11 +124,7 @@ class Settings:
 
 
 def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
-    """Returns the largest allowed epsilon in nats; infinity for None.
-
-    Raises:
-        BadParameter: `max_epsilon` is below 0; the message contains `name`.
-    """
+    """Returns the largest allowed epsilon in nats, infinity for None. Raises BadParameter."""
     most = math.inf if max_epsilon is None else max_epsilon
     if not most >= 0:
         raise BadParameter(f"{name} {most} must be 0 or more, in nats")

@@ -104,11 +104,9 @@ def state_of(
 ) -> State:
     """The device's state on disk, or in memory with a warning if the folder cannot be used.
 
-    `operator` is the operator that the app names explicitly, if any.
-
-    Raises:
-        BundleRefused: the app trusts another operator, the bundle takes more than was promised, or
-            a newer bundle was used before.
+    `operator` is the operator that the app names explicitly, if any. Raises BundleRefused if the
+    app trusts another operator, the bundle takes more than was promised, or a newer bundle was used
+    before.
     """
     state_dir = settings.state_dir and settled(settings.state_dir)
     home = NOWHERE if state_dir else settled(state_home())
@@ -159,10 +157,7 @@ def _stored_trust(file: TrustFile, *, may_be_unknown: bool) -> Trust:
 
 
 def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:
-    """Returns the folders that no known app uses, for an unknown app.
-
-    They are those of version 0.1, or those whose file of trust was lost.
-    """
+    """Returns the folders without a known app: of version 0.1, or whose file of trust was lost."""
     if app in trust.pins:
         return []
     if state_dir:
@@ -196,11 +191,7 @@ def _said_by(folder: Path) -> Vouched:
 
 
 def _take_over(state: State, folders: list[Path]) -> None:
-    """Merges consent and spending of `folders`; without folders discards what waits here.
-
-    Raises:
-        StateUnusable: it cannot.
-    """
+    """Merges consent and spending of `folders`; without any discards what waits."""
     if not isinstance(state, FolderState):
         raise StateUnusable(
             "the decision cannot be stored without a folder; give a writable state_dir"
@@ -218,8 +209,7 @@ def _take_over(state: State, folders: list[Path]) -> None:
 def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State:
     """Returns the state in the folder; otherwise one in memory.
 
-    PRIVACY: limits of the latter hold across restarts, by a witness elsewhere. If even that cannot
-    be written, nothing may leave.
+    PRIVACY: limits of the latter hold across restarts, by a witness elsewhere, or nothing leaves.
     """
     try:
         try:

@@ -30,11 +30,7 @@ def key_id(public: bytes) -> int:
 
 
 def read_config(config: bytes) -> tuple[int, bytes]:
-    """Number and public key in a configuration that offers SUITE.
-
-    Raises:
-        BadParameter: it is not a key configuration, or does not offer SUITE.
-    """
+    """Number and public key in a configuration that offers SUITE. Raises BadParameter."""
     try:
         number, kem, public, size = _CONFIG.unpack_from(config)
         places = range(_CONFIG.size, _CONFIG.size + size, _PAIR.size)

@@ -48,13 +48,10 @@ class CountNoise:
 
     @classmethod
     def least(cls, odds: Fraction, delta: float) -> Self:
-        """The distribution with the smallest `reach` whose `delta` is at most the one given.
+        """The distribution of smallest `reach` with at most this `delta`. Raises BadParameter.
 
         PRIVACY: odds are rounded down, and `delta` is computed from the integer weights that are
         drawn.
-
-        Raises:
-            BadParameter: the reach would exceed its maximum.
         """
         scaled_odds = int(odds * _UNIT)
         for reach in range(1, _MAX_REACH + 1):

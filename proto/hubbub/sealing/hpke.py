@@ -39,11 +39,7 @@ def seal(payload: bytes, key: PublicKey, info: bytes) -> bytes:
 
 
 def open_sealed(sealed: bytes, key: PrivateKey, info: bytes) -> bytes:
-    """Decrypts the payload of a sealed report.
-
-    Raises:
-        BadPayload: it was sealed to another key or with another info, or was altered.
-    """
+    """Decrypts a sealed report. Raises BadPayload for another key or info, or altered bytes."""
     suite = _suite(x_wing=not isinstance(key, X25519PrivateKey))
     try:
         return suite.decrypt(sealed, key, info)

@@ -50,8 +50,7 @@ SEAL_BYTES: Final[dict[Kem, int]] = {
 def x_wing_private(seed: bytes) -> "MLKEM768X25519PrivateKey":
     """Derives the private key from a seed (draft-connolly-cfrg-xwing-kem, sec. 5.2).
 
-    Raises:
-        BadParameter: `seed` is not 32 bytes, or the cryptography library here lacks ML-KEM.
+    Raises BadParameter if `seed` is not 32 bytes, or the cryptography library here lacks ML-KEM.
     """
     ml_kem, x25519 = _halves(seed)
     from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey  # noqa: PLC0415
@@ -66,11 +65,7 @@ def x_wing_public_bytes(seed: bytes) -> bytes:
 
 
 def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
-    """The public key in these 1,216 bytes.
-
-    Raises:
-        BadParameter: they are not a key, or the cryptography library here lacks ML-KEM.
-    """
+    """The public key in these 1,216 bytes. Raises BadParameter if not, or without ML-KEM here."""
     # PRIVACY: a shuffler without dummies does not even load code that opens or seals.
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.hpke import MLKEM768X25519PublicKey  # noqa: PLC0415

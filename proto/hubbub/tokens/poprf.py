@@ -90,10 +90,8 @@ def blind_evaluate(
 ) -> tuple[list[bytes], bytes]:
     """Evaluates blinded inputs; returns the evaluated elements and one proof for all of them.
 
-    `by` fixes the proof's random scalar, for the test vectors of the RFC.
-
-    Raises:
-        BadParameter: there are no elements, or one is invalid.
+    `by` fixes the proof's random scalar, for the test vectors of the RFC. Raises BadParameter if
+    there are no elements, or one is invalid.
     """
     tweaked = _tweaked_key(key, info)
     inverse = rbcl.crypto_core_ristretto255_scalar_invert(tweaked)
@@ -108,12 +106,9 @@ def finalize(
     public: bytes,
     info: bytes,
 ) -> list[bytes]:
-    """Checks the proof against the public key, and returns the outputs of the inputs.
+    """Checks the proof against the public key; returns the outputs of pairs of input and blinded.
 
-    `inputs` are pairs of an input and its blinded form.
-
-    Raises:
-        BadParameter: the proof does not fit, or an element is invalid.
+    Raises BadParameter if the proof does not fit, or an element is invalid.
     """
     check_public(public)
     tweaked = _plus(_base(_info_scalar(info)), public)

@@ -49,11 +49,7 @@ _ANYONE: Final = open_to_pages(b"content-type")
 
 
 class RelayApp:
-    """The relay's ASGI application.
-
-    `client` keeps connections to the gateway open. `counts` holds the number of requests by
-    outcome.
-    """
+    """The relay's ASGI application; `counts` has the number of requests by outcome."""
 
     def __init__(self, gateway: str, client: httpx2.AsyncClient, limiter: Limiter) -> None:
         self._gateway, self._client, self._limiter = gateway, client, limiter

@@ -74,11 +74,7 @@ class Settings:
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """Reads the settings from a command line; exits with a message if it is malformed.
-
-    Raises:
-        BadParameter: a number is out of range, or an address is invalid.
-    """
+    """Reads the settings from a command line; exits, or raises BadParameter, if it is malformed."""
     return read_options(Settings, parser().parse_args(arguments))
 
 

@@ -83,10 +83,8 @@ class Sealer:
 def dummy_payloads(metric: Any, coins: BitSource) -> list[bytes]:
     """Random payloads that a device sends beside one report, which nobody can distinguish from it.
 
-    The shuffler waits for as many more as there may be.
-
     PRIVACY: neither their number nor their values depend on the report; all values are equally
-        likely.
+    likely.
     """
     layout, dummies_each = metric.randomizer.layout, metric.made_each
     if not dummies_each or not isinstance(layout, OneHot):

@@ -60,9 +60,8 @@ _HURRY: Final = 1000
 class Sender:
     """Moves drawn payloads into the state, and from there into a transport.
 
-    Args:
-        is_withdrawn: whether a person for whom the app acts has said no since; it may raise
-            StateUnusable.
+    `is_withdrawn` returns whether a person for whom the app acts has said no since; it may raise
+    StateUnusable.
     """
 
     def __init__(
@@ -114,10 +113,8 @@ class Sender:
     def enter(self, *, gently: bool = False) -> None:
         """Seals and stores all payloads that this process, or an ended one, drew; all or none.
 
-        With `gently` it pauses between seals, so that threads of the app never wait long.
-
-        Raises:
-            StateUnusable: the payloads are not lost; try again.
+        With `gently` it pauses between seals, so that threads of the app never wait long. After
+        StateUnusable no payload is lost.
         """
         with self._entering.within(seconds_left(-1)) as is_entered:
             if not is_entered:
@@ -140,12 +137,9 @@ class Sender:
                 self._enter_own(gently=gently)
 
     def keep_running(self) -> None:
-        """Records that the device runs, before any report about it can leave.
+        """Records that the device runs, before any report about it can leave. Raises StateUnusable.
 
         If the program ends directly after a report, its next start sends the defaults.
-
-        Raises:
-            StateUnusable: nothing was recorded; `enter` records it too.
         """
         with self._entering.within():
             self._keep_running(self._clock.now())
@@ -172,10 +166,7 @@ class Sender:
         return [*exclusions, *self._tokens.held] if self._tokens else exclusions
 
     def flush(self, seconds: float, *, patient: bool) -> bool:
-        """Sends for at most `seconds`, with retries if `patient`; returns whether nothing is left.
-
-        It never raises, to protect the app.
-        """
+        """Sends for at most `seconds`, retrying if `patient`; returns whether nothing is left."""
         seconds = max(0.0, min(seconds, _LONGEST_SECONDS))  # of no number: 0
         try:
             with limited_to(seconds):
@@ -201,8 +192,7 @@ class Sender:
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submits once; returns seconds until the next attempt, or None if nothing is left.
 
-        Raises:
-            StateUnusable: nothing was sent, or the shuffler's answer could not be stored.
+        After StateUnusable nothing was sent, or the shuffler's answer could not be stored.
         """
         started = self._clock.monotonic()
         # Another thread may be in the middle of a submission: wait no longer than promised.
@@ -359,9 +349,7 @@ class Sender:
     def _refused_here(
         self, reports: Sequence[OutboxReport], max_seconds: float
     ) -> tuple[dict[int, str], set[int], float]:
-        """Returns the fates of reports that a notice has stopped or that persons have withdrawn.
-
-        Also returns the reports that wait, and the seconds that all this took.
+        """Returns fates of stopped and withdrawn reports, unread reports, and the seconds it took.
 
         PRIVACY: a report waits while its person's record cannot be read; others leave meanwhile.
         """
@@ -393,11 +381,7 @@ class Sender:
         tokens: "Mapping[int, Minted]",
         timeout_seconds: float,
     ) -> tuple[dict[int, str], TryAgain | None]:
-        """Returns the fates of reports, and the failure that leaves all others unknown, if any.
-
-        If the whole submission is refused for good, halves are sent: one report that can never be
-        accepted does not block the others.
-        """
+        """Returns the fates of reports, and the failure that leaves all others unknown, if any."""
         deadline = self._clock.monotonic() + timeout_seconds
         fates: dict[int, str] = {}
         refused = ""

@@ -41,8 +41,7 @@ _APART_SECONDS: Final = 600.0  # longest delay between attempts that no report w
 class TokenStore:
     """The tokens of one process. Safe between threads; the state keeps processes apart.
 
-    Args:
-        ask: sends a request to the issuer; None if the client has no account.
+    `ask` sends a request to the issuer; None if the client has no account.
     """
 
     def __init__(
@@ -69,11 +68,7 @@ class TokenStore:
         return [(stream, epoch, epoch) for stream, epoch, _ in sorted(self._lacking)]
 
     def fetch(self, timeout_seconds: float) -> None:
-        """Requests the tokens that are due. Failures are retried later.
-
-        Raises:
-            StateUnusable: the request could not be stored.
-        """
+        """Requests the tokens that are due, and failed requests later. Raises StateUnusable."""
         if self._ask is None or timeout_seconds <= 0 or self.lock.is_ours():
             return
         with self.lock.within(0) as is_entered:
@@ -121,8 +116,7 @@ class TokenStore:
     def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
         """Assigns tokens to reports for good; reports without a token are held from now on.
 
-        Raises:
-            StateUnusable: it could not be stored; no report may leave.
+        After StateUnusable no report may leave.
         """
         now = self._clock.now()
         pairs = [(r.id, (r.stream, r.epoch, self._key)) for r in reports]
@@ -279,8 +273,7 @@ def _too_late(epoch: int, length: str) -> int:
 def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
     """Returns the function that asks the bundle's issuer; None if the bundle names none.
 
-    Raises:
-        BadParameter: the account is invalid or missing, or what tokens need is not installed.
+    Raises BadParameter if the account is invalid or missing, or what tokens need is not installed.
     """
     if not (account is None or isinstance(account, str) or callable(account)):
         raise BadParameter(

@@ -64,8 +64,7 @@ def turned(generation: int, *, on: bool) -> int:
 def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
     """Returns the consent that follows from two copies of the state.
 
-    If `ordered`, the later copy continues the earlier one and holds. Otherwise the stricter value
-    of each decision holds.
+    If `ordered`, the later copy continues the earlier one and holds; otherwise the stricter values.
     """
     generation = max(earlier.generation, later.generation)
     preference, local = later.preference, later.local

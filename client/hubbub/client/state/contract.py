@@ -65,11 +65,7 @@ class PendingPayload:
 
 @frozen(kw_only=True)
 class OutboxEntry:
-    """A payload that enters the outbox, sealed once, so that every resend has the same bytes.
-
-    Args:
-        number: of the payload in its process.
-    """
+    """A payload that enters the outbox, sealed once, so that every resend has the same bytes."""
 
     number: int
     drawn: PendingPayload
@@ -251,8 +247,8 @@ def admit(
 ) -> tuple[list[OutboxEntry], list[Dropped]]:
     """Charges each entry to the ledger; returns those that may leave, and those discarded.
 
-    PRIVACY: this is the final check. report() checked a copy of the ledger; since then another
-    process of the app may have reported, or the person may have opted out.
+    PRIVACY: this is the final check: since report() checked a copy of the ledger, another process
+    may have reported, or the person may have opted out.
     """
     admissions, dropped = [], []
     for entry in entries:

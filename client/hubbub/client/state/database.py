@@ -79,8 +79,7 @@ FileId = tuple[int, int]
 class Damaged(StateUnusable):
     """The file was damaged and is renamed; the next attempt creates a new one.
 
-    Args:
-        consent: the person's consent, as far as the file could be read.
+    `consent` is the person's, as far as the file could be read.
     """
 
     def __init__(self, message: str, consent: Consent | None = None) -> None:
@@ -111,13 +110,9 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """A transaction that excludes other threads and processes.
+        """A transaction that excludes other threads and processes. Raises StateBusy.
 
-        Args:
-            durable: write to disk before returning, so that a power cut cannot undo it.
-
-        Raises:
-            StateBusy: this thread is inside a transaction, or another process holds the file.
+        `durable` writes to disk before returning, so that a power cut cannot undo it.
         """
         with self._within(), self._errors(), self._apart():
             before = self._connection
@@ -167,10 +162,9 @@ class Database:
                         self._let_go()
 
     def _restore_index(self) -> None:
-        """Restores the length of the log's index that SQLite has mapped, if the file was cut.
+        """Restores the length of the log's index that SQLite has mapped: a cut one raises SIGBUS.
 
-        Otherwise the next access ends the process (SIGBUS). SQLite rebuilds an index of zeros from
-        the log.
+        SQLite rebuilds an index of zeros from the log.
         """
         path = self._path.with_name(f"{self._path.name}-shm")
         with contextlib.suppress(OSError):  # SQLite reports the problem
@@ -217,9 +211,6 @@ class Database:
         """Lets SQLite open new descriptors if the app closed them, as a daemon does.
 
         All connections of a process share them, also those that a parent process left.
-
-        Raises:
-            StateUnusable: the numbers are other files of the app, which SQLite would write or lock.
         """
         if not self._is_closable():
             raise StateUnusable(
@@ -285,10 +276,7 @@ class Database:
             connection.execute(table)
 
     def _start_over(self) -> None:
-        """Handles damage found during work: the next transaction starts with a new file.
-
-        If another process was first, the file is a new one already.
-        """
+        """Lets the next transaction start with a new file, unless another process has made one."""
         try:
             with self._alone():
                 if self._is_ours():
@@ -311,10 +299,7 @@ class Database:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turns every error of the file into StateUnusable.
-
-        Makes the folder: a cleaning program may delete it under a running app.
-        """
+        """Makes the folder, which may have been deleted; raises StateUnusable for every error."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             yield

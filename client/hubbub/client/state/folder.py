@@ -280,7 +280,7 @@ class FolderState:
     def _say(self, change: Callable[[Rows], None], *, careful: bool) -> None:
         """Stores a decision of the person in both places.
 
-        careful: writes the witness first, so that no crash in between undoes the decision;
+        `careful` writes the witness first, so that no crash in between undoes the decision;
         otherwise last, so that a decision that cannot be stored here is not in the witness either.
         """
         try:

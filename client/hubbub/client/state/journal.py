@@ -40,8 +40,7 @@ _SUFFIX: Final = ".journal"
 class Journal:
     """One process's journal in a state folder; deleted when it is closed empty. Raises OSError.
 
-    Args:
-        number: of the last payload before this journal.
+    `number` is that of the last payload before this journal.
     """
 
     def __init__(self, folder: Path, number: int = 0) -> None:
@@ -120,13 +119,10 @@ class Journal:
                 os.close(self._file)
 
     def _take_hold(self) -> None:
-        """Checks that the descriptor is still this file's, and the file whole.
+        """Checks that the descriptor is still this file's, and the file whole. Raises OSError.
 
         An app may close all descriptors, as a daemon does, and reuse the number for another file;
         and the file may have been truncated. Its last records then start over.
-
-        Raises:
-            OSError: the file is gone, or another process has it.
         """
         try:
             status = os.fstat(self._file)
@@ -145,10 +141,9 @@ class Journal:
 
 
 class Notes:
-    """One process's notes beside a state folder. Safe between threads; I/O at start and end only.
+    """One process's notes beside a state folder; at most `most` wait if there is no journal.
 
-    Args:
-        most: how many notes may wait if there is no journal.
+    Safe between threads; I/O at start and end only.
     """
 
     def __init__(self, folder: Path, most: int) -> None:

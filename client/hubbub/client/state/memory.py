@@ -98,10 +98,7 @@ class MemoryState:
         upto: int,
         owner: str = "",  # noqa: ARG002 there are no orphans
     ) -> tuple[list[Dropped], DeviceState]:
-        """As the State protocol defines.
-
-        PRIVACY: spending is stored, alone among all processes, before this returns.
-        """
+        """As the State protocol defines. PRIVACY: spending is stored before this returns."""
         with self._lock, self._shared.alone():
             self._heed()
             fresh = [entry for entry in entries if entry.number > self._done]

@@ -1,7 +1,6 @@
 """SQL on the payloads of a state, inside a transaction of the caller.
 
-A row that hubbub cannot have written is skipped, and a report in it is discarded; other rows are
-not affected.
+A row that hubbub cannot have written is skipped, and a report in it is discarded.
 """
 
 import secrets
@@ -134,10 +133,7 @@ def purged_in_flight(rows: Rows, now: float, claim_seconds: float) -> int:
 
 
 def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
-    """Records the fates of waiting reports.
-
-    A report keeps its first fate, except that a purged report that arrived becomes "sent".
-    """
+    """Records the first fates of reports; only a purged report that arrived becomes "sent"."""
     changes: Counter[str] = Counter()
     for id_, fate in fates.items():
         row = rows.execute("SELECT fate FROM reports WHERE id = ?", (id_,)).fetchone()

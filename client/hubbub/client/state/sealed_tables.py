@@ -70,9 +70,7 @@ def bring_up(rows: Rows) -> bool:
 
 
 def check(rows: Rows) -> StateMoment:
-    """Finds damage that SQLite does not see; returns the version for the witness.
-
-    Raises Damaged.
+    """Returns the version for the witness. Raises Damaged if the checksum does not match.
 
     Version 0.1 writes neither checksum nor head, and does not update an existing checksum.
     """
@@ -196,10 +194,7 @@ def part(rows: Rows) -> None:
 
 
 def forget(rows: Rows, now: float) -> None:
-    """Replaces secret and name; of the ledger only the sums that limits need stay.
-
-    Epochs that run at `now` stay reported.
-    """
+    """Replaces secret and name, and keeps sums for limits; epochs that run `now` stay reported."""
     sums = forgotten(device_state(rows).accounts, now)
     for table in ("reports", "ledger", "counts", "journals", "events"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names

@@ -37,8 +37,7 @@ _MAX_BYTES: Final = 16 << 20
 class Witness:
     """One witness file. An unreadable file counts as absent, and is reported.
 
-    Args:
-        shared: the folder is writable for others; use the file only in a folder of this user.
+    A `shared` one is in a folder that others may write to, and used if only this user can.
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
@@ -96,14 +95,9 @@ class Witness:
 
     @contextlib.contextmanager
     def alone(self, *, always: bool = True) -> Iterator[None]:
-        """Excludes other processes, and other clients of this process, from writing.
+        """Excludes other processes and clients from writing; `always=False`: if a lock file exists.
 
-        Args:
-            always: False does nothing if there is no lock file yet.
-
-        Raises:
-            StateBusy: another process holds the lock.
-            StateUnusable: the lock cannot be taken.
+        Raises StateBusy if another process holds the lock, and StateUnusable if it cannot be taken.
         """
         path = self.path.with_suffix(".lock")
         if sys.platform == "win32" or not (always or (self._is_writable() and path.exists())):

@@ -40,7 +40,7 @@ class Watch:
     def alone(self) -> Iterator[None]:
         """Excludes all other processes, even those that cannot use the folder.
 
-        Raises StateUnusable. SQLite's own locks are lost if its files are replaced meanwhile.
+        SQLite's own locks are lost if its files are replaced meanwhile. Raises StateUnusable.
         """
         elsewhere = self._witnesses.elsewhere
         with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
@@ -161,10 +161,7 @@ class Watch:
 
 
 def unknown(consent: Consent, now: float) -> Consent:
-    """Returns an opt-out, for a lost state without known consent.
-
-    Its spending is unknown, too: the epochs that run now count as over.
-    """
+    """Returns an opt-out, for a lost state without known consent; running epochs count as over."""
     generation = turned(consent.generation, on=False)
     return replace(consent, generation=generation, since=max(consent.since, now))
 

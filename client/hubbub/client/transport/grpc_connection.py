@@ -91,11 +91,7 @@ def _beside_greenlets(call: Callable[[], Any]) -> Any:
 
 
 def _check_room() -> None:
-    """Checks the resources that gRPC needs to start: without them it aborts the whole process.
-
-    Raises:
-        TryAgain: there are too few now.
-    """
+    """Raises TryAgain if gRPC lacks resources to start: without them it aborts the process."""
     files: list[int] = []
     done = threading.Event()
     try:

@@ -34,11 +34,9 @@ _LATER: Final = frozenset({429, 503})
 
 
 class HttpConnection:
-    """Connections to one shuffler, one for each concurrent call.
+    """Connections to a shuffler at HOST or HOST:PORT, perhaps with the path of a proxy.
 
-    Args:
-        place: HOST or HOST:PORT, with the path of the operator's proxy, if any.
-        roots: authorities as PEM; None for the system's.
+    `roots` are authorities as PEM; None for the system's.
     """
 
     def __init__(self, place: str, roots: str | None, *, insecure: bool) -> None:

@@ -181,12 +181,7 @@ class _Tls(_Timed):
 
 
 class HttpExchange:
-    """Connections to one place, one for each concurrent call.
-
-    Args:
-        place: HOST or HOST:PORT, and the path.
-        trust: None for unencrypted connections.
-    """
+    """Connections to HOST or HOST:PORT and a path, one for each call; plain without `trust`."""
 
     def __init__(self, place: str, type_: str, trust: ssl.SSLContext | None) -> None:
         self._trust, self._type = trust, type_
@@ -231,8 +226,7 @@ class HttpExchange:
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Sends a request over an open connection, or else over a new one.
 
-        The server may have closed an idle connection meanwhile: then the request is sent once more.
-        The shuffler counts a resent report once.
+        The server may have closed an idle connection: then the request is sent once more.
         """
         with self._lock:
             connection = self._idle.pop() if self._idle else None
@@ -296,10 +290,7 @@ def _unavailable(error: Exception) -> TryAgain:
 
 
 def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
-    """Returns the proxy for a host, from the environment or system, with its headers.
-
-    Raises TryAgain for an invalid proxy, since a request must not bypass it.
-    """
+    """Returns the proxy for a host, and its headers. Raises TryAgain for an invalid one."""
     proxy = proxy_to(host)
     if not proxy:
         return None

@@ -21,9 +21,8 @@ _parents: Final[list[Transport]] = []
 class LazyTransport:
     """A transport with one connection at a time.
 
-    Args:
-        dial: opens a connection, at the first submit; it raises TryAgain once it is closed.
-        bears_forks: whether a child process may connect after its parent did.
+    `dial` opens it, at the first submit; it raises TryAgain once it is closed. `bears_forks` is
+    whether a child process may connect after its parent did.
     """
 
     def __init__(self, dial: Callable[[], Transport], *, bears_forks: bool) -> None:

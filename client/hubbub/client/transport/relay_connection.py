@@ -32,13 +32,9 @@ _STEP_BYTES: Final = 1024
 
 
 class RelayConnection:
-    """Connections to one relay, which forwards to one gateway.
+    """Connections to the relay at a place, which forwards to the gateway with this public key.
 
-    Args:
-        place: HOST or HOST:PORT of the relay, and its path.
-        gateway: public key of the gateway, from the bundle.
-        shuffler: HOST:PORT inside the encrypted request.
-        roots: PEM of authorities that are trusted in addition to the system's.
+    `shuffler` is HOST:PORT inside the encrypted request; `roots` are trusted beside the system's.
     """
 
     def __init__(self, place: str, gateway: bytes, shuffler: str, roots: str | None) -> None:

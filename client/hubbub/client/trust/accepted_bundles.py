@@ -144,10 +144,8 @@ class Trust:
         """Accepts a bundle for an app and records it; returns the pin, and folders to inherit from.
 
         `word` is the operator that the app names explicitly; `vouched` are folders without a known
-        app: of version 0.1, or after the pin was lost.
-
-        Raises:
-            BundleRefused: of another operator, older than the last one, or above what was promised.
+        app. Raises BundleRefused if it is of another operator, older than the last one, or above
+        what was promised.
         """
         pin, former = self._pin(app, bundle, word, vouched)
         newest = pin.serials.get(pin.folder, 0)
@@ -201,7 +199,7 @@ class Trust:
     def _has_moved_on(self, bundle: Bundle, *, follows: bool) -> bool:
         """Returns whether a key before the bundle's signer has handed over to another signer here.
 
-        follows: the bundle continues the app's own pin, which other apps' pins may be ahead of.
+        `follows`: the bundle continues the app's own pin, which other apps' pins may be ahead of.
         """
         line, signer = set(bundle.line), bundle.operator
         return any(
@@ -237,12 +235,9 @@ def _both(first: Pin, other: Pin) -> Pin:
 
 
 def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:
-    """Returns the bundle's log as it is now; `before`: as the app saw it last.
+    """Returns the bundle's log now; `before`: as the app saw it last. Raises BundleRefused.
 
     PRIVACY: a bundle for one person would have to be in the log that everybody sees.
-
-    Raises:
-        BundleRefused: the bundle is not in the required log, or the log is another or changed.
     """
     if before is None and bundle.log is None:
         return None

@@ -35,12 +35,10 @@ def beside(home: Path, state_dir: Path | None) -> list[Path]:
 
 @contextlib.contextmanager
 def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
-    """Yields the file, locked against other starts.
+    """Yields the file, locked against other starts; `others` are its earlier places.
 
     If it is not writable, changes go into a file among temporary files, as those of a witness do;
     its content stays valid.
-
-    others: earlier places of the file, used while its own place was not writable.
     """
     temporary = _elsewhere(path)
     with contextlib.ExitStack() as stack:
@@ -49,10 +47,7 @@ def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
 
 
 class TrustFile:
-    """The content of the file of trust, merged with its copies in other places.
-
-    Args:
-        place: the copy that is written, if any.
+    """The content of the file of trust, merged with its copies; `place` is the one that is written.
 
     Attributes:
         is_behind: another copy had entries that this one lacked.
@@ -67,8 +62,7 @@ class TrustFile:
     def read(self) -> Trust:
         """Returns all trust. A damaged file is renamed; then the folders replace it.
 
-        Raises:
-            StateUnusable: a file exists that cannot be read.
+        Raises StateUnusable if a file cannot be read.
         """
         trust = self._read(self._path)
         data = trust.data()
@@ -126,10 +120,7 @@ def look(places: Iterable[Path]) -> Trust:
 
 
 def _locked_place(path: Path, temporary: Path, stack: contextlib.ExitStack) -> Path | None:
-    """Returns the file that this start may write, locked: its own place or the temporary one.
-
-    None if neither can be written. Another start of the app holds a lock only briefly.
-    """
+    """Locks and returns the place that this start may write; None if it may write neither."""
     deadline = time.monotonic() + _LOCK_SECONDS
     for place in (path, temporary):
         with contextlib.suppress(OSError):
