@@ -141,9 +141,8 @@ def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
     try:
         with http_shuffler() as server, _client(signed, tmp_path, server) as client:
             background: Any = client._background
-            tokens = TokenStore(
-                signed.bundle, client_state(client), lambda *_: b"", **client._timing
-            )
+            parts: Any = {"clock": client._clock, "diagnostics": client._diagnostics}
+            tokens = TokenStore(signed.bundle, client_state(client), lambda *_: b"", **parts)
             owner, call = {
                 "starting the sender": (background._lock, background.wake),
                 "fetching tokens": (tokens.lock, lambda: tokens.fetch(HANG_SECONDS)),

@@ -40,12 +40,8 @@ from hubbub.errors import (
 from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from hubbub.client.delivery.token_store import TokenStore
     from hubbub.client.ledger_view import LedgerView
     from hubbub.client.persons import Person, Persons
-    from hubbub.client.state.contract import OutboxEntry
     from hubbub.client.transport.issuer_connection import AskIssuer
 
 _EXIT_SECONDS: Final = 2.0
@@ -101,6 +97,7 @@ class Client:
         public_values = PublicValues(public)
         self._mistakes.refuse_missing(public_values.missing(bundle))
         self._persons = persons
+        timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
         self._reporter = Reporter(
             bundle,
             state,
@@ -109,30 +106,30 @@ class Client:
             max_epsilon,
             public=public_values,
             local=local,
+            diagnostics=self._diagnostics,
         )
-        self._timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
-        self._tokens = None
+        sealer = Sealer(bundle)
+        self._sender = Sender(self._reporter, state, bundle, sealer, transport, **timing)
+        lock = self._reporter.lock  # no thread is reporting during a fork
+        parts: list[Any] = [transport, state, lock, self._reporter, sealer, self._sender]
         if bundle.tokens and not local:
-            self._tokens = _token_store(bundle, state, ask_issuer, self._timing)
-        parts: Any = {"tokens": self._tokens, **self._timing}
+            from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 as in person
+
+            self._sender.tokens = TokenStore(bundle, state, ask_issuer, **timing)
+            parts.append(self._sender.tokens.lock)
         if persons is not None:
             _check_persons(persons)
-            parts["is_withdrawn"] = persons.is_withdrawn
-        sealer = Sealer(bundle)
-        self._sender = Sender(self._reporter, state, bundle, sealer, transport, **parts)
+            self._sender.is_withdrawn = persons.is_withdrawn
         self._background: Background | None = None
         if disabled:
             self._reporter.switch(on=False)
         if hold_seconds is not None and not disabled:
             waits = Waits(bundle, hold_seconds)
-            self._background = Background(self._sender, transport, waits, **self._timing)
+            self._background = Background(self._sender, transport, waits, **timing)
             self._background.wake()
             # At exit the client does not wait for an unreachable network.
             atexit.register(self._end)
-        lock = self._reporter.lock  # no thread is reporting during a fork
-        issuing = [self._tokens.lock] if self._tokens else []
-        sending = [*issuing, sealer, self._sender, self._background]
-        follow(self, [transport, state, lock, self._reporter, *sending, self._diagnostics])
+        follow(self, [*parts, self._background, self._diagnostics])
 
     @classmethod
     def from_bundle(
@@ -173,10 +170,16 @@ class Client:
         """
         config = Settings.read(bundle=path, **settings)
         if config.log:
-            _log_to_stderr(config.log)
+            from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 as in person
+
+            log_to_stderr(config.log)
         bundle = read_bundle(config.bundle, operator=operator)
         transport = transport_of(bundle, config, insecure=insecure)
-        ask_issuer = None if config.disabled else _asking(bundle, account or config.account)
+        ask_issuer, account = None, account or config.account
+        if not config.disabled and (bundle.tokens or account is not None):
+            from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 as in person
+
+            ask_issuer = asking(bundle, account)
         client = cls(
             bundle,
             MemoryState() if config.disabled else state_of(bundle, config, operator),
@@ -225,7 +228,8 @@ class Client:
             BadParameter: the client has no `persons`, or the bundle has tokens; or strict, and the
                 name is no text, or `public` no mapping of texts.
         """
-        from hubbub.client.persons import Host, Person  # noqa: PLC0415 of servers alone
+        # An app's start does not wait for what few apps, bundles and servers need.
+        from hubbub.client.persons import Host, Person  # noqa: PLC0415 as above
 
         notice()
         if self._persons is None:
@@ -248,16 +252,10 @@ class Client:
             diagnostics=self._diagnostics,
             reporter=self._reporter,
             sender=self._sender,
-            adopt=self._adopt,
             outcome_of=self._outcome_of,
             mistakes=self._mistakes,
         )
         return Person(host, person, public_values)
-
-    def _adopt(self, entries: "Sequence[OutboxEntry]") -> None:
-        """Let persons' reports wait in this app's outbox. Raises StateUnusable."""
-        if entries:
-            self._diagnostics.drop(self._state.adopt(entries))
 
     def arm(self, experiment: str) -> str:
         """The arm of an experiment that the app shows on this device.
@@ -291,9 +289,9 @@ class Client:
             UnknownMetric: strict, and the bundle has no such model.
             ValueOutOfDomain: strict, and features or label do not fit; the message hides them.
         """
-        learn, diagnostics = self._reporter.learn, self._diagnostics
+        learn = self._reporter.learn
         try:
-            return self._outcome_of(lambda: learn(model, features, label, diagnostics), model, None)
+            return self._outcome_of(lambda: learn(model, features, label), model, None)
         except RecursionError:
             if self._mistakes.strict:
                 raise
@@ -329,9 +327,7 @@ class Client:
         self._reporter.switch(on=False)
         with limited_to(_STOP_SECONDS):
             self._sender.stop()
-        last, dropped = self._reporter.forget()
-        self._diagnostics.drop(dropped)
-        if last:
+        if last := self._reporter.forget():
             with contextlib.suppress(StateUnusable):
                 self._state.enter([], [], last)
         self._diagnostics.drop(self._say_no(forget=forget))
@@ -483,7 +479,6 @@ class Client:
             if self._background:
                 self._background.end()
             examples = self._reporter.stop()
-            self._diagnostics.drop(examples)
             self._waiting_at_close = len(self._reporter.drawn())
             with contextlib.suppress(StateUnusable):
                 self._waiting_at_close += self._state.waiting()
@@ -492,31 +487,8 @@ class Client:
         return self._is_complete
 
 
-# An app's start does not wait for what few apps, bundles and servers need.
-def _log_to_stderr(level: str) -> None:
-    from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 as above
-
-    log_to_stderr(level)
-
-
-def _asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
-    if bundle.tokens is None and account is None:
-        return None
-    from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 as above
-
-    return asking(bundle, account)
-
-
-def _token_store(
-    bundle: Bundle, state: State, ask_issuer: "AskIssuer | None", timing: "Mapping[str, Any]"
-) -> "TokenStore":
-    from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 as above
-
-    return TokenStore(bundle, state, ask_issuer, **timing)
-
-
 def _check_persons(persons: object) -> None:
-    from hubbub.client.persons import Persons  # noqa: PLC0415 as above
+    from hubbub.client.persons import Persons  # noqa: PLC0415 as in Client.person
 
     if not isinstance(persons, Persons):
         raise BadParameter("persons is not of Persons; give Persons(store, key)")

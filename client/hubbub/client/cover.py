@@ -24,8 +24,8 @@ LAST_EPOCH: Final = (1 << 32) - 1
 FILLER: Final = b""
 """The stored payload of a filler: empty. A sealed filler is as long as a sealed report."""
 
-# Bundle and notices reveal the other reasons; for those no device sends a filler.
-_OF_THE_DEVICE: Final = frozenset(
+# Bundle and notices reveal the other reasons.
+OF_THE_DEVICE: Final = frozenset(
     {
         Outcome.ALREADY_REPORTED,
         Outcome.DECLINED,
@@ -34,11 +34,7 @@ _OF_THE_DEVICE: Final = frozenset(
         Outcome.OVER_BUDGET,
     }
 )
-
-
-def is_filled_up(outcome: Outcome) -> bool:
-    """Whether a filler replaces a report refused for this reason, which is the device's own."""
-    return outcome in _OF_THE_DEVICE
+"""Reasons of the device itself: a filler replaces a report that is refused for one of them."""
 
 
 def fills(bundle: Bundle) -> bool:

@@ -4,17 +4,13 @@ PRIVACY: what is logged shows no value, and no text that may be one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import Metric
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.outcome import Outcome
 from hubbub.errors import BadParameter, HubbubError, UnknownMetric, ValueOutOfDomain
 from hubbub.errors.grammar import did_you_mean
-
-if TYPE_CHECKING:
-    from hubbub.catalog.models.learning import Learning
 
 Read = TypeVar("Read")
 _MAX_NAMES: Final = 12  # as many as fit a few lines of a terminal
@@ -75,22 +71,13 @@ def value_hint(values: Sequence[str], value: Any) -> str:
     return f"{listing}{rest_text}{did_you_mean(value, values)}"
 
 
-def named_metric(bundle: Bundle, name: str) -> Metric:
-    """Returns the metric of this name. Raises UnknownMetric, which does not show the name."""
-    return _named("metric", bundle.metrics, lambda: bundle.metric(name))
-
-
-def named_model(bundle: Bundle, name: str) -> "Learning":
-    """Returns the model of this name. Raises UnknownMetric, which does not show the name."""
-    return _named("model", bundle.models, lambda: bundle.model(name))
-
-
 def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
     """Returns the error for an object of the app that raised `error` when it was read."""
     return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
 
 
-def _named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -> Read:
+def named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -> Read:
+    """Returns the metric or model that is found; or UnknownMetric, which does not show its name."""
     try:
         return find()
     except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything

@@ -12,7 +12,7 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any, Final, TypeVar
 
@@ -31,7 +31,7 @@ from hubbub.client.public_values import PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import at_most
 from hubbub.client.state.consent import Consent
-from hubbub.client.state.contract import OutboxEntry, OutboxReport
+from hubbub.client.state.contract import OutboxReport
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.memory import MemoryState
 from hubbub.errors import BadParameter, StateBusy, StateUnusable, UnknownMetric
@@ -119,7 +119,6 @@ class Host:
     diagnostics: Diagnostics
     reporter: Reporter
     sender: Sender
-    adopt: Callable[[Sequence[OutboxEntry]], None]
     outcome_of: Callable[[Callable[[], Outcome], str, Any], Outcome]
     mistakes: Mistakes
 
@@ -210,7 +209,7 @@ class Person:
             after = _dumped(state.device_state(), host.bundle, host.clock.now())
             is_same = after == (record or _dumped(DeviceState(secret=b""), host.bundle, 0))
             if is_same or host.persons.replace(self.person, record, after):
-                host.adopt([replace(e, person=self.person) for e in state.entries()])
+                host.sender.adopt([replace(e, person=self.person) for e in state.entries()])
                 return answer
         raise StateBusy("other processes change this person's record all the time; try again")
 

@@ -14,12 +14,12 @@ from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.posterior import label_of
-from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
+from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills, unanswered
 from hubbub.client.device_metric import AskedMetric, Questions
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
-from hubbub.client.mistakes import named_metric, named_model, unreadable
+from hubbub.client.mistakes import named, unreadable
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
 from hubbub.client.past import due, settled
@@ -52,8 +52,10 @@ class Reporter:
         *,
         public: PublicValues | None = None,
         local: bool = False,
+        diagnostics: Diagnostics | None = None,
     ) -> None:
         self.is_local = local
+        self._diagnostics = diagnostics or Diagnostics()
         self._local_counts: Counter[str] = Counter()
         self._bundle = bundle
         self._public = public or PublicValues()
@@ -88,6 +90,7 @@ class Reporter:
             self._max_epsilon,
             public=public or self._public,
             local=self.is_local,
+            diagnostics=self._diagnostics,
         )
         reporter.switch(on=self.is_on)
         return reporter
@@ -104,7 +107,7 @@ class Reporter:
         except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
             question = None
         if question is None:
-            name = named_metric(self._bundle, name).name
+            name = named("metric", self._bundle.metrics, lambda: self._bundle.metric(name)).name
             if name in self._questions.past:
                 return self._note_event(name, value)
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
@@ -148,12 +151,12 @@ class Reporter:
         notice = self._questions.notice
         return notice.stopped(self._clock()) if notice else ()
 
-    def learn(self, name: str, features: Any, label: Any, diagnostics: Diagnostics) -> Outcome:
+    def learn(self, name: str, features: Any, label: Any) -> Outcome:
         """Add one person's example to a model, in this device's round.
 
         Raises UnknownMetric, or ValueOutOfDomain, which does not show features and label.
         """
-        model = named_model(self._bundle, name)
+        model = named("model", self._bundle.models, lambda: self._bundle.model(name))
         try:
             example = model.example(features, label)
         except ValueOutOfDomain as error:
@@ -167,11 +170,11 @@ class Reporter:
         def add() -> Outcome:
             outcome = self._report(self._questions.now[name], example, name)
             replaced.extend(self._learner.settle(name, example, outcome))
-            diagnostics.clipped[name] += example.clipped
+            self._diagnostics.clipped[name] += example.clipped
             return outcome
 
         outcome = self._unless_busy(add)
-        diagnostics.drop(replaced)  # outside the lock: the app may report there
+        self._diagnostics.drop(replaced)  # outside the lock: the app may report there
         return outcome
 
     def _count(self, name: str, label: str) -> Outcome:
@@ -260,7 +263,7 @@ class Reporter:
         """Whether examples wait for the state of their model."""
         return bool(self._learner.awaited)
 
-    def hear_models(self, signed: bytes, diagnostics: Diagnostics) -> None:
+    def hear_models(self, signed: bytes) -> None:
         """Load the models' signed state, and draw the reports of the examples that waited for it.
 
         Raises ModelsRefused if another operator signed it, or it is older than an earlier one.
@@ -275,7 +278,7 @@ class Reporter:
                         outcome = self._report(self._questions.now[name], example, name)
                         refused += self._learner.settle(name, example, outcome)
         finally:
-            diagnostics.drop(refused)
+            self._diagnostics.drop(refused)
 
     def is_stopped(self, stream: str, epoch: int) -> bool:
         """Whether a notice has stopped sending reports of this stream and epoch."""
@@ -292,7 +295,7 @@ class Reporter:
                     default = metric.code(metric.default)
                     last = begins(epoch + 1, question.epoch_seconds) - 1
                     outcome = self._report(question, default, metric.base_name, last)
-                    if is_filled_up(outcome) and fills(self._bundle):
+                    if outcome in OF_THE_DEVICE and fills(self._bundle):
                         self._fill(question, metric, account, epoch)
             for report in due(self._questions.past, self._standing, now):
                 cell = report.cell or self._cell(report.question.catalog_metric)
@@ -341,26 +344,27 @@ class Reporter:
         with self.lock.within():  # a report being drawn ends before this returns
             pass
 
-    def forget(self) -> tuple[int, list[Dropped]]:
+    def forget(self) -> int:
         """Discard drawn payloads, examples, events and local counts; return the last number."""
-        examples = self._forget_examples(DISABLED)
         with self.lock.within():
             drawn, self._drawn = self._drawn, []
             self._local_counts.clear()
             self._events.clear()
-        last = drawn[-1][0] if drawn else 0
-        return last, [*(Dropped(report.stream, DISABLED) for _, report in drawn), *examples]
+        self._diagnostics.drop(Dropped(report.stream, DISABLED) for _, report in drawn)
+        self._forget_examples(DISABLED)
+        return drawn[-1][0] if drawn else 0
 
-    def stop(self) -> list[Dropped]:
-        """Stop drawing; discard and return the waiting examples. Drawn payloads stay."""
+    def stop(self) -> int:
+        """Stop drawing; discard the waiting examples, and return their number."""
         self.switch(on=False)
         return self._forget_examples(Outcome.AWAITS_STATE.value)
 
-    def _forget_examples(self, reason: str) -> list[Dropped]:
+    def _forget_examples(self, reason: str) -> int:
         with self.lock.within():
             names = [*self._learner.awaited]
             self._learner.awaited.clear()
-        return [Dropped(name, reason) for name in names]
+        self._diagnostics.drop(Dropped(name, reason) for name in names)
+        return len(names)
 
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: drop what was drawn or waits; the parent sends it."""

@@ -109,7 +109,8 @@ class Settings:
             if arguments.get(field.name) is not None:
                 values[field.name] = arguments[field.name]
             elif environment.get(variable, "").strip():  # an empty variable counts as unset
-                values[field.name] = _parse(variable, environment[variable], _PARSERS[field.name])
+                parser = _PARSERS.get(field.name, str)
+                values[field.name] = _parse(variable, environment[variable], parser)
         for name in ("bundle", "state_dir"):
             if values.get(name) is not None:
                 values[name] = _path(name, values[name])
@@ -137,9 +138,10 @@ def _check(names: Sequence[str], name: str, value: Any) -> None:
         raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
     if value is None:
         return
-    if _PARSERS[name] is _switch and not isinstance(value, bool | int):
+    parser = _PARSERS.get(name)
+    if parser is _switch and not isinstance(value, bool | int):
         raise BadParameter(f"{name} is not understood; give True or False")
-    if _PARSERS[name] is float and not isinstance(value, float | int):
+    if parser is float and not isinstance(value, float | int):
         raise BadParameter(f"{name} is not understood; give a number")
 
 
@@ -181,16 +183,10 @@ def _switch(text: str) -> bool:
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
-    "bundle": Path,
-    "app": str,
-    "state_dir": Path,
     "disabled": _switch,
     "local": _switch,
     "strict": _switch,
-    "shuffler": str,
     "transport": str.lower,
-    "relay": str,
-    "account": str,
     "max_epsilon": float,
     "hold_seconds": float,
     "log": str.lower,

@@ -19,7 +19,7 @@ from hubbub.client.state.witness import Witnesses
 from hubbub.client.transport.addresses import relay_to, transport_to
 from hubbub.client.transport.contract import Transport
 from hubbub.client.trust.accepted_bundles import Pin, Trust, Vouched, folder_of, is_one
-from hubbub.client.trust.store import TrustFile, beside, held
+from hubbub.client.trust.store import beside, held
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
 
 _LAUNCHERS: Final = frozenset(
@@ -79,21 +79,17 @@ def program_name() -> str:
 
     A launcher runs apps of any operator, so its name includes the working directory.
     """
-    name = _own_name()
+    main = sys.modules.get("__main__")
+    spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
+    name = str(spec.name).removesuffix(".__main__") if spec else path.stem
+    if getattr(sys, "frozen", False):
+        name = Path(sys.executable).stem
+    elif name == "__main__":  # a folder or a zip file that Python runs: python app.pyz
+        name = path.parent.stem
     if name in _LAUNCHERS:
         with contextlib.suppress(OSError):  # of a working directory that is gone
             name = f"{name} in {Path.cwd()}"
     return name.encode(errors="backslashreplace").decode()
-
-
-def _own_name() -> str:
-    if getattr(sys, "frozen", False):
-        return Path(sys.executable).stem
-    main = sys.modules.get("__main__")
-    spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
-    name = str(spec.name).removesuffix(".__main__") if spec else path.stem
-    # A folder or a zip file that Python runs: python app.pyz
-    return path.parent.stem if name == "__main__" else name
 
 
 def state_of(
@@ -112,7 +108,12 @@ def state_of(
     home = NOWHERE if state_dir else settled(state_home())
     key = "" if state_dir else settings.app or program_name()
     with held(*beside(home, state_dir)) as file:
-        trust = _stored_trust(file, may_be_unknown=operator is not None)
+        try:
+            trust = file.read()
+        except StateUnusable as error:
+            if operator is None:
+                raise BundleRefused(f"the trusted operator cannot be read: {error}") from error
+            trust = Trust()
         before = trust.data()
         launcher = key.partition(" in ")[0]
         if (
@@ -145,15 +146,6 @@ def state_of(
                 ) from error
             warn("the trusted operator cannot be stored: %s", error)
     return state
-
-
-def _stored_trust(file: TrustFile, *, may_be_unknown: bool) -> Trust:
-    try:
-        return file.read()
-    except StateUnusable as error:
-        if may_be_unknown:
-            return Trust()
-        raise BundleRefused(f"the trusted operator cannot be read: {error}") from error
 
 
 def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:

@@ -97,8 +97,8 @@ def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:
         strict=False,
         ask_issuer=asking(bundle, account),
     )
-    assert client._tokens
-    rob(client._tokens, folder.with_suffix(".loot"))
+    assert client._sender.tokens
+    rob(client._sender.tokens, folder.with_suffix(".loot"))
     return client
 
 

@@ -17,8 +17,6 @@ from hubbub.client.transport.contract import Transport
 _GATHER_SECONDS: Final = 0.5
 _STATE_RETRY_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 15.0
-# Delay before a model's next state is requested again.
-_MODELS_SECONDS: Final = 60.0
 _random: Final = secrets.SystemRandom()
 
 
@@ -107,15 +105,7 @@ class Background:
         """Returns the time until the next work without a report, in seconds; None for never."""
         if due is not None:
             return max(0.0, due - self._clock.monotonic())
-        fetching = (
-            _random.uniform(0.5, 1.5) * _MODELS_SECONDS if self._sender.awaits_models else None
-        )
-        looks = (
-            self._look_seconds,
-            self._sender.seconds_to_cover(),
-            self._sender.seconds_to_tokens(),
-            fetching,
-        )
+        looks = (self._look_seconds, self._sender.seconds_to_work())
         return min((look for look in looks if look is not None), default=None)
 
     def _step(self, due: float | None) -> float | None:

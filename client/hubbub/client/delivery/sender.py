@@ -4,6 +4,7 @@ A report is sealed once, when it enters the outbox. Every attempt sends the same
 restart, so that the shuffler recognizes a resend.
 """
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -54,14 +55,20 @@ _LOOK_SECONDS: Final = 0.02
 # Sealing holds the interpreter for .1 ms, so the thread sleeps in between to let the app's threads
 # run. With more than _HURRY reports to seal it only yields.
 _REST_SECONDS: Final = 0.001
+# Delay before a model's next state is requested again.
+_MODELS_SECONDS: Final = 60.0
+_random: Final = secrets.SystemRandom()
 _HURRY: Final = 1000
 
 
 class Sender:
     """Moves drawn payloads into the state, and from there into a transport.
 
-    `is_withdrawn` returns whether a person for whom the app acts has said no since; it may raise
-    StateUnusable.
+    Attributes:
+        failures: number of consecutive failed submissions.
+        tokens: for a bundle with an issuer.
+        is_withdrawn: whether a person for whom the app acts has said no since a report was drawn;
+            it may raise StateUnusable.
     """
 
     def __init__(
@@ -74,12 +81,10 @@ class Sender:
         *,
         clock: Clock,
         diagnostics: Diagnostics,
-        tokens: "TokenStore | None" = None,
-        is_withdrawn: Callable[[OutboxReport], bool] = lambda _: True,
     ) -> None:
         self._reporter = reporter
-        self._tokens = tokens
-        self._is_withdrawn = is_withdrawn
+        self.tokens: TokenStore | None = None
+        self.is_withdrawn: Callable[[OutboxReport], bool] = lambda _: True
         self._state = state
         self._bundle = bundle
         self._sealer = sealer
@@ -88,7 +93,7 @@ class Sender:
         self._diagnostics = diagnostics
         self._entering = NoReentryLock()
         self._sending = NoReentryLock()
-        self._failures = 0
+        self.failures = 0
         self._waiting = 0
         self._last_notice = b""
         self._stopped = threading.Event()
@@ -104,11 +109,6 @@ class Sender:
             clock=self._clock,
             diagnostics=self._diagnostics,
         )
-
-    @property
-    def failures(self) -> int:
-        """The number of consecutive failed submissions."""
-        return self._failures
 
     def enter(self, *, gently: bool = False) -> None:
         """Seals and stores all payloads that this process, or an ended one, drew; all or none.
@@ -157,13 +157,23 @@ class Sender:
             [(s, 0, end) for s, _, end in exclusions]
         )
 
-    def seconds_to_cover(self) -> float | None:
-        """Returns seconds until the next epoch ends that may need a default; None for never."""
-        return seconds_to_next(self._bundle, self._clock.now())
+    def adopt(self, entries: Sequence[OutboxEntry]) -> None:
+        """Lets persons' reports wait in this app's outbox. Raises StateUnusable."""
+        if entries:
+            self._diagnostics.drop(self._state.adopt(entries))
+
+    def seconds_to_work(self) -> float | None:
+        """Returns seconds until defaults, tokens or models are due; None for never."""
+        moments = [seconds_to_next(self._bundle, self._clock.now())]
+        if self.tokens and self._reporter.is_on:
+            moments.append(self.tokens.seconds_to_next())
+        if self._reporter.awaits_models:
+            moments.append(_random.uniform(0.5, 1.5) * _MODELS_SECONDS)
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def _held_back(self) -> WaitingReport:
         exclusions = held_back(self._bundle, self._clock.now())
-        return [*exclusions, *self._tokens.held] if self._tokens else exclusions
+        return [*exclusions, *self.tokens.held] if self.tokens else exclusions
 
     def flush(self, seconds: float, *, patient: bool) -> bool:
         """Sends for at most `seconds`, retrying if `patient`; returns whether nothing is left."""
@@ -181,10 +191,10 @@ class Sender:
         while True:
             self.fetch_tokens(deadline - self._clock.monotonic())
             wait = self.attempt(deadline - self._clock.monotonic())
-            if wait is None and self._waiting and self._tokens and not self._stopped.is_set():
-                wait = self._tokens.seconds_to_retry()
+            if wait is None and self._waiting and self.tokens and not self._stopped.is_set():
+                wait = self.tokens.seconds_to_retry()
             if wait is None:
-                return not (self._waiting or self.awaits_models)
+                return not (self._waiting or self._reporter.awaits_models)
             if self._clock.monotonic() + wait >= deadline or (wait and not patient):
                 return False
             self._clock.sleep(wait)
@@ -204,18 +214,13 @@ class Sender:
             )
             return self._attempt(remaining_seconds) if remaining_seconds > 0 else 0.0
 
-    @property
-    def awaits_models(self) -> bool:
-        """Returns whether examples wait for the state of their model."""
-        return self._reporter.awaits_models
-
     def fetch_models(self, timeout_seconds: float) -> None:
         """Requests the state of models, by a submission without reports, if examples wait for it.
 
         PRIVACY: the shuffler learns that this round of some model is the device's, which its report
         would show as well.
         """
-        if not (self.awaits_models and timeout_seconds > 0) or self._stopped.is_set():
+        if not (self._reporter.awaits_models and timeout_seconds > 0) or self._stopped.is_set():
             return
         with self._sending.within(timeout_seconds) as is_free:
             if not is_free:
@@ -224,7 +229,7 @@ class Sender:
                 answer = self._transport.submit([], min(timeout_seconds, _CALL_SECONDS))
                 self._hear(answer.notice)
                 if answer.models:
-                    self._reporter.hear_models(answer.models, self._diagnostics)
+                    self._reporter.hear_models(answer.models)
             except NotSent as error:
                 self._diagnostics.warn_once(error.reason, "models wait: %s", error)
             except ModelsRefused as error:
@@ -232,12 +237,8 @@ class Sender:
 
     def fetch_tokens(self, timeout_seconds: float) -> None:
         """Requests the tokens that are due. Raises StateUnusable if they could not be stored."""
-        if self._tokens and self._reporter.is_on and not self._stopped.is_set():
-            self._tokens.fetch(min(timeout_seconds, _CALL_SECONDS))
-
-    def seconds_to_tokens(self) -> float | None:
-        """Returns seconds until tokens are due; None if reports need none."""
-        return self._tokens.seconds_to_next() if self._tokens and self._reporter.is_on else None
+        if self.tokens and self._reporter.is_on and not self._stopped.is_set():
+            self.tokens.fetch(min(timeout_seconds, _CALL_SECONDS))
 
     def stop(self) -> None:
         """Submits nothing more, and waits for running submissions and entries."""
@@ -310,7 +311,7 @@ class Sender:
         if self._stopped.is_set() or self._reporter.is_local:
             self._waiting = self._state.waiting()
             return None
-        most = _PROBE if self._failures else _BATCH
+        most = _PROBE if self.failures else _BATCH
         exclusions = self._held_back()
         reports, late = self._state.take(most, _BATCH_BYTES, self._clock.now(), exclusions)
         self._diagnostics.drop(late)
@@ -320,30 +321,30 @@ class Sender:
         self._waiting = len(reports)
         fates, unread, seconds = self._refused_here(reports, timeout_seconds / 2)
         ready = [r for r in reports if r.id not in fates and r.id not in unread]
-        tokens = self._tokens.give(ready) if self._tokens else {}
-        ready = [r for r in ready if r.id in tokens] if self._tokens else ready
+        tokens = self.tokens.give(ready) if self.tokens else {}
+        ready = [r for r in ready if r.id in tokens] if self.tokens else ready
         sent, failure = self._submit(ready, tokens, timeout_seconds - seconds)
         fates |= sent
         if fates:
             # If this fails, the same bytes are sent again.
             self._waiting = self._state.record_results(fates)
-        if self._tokens:
-            self._tokens.settle(fates)
+        if self.tokens:
+            self.tokens.settle(fates)
         streams = {report.id: report.stream for report in reports}
         self._diagnostics.drop(
             Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
         )
         if failure is None and not unread:
-            self._failures = 0
+            self.failures = 0
             return 0.0 if self._waiting else None
         self._state.release(id_ for id_ in streams if id_ not in fates)
-        self._failures += 1
+        self.failures += 1
         if failure is None:
-            return soon(self._failures)
+            return soon(self.failures)
         self._diagnostics.warn_once(failure.reason, "reports wait: %s", failure)
         if not failure.after_seconds:
-            return soon(self._failures)
-        shortest = min(_SHORTEST_ASKED_SECONDS, longest_soon(self._failures))
+            return soon(self.failures)
+        shortest = min(_SHORTEST_ASKED_SECONDS, longest_soon(self.failures))
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
     def _refused_here(
@@ -367,7 +368,7 @@ class Sender:
                 continue
             started = self._clock.monotonic()
             try:
-                if self._is_withdrawn(report):
+                if self.is_withdrawn(report):
                     fates[report.id] = DISABLED
             except StateUnusable as error:
                 unread.add(report.id)
@@ -412,10 +413,8 @@ class Sender:
             refused = refused or next(
                 (fate for fate in part_fates.values() if fate in _TOKEN_REFUSED), ""
             )
-            if (
-                self._tokens
-            ):  # another report had its token, before a state was restored from a copy
-                self._tokens.settle(n for n, fate in part_fates.items() if fate == _TOKEN_SPENT)
+            if self.tokens:  # another report had its token, before a state was restored
+                self.tokens.settle(n for n, fate in part_fates.items() if fate == _TOKEN_SPENT)
         return fates, TryAgain(refused) if refused else None
 
     def _hear(self, signed: bytes) -> None:

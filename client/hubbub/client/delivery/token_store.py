@@ -174,10 +174,10 @@ class TokenStore:
         if self._clock.now() >= _too_late(epoch, length):
             return False
         kinds = self._kinds(length, epoch)
-        is_pending = self._state.wallet(lambda wallet: all(map(wallet.has_asked, kinds)))
-        if is_pending:
+        is_answered = self._state.wallet(lambda wallet: kinds.keys() <= wallet.free.keys())
+        if is_answered:
             self._note(length, epoch)
-        return not is_pending
+        return not is_answered
 
     def _moment(self, length: str, epoch: int) -> float:
         """Returns the time of the request for an epoch: a moment of the previous epoch.

@@ -339,11 +339,9 @@ class SharedLedger:
         """Returns whether spending can be stored."""
         return self._witnesses is None or self._witnesses.elsewhere.usable()
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> contextlib.AbstractContextManager[None]:
         """Keeps other processes from charging at the same time. Raises StateUnusable."""
-        with self._witnesses.elsewhere.alone() if self._witnesses else contextlib.nullcontext():
-            yield
+        return self._witnesses.elsewhere.alone() if self._witnesses else contextlib.nullcontext()
 
     def heed(self, standing: DeviceState) -> DeviceState | None:
         """Returns the state merged with all places; None if nothing has changed."""
@@ -397,7 +395,10 @@ class SharedLedger:
 
     def forget(self) -> None:
         """Warns that a folder that cannot be used keeps what it holds."""
-        if self._witnesses and (self._witnesses.traces() or self._witnesses.has_beside()):
+        if self._witnesses and (
+            self._witnesses.traces()
+            or any(witness.read() or witness.is_damaged for witness in self._witnesses.beside)
+        ):
             raise StateUnusable(
                 f"{self._witnesses.folder}: reporting is off, but its content cannot be "
                 "forgotten while the folder cannot be used; delete it"

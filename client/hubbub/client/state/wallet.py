@@ -38,10 +38,6 @@ class Wallet:
     free: dict[Kind, list[Minted]] = field(default_factory=dict)
     spending: dict[tuple[int, Kind], Minted] = field(default_factory=dict)
 
-    def has_asked(self, kind: Kind) -> bool:
-        """Returns whether the issuer has answered for this kind."""
-        return kind in self.free
-
     def ask(self, new_inputs: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
         """Returns the inputs to request: those drawn now, or those of an earlier request."""
         open_ = {kind: drawn for kind, drawn in new_inputs.items() if kind not in self.free}

@@ -178,10 +178,6 @@ class Witnesses:
         moments = [witness.read() for witness in (*self.beside, self.elsewhere)]
         return sorted(filter(None, moments), key=lambda moment: moment.commits)
 
-    def has_beside(self) -> bool:
-        """Returns whether there is a witness beside the folder."""
-        return any(witness.read() or witness.is_damaged for witness in self.beside)
-
     def damaged(self) -> int:
         """Returns the number of unreadable ones at the last read."""
         return sum(witness.is_damaged for witness in (*self.beside, self.elsewhere))

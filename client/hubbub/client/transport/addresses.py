@@ -5,10 +5,9 @@ freeze an app into one file (PyInstaller) find only those.
 """
 
 import os
-from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple
 
+from hubbub.client.settings import TRANSPORTS
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import LazyTransport
 from hubbub.errors import BadParameter
@@ -31,25 +30,6 @@ def _http(place: str, roots: str | None, *, insecure: bool) -> Transport:
     return HttpConnection(place, roots, insecure=insecure)
 
 
-class _Protocol(NamedTuple):
-    """The connection class of a protocol, and whether it survives forks.
-
-    `plain` means unencrypted, whatever else is requested.
-    """
-
-    dial: Callable[..., Transport]
-    bears_forks: bool
-    plain: bool = False
-
-
-_GRPC: Final = _Protocol(_grpc, bears_forks=False)
-_HTTPS: Final = _Protocol(_http, bears_forks=True)
-_HTTP: Final = _HTTPS._replace(plain=True)
-# By scheme. HOST:PORT without scheme means gRPC, unless the app chose HTTP or lacks grpcio.
-_PROTOCOLS: Final = {"": _GRPC, "https": _HTTPS, "http": _HTTP}
-_BY_NAME: Final = {"grpc": _GRPC, "http": _HTTPS}
-
-
 def transport_to(
     address: str, *, roots: str | None, insecure: bool = False, transport: str | None = None
 ) -> Transport:
@@ -69,8 +49,7 @@ def transport_to(
         BadParameter: insecure to another machine; an invalid address; or an unsupported scheme.
     """
     scheme, _, place = address.rpartition("://")
-    protocol = _PROTOCOLS.get(scheme)
-    if protocol is None:
+    if scheme not in {"", "https", "http"}:
         raise BadParameter(
             f"{scheme}:// is not supported for a shuffler; write HOST:PORT or https://HOST:PORT"
         )
@@ -78,15 +57,18 @@ def transport_to(
         raise BadParameter(
             f"the shuffler's address is invalid; write HOST:PORT or https://HOST:PORT, with {PORTS}"
         )
-    if not scheme:
-        protocol = _chosen(transport)
-    insecure = insecure or protocol.plain
+    if not scheme and transport not in {None, *TRANSPORTS}:
+        raise BadParameter(f"transport {transport!a} is not one of {', '.join(TRANSPORTS)}")
+    insecure = insecure or scheme == "http"
     if insecure and not is_loopback(place.partition("/")[0]):
         raise BadParameter(
             f"{address} is not on this machine: insecure is only for loopback; use TLS"
         )
-    dial = partial(protocol.dial, place, roots, insecure=insecure)
-    return LazyTransport(dial, bears_forks=protocol.bears_forks)
+    if transport is None:
+        transport = "grpc" if is_installed("grpc") else "http"
+    over_grpc = not scheme and transport == "grpc"
+    dial = partial(_grpc if over_grpc else _http, place, roots, insecure=insecure)
+    return LazyTransport(dial, bears_forks=not over_grpc)
 
 
 def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) -> Transport:
@@ -119,14 +101,6 @@ def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) ->
     from hubbub.client.transport.relay_connection import RelayConnection  # noqa: PLC0415 as above
 
     return RelayConnection(place, gateway, shuffler, roots)
-
-
-def _chosen(transport: str | None) -> _Protocol:
-    if transport is None:
-        transport = "grpc" if is_installed("grpc") else "http"
-    if transport not in _BY_NAME:
-        raise BadParameter(f"transport {transport!a} is not one of {', '.join(_BY_NAME)}")
-    return _BY_NAME[transport]
 
 
 def _is_place(place: str) -> bool:
