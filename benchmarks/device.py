@@ -13,7 +13,7 @@ from benchmarks.own import own_hubbub, times
 from hubbub.bundles import key_at
 from hubbub.catalog import epoch_at, epoch_start
 from hubbub.mechanisms import SystemBits, build
-from hubbub.sealing import seal, seal_info
+from hubbub.sealing.hpke import seal, seal_info
 
 _RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
 MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {

@@ -14,7 +14,8 @@ from hubbub.bundles import OpeningKey
 from hubbub.conservation import Window
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing import CountNoise, seal, seal_info
+from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.pool import Pool
 
 _EPSILONS: Final = (0.5, 0.1)

@@ -21,8 +21,9 @@ from hubbub.cli.local.ports import free_port
 from hubbub.client import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.client.transport.messages import request_of
-from hubbub.oblivious import REQUEST_TYPE, Request, read_response, write_request
+from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
+from hubbub.oblivious.key_config import REQUEST_TYPE
 
 _STEP_BYTES: Final = 1024  # as the SDK pads
 

@@ -23,22 +23,14 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadPayload
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing import (
-    SEAL_BYTES,
-    X25519,
-    X_WING,
-    Kem,
-    PrivateKey,
-    filler_info,
-    open_sealed,
-    seal,
-    seal_info,
-)
+from hubbub.sealing.hpke import filler_info, open_sealed, seal, seal_info
+from hubbub.sealing.kems import SEAL_BYTES, X25519, X_WING, Kem, PrivateKey
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
 from hubbub.signing.log.tree import prove, tree_root
 from hubbub.signing.testing import make_bundle
-from hubbub.tokens import TOKEN_BYTES, new_nonce, poprf, token_info
+from hubbub.tokens import poprf
+from hubbub.tokens.token import TOKEN_BYTES, new_nonce, token_info
 
 _PAYLOAD_BYTES: Final = 18
 _REPORTS: Final = 20_000

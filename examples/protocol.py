@@ -11,7 +11,7 @@ from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import answer
 from hubbub.mechanisms import SystemBits, Totals, build
-from hubbub.sealing import open_sealed, seal, seal_info
+from hubbub.sealing.hpke import open_sealed, seal, seal_info
 
 THEMES = ["light", "dark", "system"]
 

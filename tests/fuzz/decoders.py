@@ -36,7 +36,7 @@ from hubbub.errors import (
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
 from hubbub.keys.operator import read_handovers
 from hubbub.mechanisms import REGISTRY, Layout
-from hubbub.sealing import open_sealed, seal, seal_info
+from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.signing.stream_table import stream_table
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest

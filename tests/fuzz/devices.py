@@ -25,7 +25,7 @@ from hubbub.client.state import journal
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
 from hubbub.keys.opening_keys import read_opening_keys
-from hubbub.sealing import open_sealed, seal_info
+from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.client_parts import client_state, store_reports

@@ -27,7 +27,7 @@ from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
-from hubbub.sealing import seal, seal_info
+from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CatalogFiles
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.servers import redis_server

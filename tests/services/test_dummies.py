@@ -19,7 +19,7 @@ from hubbub.conservation import Window, sum_terms
 from hubbub.conservation import balances as balanced
 from hubbub.errors import BadParameter, BadPayload, StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing import open_sealed, seal_info
+from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.crowd_release import Departures, sealed_dummies

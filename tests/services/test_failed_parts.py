@@ -25,7 +25,7 @@ from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import Window
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
-from hubbub.sealing import seal, seal_info
+from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table

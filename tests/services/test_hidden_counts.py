@@ -20,7 +20,7 @@ from scipy.stats import binom
 from hubbub.conservation import Window, balances
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import sealed_dummies

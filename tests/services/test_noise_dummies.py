@@ -15,7 +15,8 @@ from hubbub.errors import BadPayload, StoreUnavailable
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
-from hubbub.sealing import CountNoise, open_sealed, seal_info
+from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies

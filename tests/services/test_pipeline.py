@@ -31,7 +31,7 @@ from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateU
 from hubbub.privacy.crowd import amplified_of
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.tls import TlsFolder
-from hubbub.sealing import seal, seal_info
+from hubbub.sealing.hpke import seal, seal_info
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest

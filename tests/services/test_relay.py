@@ -18,15 +18,9 @@ from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
-from hubbub.oblivious import (
-    GATEWAY_PATH,
-    KEYS_TYPE,
-    REQUEST_TYPE,
-    Request,
-    read_response,
-    write_request,
-)
+from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
+from hubbub.oblivious.key_config import GATEWAY_PATH, KEYS_TYPE, REQUEST_TYPE
 from hubbub.relay.forwarding import RelayApp
 from hubbub.runtime.http.app import PROBLEM_TYPE
 from hubbub.runtime.rpc.limiter import Limiter

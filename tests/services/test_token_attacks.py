@@ -19,7 +19,8 @@ from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.redeeming import Redeemer
-from hubbub.tokens import Minted, new_nonce, poprf, token_info
+from hubbub.tokens import poprf
+from hubbub.tokens.token import Minted, new_nonce, token_info
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse, TokenResponse
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import Front, serving_front

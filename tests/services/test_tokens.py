@@ -35,7 +35,8 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
 from hubbub.shuffler.shards import places
 from hubbub.shuffler.streams import Stream, read_stream_table
-from hubbub.tokens import poprf, read_token_key
+from hubbub.tokens import poprf
+from hubbub.tokens.issuer_key import read_token_key
 from hubbub.wire.v1.services_pb2 import (
     Reason,
     SubmitRequest,

@@ -27,7 +27,8 @@ from hubbub.conservation import Window
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing import PrivateKey, open_sealed, seal_info
+from hubbub.sealing.hpke import open_sealed, seal_info
+from hubbub.sealing.kems import PrivateKey
 from hubbub.shuffler.pool import Pool
 from tests.support.waiting import HANG_SECONDS
 

@@ -19,7 +19,7 @@ from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.two_counts import TwoCounts
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 from tests.support.commands import document_of
 
 

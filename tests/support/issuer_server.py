@@ -20,9 +20,10 @@ from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.sealing import seal, seal_info
+from hubbub.sealing.hpke import seal, seal_info
 from hubbub.signing.stream_table import stream_table
-from hubbub.tokens import Minted, new_nonce, poprf, token_info
+from hubbub.tokens import poprf
+from hubbub.tokens.token import Minted, new_nonce, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import TokenRequest, TokenResponse, WantedTokens
 from tests.conftest import CatalogFiles

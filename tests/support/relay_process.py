@@ -13,7 +13,7 @@ from ssl import create_default_context
 
 from hubbub.client import Transport
 from hubbub.client.transport.addresses import relay_to
-from hubbub.oblivious import REQUEST_TYPE
+from hubbub.oblivious.key_config import REQUEST_TYPE
 from tests.support.waiting import HANG_SECONDS, eventually
 
 __all__ = ["Relay"]

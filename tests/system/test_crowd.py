@@ -25,7 +25,7 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 from hubbub.simulation.devices import send_everyone
 from tests.interfaces.browser import Watched, chromium
 from tests.support import web

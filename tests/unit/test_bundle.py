@@ -20,7 +20,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
 from hubbub.keys.operator import hand_over_to_new, read_operator_key
-from hubbub.sealing import open_sealed, seal, seal_info
+from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.signing.difference import differences
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.signing.succession import refuse_changes

@@ -26,7 +26,7 @@ from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOf
 from hubbub.errors.grammar import similar
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
-from hubbub.sealing import open_sealed, seal_info
+from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, send_once, store_reports
 from tests.support.programs import run_program

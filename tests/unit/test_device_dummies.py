@@ -15,7 +15,7 @@ from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.privacy.catalog_reader import read_with_promises
-from hubbub.sealing import open_sealed, seal_info
+from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import DAY, Signed, crowd_text, make_signed, metric_text
 from tests.support.waiting import HANG_SECONDS
 

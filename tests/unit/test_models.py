@@ -52,7 +52,7 @@ from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_lists import MemoryServer
-from hubbub.sealing import open_sealed, seal_info
+from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed

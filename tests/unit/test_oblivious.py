@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 from pyhpke import KEMKey, KEMKeyPair
 
 from hubbub.errors import BadParameter, BadPayload
-from hubbub.oblivious import (
+from hubbub.oblivious.binary_http import (
     Request,
     Response,
-    key_config,
-    read_config,
     read_request,
     read_response,
     write_request,
     write_response,
 )
 from hubbub.oblivious.encapsulation import Gateway, encapsulate
+from hubbub.oblivious.key_config import key_config, read_config
 
 # RFC 9458, appendix A.
 PRIVATE = "3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a"

@@ -11,7 +11,7 @@ from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import KeysUnusable
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
 from hubbub.keys.rotation import forget_keys, rotate_keys, still_needed
-from hubbub.sealing import open_sealed, seal, seal_info
+from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from tests.support.commands import output_of, refusal_of
 
 DAY, WEEK = 86_400, 604_800

@@ -25,7 +25,8 @@ from hubbub.privacy.card import card
 from hubbub.shuffler.redeeming import Redeemer
 from hubbub.signing.difference import differences
 from hubbub.signing.sign_bundle import sign_bundle
-from hubbub.tokens import TOKEN_BYTES, nonce_of, poprf, token_info
+from hubbub.tokens import poprf
+from hubbub.tokens.token import TOKEN_BYTES, nonce_of, token_info
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
 from tests.support.bundles import DAY, Signed, make_signed, metric_text

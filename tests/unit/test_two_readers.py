@@ -6,7 +6,7 @@ import random
 import pytest
 
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 from tests.fuzz.readers import WIRE, both, readers
 from tests.support.document_readers import python_reads, signed
 from tests.support.node import needs_node

@@ -14,7 +14,7 @@ from hubbub.bundles.handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.privacy.releases import check_noise
 from hubbub.runtime.process import certificates_until, day_of
-from hubbub.sealing import x_wing_public_bytes
+from hubbub.sealing.kems import x_wing_public_bytes
 from hubbub.signing.succession import refuse_changes
 
 

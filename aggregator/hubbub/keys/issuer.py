@@ -13,8 +13,7 @@ from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
 from hubbub.keys.secret_files import read
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
-from hubbub.tokens import TOKEN_KEY
-from hubbub.tokens.issuer_key import KEY_BYTES
+from hubbub.tokens.issuer_key import KEY_BYTES, TOKEN_KEY
 
 _PUBLIC: Final = "tokens.pub"
 

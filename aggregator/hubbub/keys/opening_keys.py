@@ -15,7 +15,7 @@ from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.operator import OPERATOR, write_operator_key
 from hubbub.keys.secret_files import read, read_secret
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
-from hubbub.sealing import x_wing_public_bytes
+from hubbub.sealing.kems import x_wing_public_bytes
 
 OPENING: Final = "opening.keys.json"
 _OPENING_PUBLIC: Final = "opening.pub.json"

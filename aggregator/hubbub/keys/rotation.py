@@ -21,7 +21,7 @@ from hubbub.keys.opening_keys import (
     write_opening_keys,
     write_public_keys,
 )
-from hubbub.sealing import x_wing_public_bytes
+from hubbub.sealing.kems import x_wing_public_bytes
 
 
 def still_needed(key: OpeningKeyPublic, now: float, longest: str) -> bool:

@@ -27,7 +27,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 
 MAX_TIMES: Final = 100_000
 """How often one person reports at the most, of what is composed here."""

@@ -16,7 +16,7 @@ from hubbub.catalog.crowds.noise_dummies import MIN_SCALE, noise_of
 from hubbub.errors import BadParameter
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import keeps, largest_local
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 
 # With more of them than reports a crowd costs twice as much to seal, send and open; a thousand are
 # nothing to anybody.

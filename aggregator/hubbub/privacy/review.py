@@ -11,7 +11,7 @@ from typing import Final
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.privacy.card import Card, card
-from hubbub.sealing import X_WING
+from hubbub.sealing.kems import X_WING
 
 _ACCOUNTS: Final = "test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens"
 

@@ -14,7 +14,7 @@ from hubbub.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS
 from hubbub.bundles.signed_lines import as_line, sign_lines
 from hubbub.errors import BadParameter
 from hubbub.fields.field import dumped
-from hubbub.sealing import X_WING
+from hubbub.sealing.kems import X_WING
 
 
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:

@@ -8,7 +8,7 @@ from hubbub.bundles.encoding import to_text
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.metric import Metric
-from hubbub.sealing import X25519, X_WING
+from hubbub.sealing.kems import X25519, X_WING
 
 
 def stream_table(bundle: Bundle) -> str:

@@ -23,7 +23,8 @@ from hubbub.errors.development_messages import wrong_place
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
-from hubbub.sealing import X_WING
+from hubbub.oblivious.key_config import read_config
+from hubbub.sealing.kems import X_WING
 
 if TYPE_CHECKING:
     from hubbub.bundles.log.notes import NoteKey
@@ -115,8 +116,6 @@ class Bundle:
         if self.roots is not None:
             _check_roots(self.roots)
         if self.gateway:
-            from hubbub.oblivious import read_config  # noqa: PLC0415 where a relay is named
-
             read_config(self.gateway)
         if not (is_whole(self.serial) and 0 <= self.serial <= _LAST_SERIAL):
             raise BadParameter(f"serial must be a whole number in [0, {_LAST_SERIAL}]")

@@ -53,7 +53,7 @@ from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
 from hubbub.mechanisms.parts import cell_names
 from hubbub.mechanisms.probability import MIN_EPSILON
-from hubbub.sealing import KEMS, SEAL_BYTES, X25519, Kem
+from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, Kem
 
 if TYPE_CHECKING:
     from hubbub.catalog.alerts import Alert

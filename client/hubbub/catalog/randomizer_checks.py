@@ -4,7 +4,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism
-from hubbub.sealing import SEAL_BYTES, X25519, Kem
+from hubbub.sealing.kems import SEAL_BYTES, X25519, Kem
 
 # A batch is sent as one message; the services refuse larger messages.
 MAX_BATCH_BYTES: Final = 64 << 20

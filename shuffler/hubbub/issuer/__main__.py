@@ -21,7 +21,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import Memory
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.tokens import read_token_key
+from hubbub.tokens.issuer_key import read_token_key
 
 
 async def _serve(settings: Settings) -> None:

@@ -46,7 +46,8 @@ from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.runtime.oidc.signed_claims import check_claims
 from hubbub.runtime.redis.command_lists import RedisServer, lua, script
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.tokens import poprf, token_info
+from hubbub.tokens import poprf
+from hubbub.tokens.token import token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
 
 TOKEN_REQUESTS: Final = MetricDeclaration(

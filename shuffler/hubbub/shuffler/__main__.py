@@ -52,7 +52,7 @@ from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import StreamTable, read_stream_table
-from hubbub.tokens import read_token_key
+from hubbub.tokens.issuer_key import read_token_key
 
 if TYPE_CHECKING:
     import grpc.aio

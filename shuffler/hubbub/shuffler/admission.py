@@ -22,7 +22,7 @@ from hubbub.shuffler.public_files import SignedFiles
 from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.shuffler.shards import may_spread
 from hubbub.shuffler.streams import Stream, StreamTable
-from hubbub.tokens import nonce_of
+from hubbub.tokens.token import nonce_of
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 

@@ -11,7 +11,8 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.system_clock import Clock
-from hubbub.sealing import SEAL_BYTES, seal, seal_info
+from hubbub.sealing.hpke import seal, seal_info
+from hubbub.sealing.kems import SEAL_BYTES
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places

@@ -12,13 +12,8 @@ from http import HTTPStatus
 from typing import Final
 
 from hubbub.errors import BadParameter, BadPayload
-from hubbub.oblivious import (
-    GATEWAY_PATH,
-    REQUEST_TYPE,
-    RESPONSE_TYPE,
-    Request,
-    Response,
-)
+from hubbub.oblivious.binary_http import Request, Response
+from hubbub.oblivious.key_config import GATEWAY_PATH, REQUEST_TYPE, RESPONSE_TYPE
 from hubbub.runtime.http.app import (
     Answer,
     Refused,

@@ -12,8 +12,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.errors import KeysUnusable
-from hubbub.oblivious import KEYS_TYPE, Request, Response, read_request, write_response
+from hubbub.oblivious.binary_http import Request, Response, read_request, write_response
 from hubbub.oblivious.encapsulation import Gateway
+from hubbub.oblivious.key_config import KEYS_TYPE
 from hubbub.programs.text_files import read_list
 from hubbub.runtime.http.connections import among
 from hubbub.shuffler.public_files import PublicBytes

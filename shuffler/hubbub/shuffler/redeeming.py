@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hubbub.errors import BadParameter, MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.tokens import is_token, mark_of, nonce_of, token_info
+from hubbub.tokens.token import is_token, mark_of, nonce_of, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 
 if TYPE_CHECKING:

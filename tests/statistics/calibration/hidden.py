@@ -14,7 +14,7 @@ from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.releases import as_it_is
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P
 from tests.statistics.calibration.few_reports import TINY_P
 from tests.statistics.calibration.listed import judged

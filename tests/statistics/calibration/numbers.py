@@ -9,7 +9,7 @@ from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 from tests.statistics.calibration.hidden import noisy_totals
 from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.statement import Counted, Setting, Statement

@@ -18,7 +18,7 @@ from hubbub.client import Client, FolderState, SealedReport, Submitted, Transpor
 from hubbub.client.delivery.token_store import TokenStore, asking
 from hubbub.client.state import payload_queries
 from hubbub.client.state.contract import OutboxReport
-from hubbub.tokens import Minted, nonce_of
+from hubbub.tokens.token import Minted, nonce_of
 
 REPORTS = 25
 """That a device makes of each stream."""

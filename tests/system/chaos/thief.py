@@ -14,8 +14,8 @@ from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.catalog import epoch_start
 from hubbub.client import SealedReport, Transport, TryAgain, transport_to
 from hubbub.mechanisms.bits import SystemBits
-from hubbub.sealing import seal, seal_info
-from hubbub.tokens import Minted
+from hubbub.sealing.hpke import seal, seal_info
+from hubbub.tokens.token import Minted
 from tests.support.waiting import HANG_SECONDS
 from tests.system.chaos.robbed_device import THEFTS, acknowledged, add_line, lines_of
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from playwright.sync_api import Page
 from scipy.stats import chi2
 
-from hubbub.sealing import filler_info, open_sealed, seal_info
+from hubbub.sealing.hpke import filler_info, open_sealed, seal_info
 from tests.interfaces.browser import HANG_MS, chromium
 from tests.interfaces.browser_drivers import DRIVEN, driven
 from tests.interfaces.tab import Tab

@@ -22,7 +22,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.sealing import TAG_BYTES, filler_info, seal_info
+from hubbub.sealing.hpke import TAG_BYTES, filler_info, seal_info
 
 # Clocks of shuffler and devices may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 86_400

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from hubbub.bundles import OpeningKey
 from hubbub.errors import BadPayload
-from hubbub.sealing import SEAL_BYTES, Kem, PrivateKey, open_sealed
+from hubbub.sealing.hpke import open_sealed
+from hubbub.sealing.kems import SEAL_BYTES, Kem, PrivateKey
 
 _keys: dict[tuple[int, Kem], PrivateKey] = {}  # set once when it starts
 

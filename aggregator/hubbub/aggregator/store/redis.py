@@ -44,7 +44,7 @@ from hubbub.aggregator.store.contract import (
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.runtime.redis.command_lists import RedisServer, lua, script
-from hubbub.sealing import TAG_BYTES
+from hubbub.sealing.hpke import TAG_BYTES
 
 if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
     raise AssertionError("commit.lua cuts tags of 16 bytes")

@@ -5,7 +5,7 @@ from hubbub.catalog.epochs import epochs_within
 from hubbub.catalog.periods import days_at_most
 from hubbub.fields.frozen import frozen
 from hubbub.mechanisms.probability import MIN_EPSILON
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 
 
 @frozen(kw_only=True)

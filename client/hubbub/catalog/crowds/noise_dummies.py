@@ -16,7 +16,7 @@ from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROW
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.sealing import CountNoise
+from hubbub.sealing.count_noise import CountNoise
 
 _UNIT: Final = 1 << 32
 MIN_SCALE: Final = 1 / 16

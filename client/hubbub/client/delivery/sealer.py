@@ -10,7 +10,7 @@ from hubbub.catalog import Metric, epoch_start, grace_seconds
 from hubbub.client.cover import FILLER, beside, fills
 from hubbub.client.state.contract import DAMAGED, Dropped, OutboxEntry, PendingPayload
 from hubbub.mechanisms import BitSource, OneHot, Probability, SystemBits
-from hubbub.sealing import filler_info, seal, seal_info
+from hubbub.sealing.hpke import filler_info, seal, seal_info
 
 _HOLD_SECONDS: Final = 1.0
 

@@ -36,7 +36,7 @@ from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 
 if TYPE_CHECKING:
     from hubbub.client.delivery.token_store import TokenStore
-    from hubbub.tokens import Minted
+    from hubbub.tokens.token import Minted
 
 # These refusals concern the token, not the report, which waits for another token, or for a
 # shuffler with the issuer's key.

@@ -22,7 +22,7 @@ from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
 from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with, is_installed
-from hubbub.tokens import Minted, new_nonce, token_info
+from hubbub.tokens.token import Minted, new_nonce, token_info
 
 if TYPE_CHECKING:
     from hubbub.client.settings import Account

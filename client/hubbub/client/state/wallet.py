@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from hubbub.client.ledger import FOREIGN
-from hubbub.tokens import Minted
+from hubbub.tokens.token import Minted
 
 Period = tuple[str, int]
 """A stream and an epoch."""

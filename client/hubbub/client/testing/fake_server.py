@@ -11,7 +11,7 @@ import grpc
 
 from hubbub.bundles import OpeningKey
 from hubbub.client.transport.contract import GivenUp, TryAgain
-from hubbub.sealing import open_sealed, seal_info
+from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.wire.v1.methods import add_service
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 

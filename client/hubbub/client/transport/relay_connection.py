@@ -19,14 +19,9 @@ from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import request_of
 from hubbub.errors import BadPayload
 from hubbub.errors.authorities import trusting
-from hubbub.oblivious import (
-    REQUEST_TYPE,
-    RESPONSE_TYPE,
-    Request,
-    read_response,
-    write_request,
-)
+from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
+from hubbub.oblivious.key_config import REQUEST_TYPE, RESPONSE_TYPE
 
 _STEP_BYTES: Final = 1024
 

@@ -38,7 +38,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
 from hubbub.programs.text_files import read_text
 from hubbub.signing.log.witnesses import WITNESS_KEY, make_witness
-from hubbub.tokens import TOKEN_KEY
+from hubbub.tokens.issuer_key import TOKEN_KEY
 
 _MAX_DAYS: Final = 36_600  # a hundred years
 _DAY: Final = EPOCH_SECONDS["day"]

@@ -20,7 +20,7 @@ from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.sealing import X_WING
+from hubbub.sealing.kems import X_WING
 
 # Larger tables belong in a file; json has all rows.
 _ROWS: Final = 50

@@ -26,7 +26,8 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.sealing import SEAL_BYTES, X25519, PrivateKey, open_sealed, seal
+from hubbub.sealing.hpke import open_sealed, seal
+from hubbub.sealing.kems import SEAL_BYTES, X25519, PrivateKey
 
 _MEASURE_SECONDS: Final = 2.0
 _DEVICES: Final = 1e8

@@ -45,7 +45,7 @@ from hubbub.keys.issuer import make_token_key
 from hubbub.keys.opening_keys import read_public_keys
 from hubbub.keys.secret_files import write_secret
 from hubbub.runtime.tls import TlsFolder
-from hubbub.tokens import TOKEN_KEY
+from hubbub.tokens.issuer_key import TOKEN_KEY
 
 ACCOUNTS: Final = "accounts"
 ACCOUNT_KEY: Final = "account.key"

@@ -37,19 +37,14 @@ from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.client.transport.token_messages import request_of as request_for_tokens
 from hubbub.mechanisms import KeyedBits, build
-from hubbub.oblivious import Request, Response, key_config, write_request, write_response
-from hubbub.sealing import (
-    SEED_BYTES,
-    PublicKey,
-    seal,
-    seal_info,
-    x_wing_public,
-    x_wing_public_bytes,
-)
+from hubbub.oblivious.binary_http import Request, Response, write_request, write_response
+from hubbub.oblivious.key_config import key_config
+from hubbub.sealing.hpke import seal, seal_info
+from hubbub.sealing.kems import SEED_BYTES, PublicKey, x_wing_public, x_wing_public_bytes
 from hubbub.signing.log.log_writer import append, prove_bundle
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
 from hubbub.signing.sign_bundle import sign_bundle, sign_notice
-from hubbub.tokens import Minted, token_info
+from hubbub.tokens.token import Minted, token_info
 from hubbub.wire.v1.services_pb2 import (
     IssuedTokens,
     Reason,
