@@ -26,7 +26,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, Settings, at_most
-from hubbub.client.startup import state_of, transport_of
+from hubbub.client.startup import issuer_of, state_of, transport_of
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
@@ -88,7 +88,7 @@ class Client:
         persons: "Persons | None" = None,
     ) -> None:
         self._bundle, self._state, self._transport = bundle, state, transport
-        self._disabled, self._clock = disabled, clock
+        self._disabled, self._clock, self._persons = disabled, clock, persons
         self._unopened: Callable[[], State] | None = None
         self._closed = self._is_complete = False
         self._waiting_at_close = 0
@@ -96,7 +96,6 @@ class Client:
         self._mistakes = Mistakes(bundle, self._diagnostics, strict=strict)
         public_values = PublicValues(public)
         self._mistakes.refuse_missing(public_values.missing(bundle))
-        self._persons = persons
         timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
         self._reporter = Reporter(
             bundle,
@@ -160,8 +159,7 @@ class Client:
                 through the app's own server, and returns the answer's.
             persons: as for `Client`.
             **settings: app, state_dir, disabled, local, strict, shuffler, transport, relay,
-                max_epsilon, hold_seconds, log; each overrides its environment variable
-                (HUBBUB_STATE_DIR, ...).
+                max_epsilon, hold_seconds, log; each overrides its variable (HUBBUB_APP, ...).
 
         Raises:
             BundleRefused: unreadable, altered, of another operator, older than one before, or
@@ -175,11 +173,7 @@ class Client:
             log_to_stderr(config.log)
         bundle = read_bundle(config.bundle, operator=operator)
         transport = transport_of(bundle, config, insecure=insecure)
-        ask_issuer, account = None, account or config.account
-        if not config.disabled and (bundle.tokens or account is not None):
-            from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 as in person
-
-            ask_issuer = asking(bundle, account)
+        ask_issuer = None if config.disabled else issuer_of(bundle, account or config.account)
         client = cls(
             bundle,
             MemoryState() if config.disabled else state_of(bundle, config, operator),

@@ -1,16 +1,16 @@
-"""The start of a client: finds its state, or a replacement in memory, and sets up logging."""
+"""The start of a client: finds its state, or a replacement in memory, and its transport."""
 
 import contextlib
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle
 from hubbub.client.files import NOWHERE, settled
 from hubbub.client.log import warn
-from hubbub.client.settings import Settings
+from hubbub.client.settings import Account, Settings
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
 from hubbub.client.state.folder import FolderState
@@ -21,6 +21,9 @@ from hubbub.client.transport.contract import Transport
 from hubbub.client.trust.accepted_bundles import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust.store import beside, held
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
+
+if TYPE_CHECKING:
+    from hubbub.client.transport.issuer_connection import AskIssuer
 
 _LAUNCHERS: Final = frozenset(
     {
@@ -72,6 +75,15 @@ def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Trans
             address, roots=bundle.roots, insecure=insecure, transport=settings.transport
         )
     return relay_to(settings.relay, gateway=bundle.gateway, shuffler=address, roots=bundle.roots)
+
+
+def issuer_of(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
+    """Returns the function that asks the bundle's issuer, if any. Raises BadParameter."""
+    if bundle.tokens is None and account is None:
+        return None
+    from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 of few bundles
+
+    return asking(bundle, account)
 
 
 def program_name() -> str:
