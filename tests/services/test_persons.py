@@ -48,6 +48,7 @@ CATALOG = (
     )
 )
 MOST = float(norm.isf(1e-7))
+ClientOf = Callable[..., Client]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PersonStor
 
 
 @pytest.fixture
-def client_of(signed: Signed) -> Callable[..., Client]:
+def client_of(signed: Signed) -> ClientOf:
     def make(store: PersonStore, state: Any = None, **changes: Any) -> Client:
         options = {"hold_seconds": None, "clock": FakeClock(START + 60), "strict": False}
         state = state or MemoryState()
@@ -91,7 +92,7 @@ def client_of(signed: Signed) -> Callable[..., Client]:
 
 
 def test_each_person_has_limits_over_all_processes_and_hosts(
-    store: PersonStore, client_of: Callable[..., Client], tmp_path: Path
+    store: PersonStore, client_of: ClientOf, tmp_path: Path
 ) -> None:
     shuffler = FakeShuffler()
     hosts = [
@@ -129,7 +130,7 @@ def test_the_ledger_of_a_server_says_where_persons_are_charged(
 
 
 def test_a_no_on_one_host_keeps_what_waits_on_another_from_leaving(
-    store: PersonStore, client_of: Callable[..., Client], tmp_path: Path
+    store: PersonStore, client_of: ClientOf, tmp_path: Path
 ) -> None:
     shuffler = FakeShuffler()
     here, there = (
@@ -150,7 +151,7 @@ def test_a_no_on_one_host_keeps_what_waits_on_another_from_leaving(
 
 
 def test_the_apps_own_no_and_local_mode_hold_for_its_persons(
-    client_of: Callable[..., Client], tmp_path: Path
+    client_of: ClientOf, tmp_path: Path
 ) -> None:
     store, folder = sqlite_store(tmp_path), tmp_path / "state"
     shuffler, clock = FakeShuffler(), FakeClock(START + 60)
@@ -175,9 +176,7 @@ def test_the_apps_own_no_and_local_mode_hold_for_its_persons(
     assert [report.stream for report in shuffler.reports()] == ["asked"], "of the server itself"
 
 
-def test_a_person_without_a_record_has_withdrawn(
-    client_of: Callable[..., Client], tmp_path: Path
-) -> None:
+def test_a_person_without_a_record_has_withdrawn(client_of: ClientOf, tmp_path: Path) -> None:
     shuffler, folder = FakeShuffler(), tmp_path / "state"
     client = client_of(MemoryStore(), FolderState(folder))
     assert client.person("ann").report("theme", "dark") is Outcome.QUEUED
@@ -186,7 +185,7 @@ def test_a_person_without_a_record_has_withdrawn(
 
 
 def test_a_record_that_cannot_be_read_stops_nobody_elses_reports(
-    client_of: Callable[..., Client], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    client_of: ClientOf, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shuffler, store, clock = FakeShuffler(), MemoryStore(), FakeClock(START + 60)
     client = client_of(store, FolderState(tmp_path / "state"), transport=shuffler, clock=clock)
@@ -206,7 +205,7 @@ def test_a_record_that_cannot_be_read_stops_nobody_elses_reports(
 
 
 def test_a_slow_store_does_not_hold_a_flush_longer_than_its_timeout(
-    client_of: Callable[..., Client],
+    client_of: ClientOf,
 ) -> None:
     shuffler, clock, seconds = FakeShuffler(), FakeClock(START + 60), [0.0]
 
@@ -228,7 +227,7 @@ def test_a_slow_store_does_not_hold_a_flush_longer_than_its_timeout(
 
 
 def test_a_store_that_fails_charges_nobody_and_sends_nothing_of_persons(
-    client_of: Callable[..., Client], tmp_path: Path
+    client_of: ClientOf, tmp_path: Path
 ) -> None:
     store = sqlite_store(tmp_path)
     is_down = False
@@ -259,9 +258,7 @@ def test_a_store_that_fails_charges_nobody_and_sends_nothing_of_persons(
 
 
 @pytest.mark.parametrize("name", ["", None, 7, b"ann", ["ann"]])
-def test_a_name_that_is_no_text_is_nobodys(
-    name: Any, client_of: Callable[..., Client], tmp_path: Path
-) -> None:
+def test_a_name_that_is_no_text_is_nobodys(name: Any, client_of: ClientOf, tmp_path: Path) -> None:
     store = sqlite_store(tmp_path)
     with pytest.raises(BadParameter, match=r"not a text; give str\(user.id\)"):
         client_of(store, strict=True).person(name)
@@ -270,9 +267,7 @@ def test_a_name_that_is_no_text_is_nobodys(
     assert client.waiting == 0
 
 
-def test_mistakes_of_the_app_raise_only_if_strict(
-    signed: Signed, client_of: Callable[..., Client]
-) -> None:
+def test_mistakes_of_the_app_raise_only_if_strict(signed: Signed, client_of: ClientOf) -> None:
     client, public = client_of(MemoryStore()), {"os": None}
     assert client.person("ann").arm("unknown") == ""
     assert client.person("ann", public=public).report("theme", "dark") is Outcome.QUEUED  # type: ignore[arg-type]
@@ -288,9 +283,7 @@ def test_mistakes_of_the_app_raise_only_if_strict(
         with_tokens.person("ann")
 
 
-def test_names_are_kept_as_keyed_hashes_alone(
-    client_of: Callable[..., Client], tmp_path: Path
-) -> None:
+def test_names_are_kept_as_keyed_hashes_alone(client_of: ClientOf, tmp_path: Path) -> None:
     names = ["ann@example.org", "x" * 1_000_000, "\ud800", "\0", "Ann@example.org"]
     store = sqlite_store(tmp_path)
     client = client_of(store, FolderState(tmp_path / "state"))
@@ -303,7 +296,7 @@ def test_names_are_kept_as_keyed_hashes_alone(
 
 
 def test_what_a_device_computes_from_its_past_works_for_persons(
-    client_of: Callable[..., Client], tmp_path: Path
+    client_of: ClientOf, tmp_path: Path
 ) -> None:
     shuffler, clock = FakeShuffler(), FakeClock(START + 60)
     client = client_of(sqlite_store(tmp_path), transport=shuffler, clock=clock)
@@ -341,7 +334,7 @@ def test_the_first_event_of_a_person_is_stored(tmp_path: Path) -> None:
 
 
 def test_who_is_killed_before_the_report_waits_has_charged_and_says_nothing(
-    client_of: Callable[..., Client], tmp_path: Path
+    client_of: ClientOf, tmp_path: Path
 ) -> None:
     store = sqlite_store(tmp_path)
 
@@ -367,7 +360,7 @@ def test_who_is_killed_before_the_report_waits_has_charged_and_says_nothing(
 
 
 def test_persons_reports_leave_by_a_client_that_can_ask_for_their_consent(
-    signed: Signed, client_of: Callable[..., Client], tmp_path: Path
+    signed: Signed, client_of: ClientOf, tmp_path: Path
 ) -> None:
     client = client_of(sqlite_store(tmp_path), FolderState(tmp_path / "state"))
     client.person("ann").report("theme", "dark")
@@ -390,7 +383,7 @@ VISITORS, WORKERS = 2_000, 4
 
 @pytest.mark.thorough
 def test_estimates_of_two_thousand_visitors_hold_whichever_of_four_workers_they_meet(
-    signed: Signed, client_of: Callable[..., Client], tmp_path: Path
+    signed: Signed, client_of: ClientOf, tmp_path: Path
 ) -> None:
     """Half of the visitors come twice, to workers that share a store and a folder."""
     store = sqlite_store(tmp_path)

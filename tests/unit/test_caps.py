@@ -20,10 +20,11 @@ from tests.support.bundles import DAY, Signed
 from tests.support.waiting import HANG_SECONDS
 
 NOW = 20_000 * DAY
+BundleOf = Callable[..., Bundle]
 
 
 @pytest.fixture
-def bundle_of(signed: Signed) -> Callable[..., Bundle]:
+def bundle_of(signed: Signed) -> BundleOf:
     keys = tuple(new_periods(1, NOW - 400 * DAY, 1000 * DAY, 2)[1])
 
     def make(caps: Caps, *names: str) -> Bundle:
@@ -69,9 +70,7 @@ def device(request: pytest.FixtureRequest, tmp_path: Path) -> Device:
     return Device(MemoryState() if request.param == "memory" else FolderState(tmp_path / "s"))
 
 
-def test_renaming_a_metric_gives_no_more_than_the_cap(
-    device: Device, bundle_of: Callable[..., Bundle]
-) -> None:
+def test_renaming_a_metric_gives_no_more_than_the_cap(device: Device, bundle_of: BundleOf) -> None:
     caps = Caps(epsilon_per_year=5.0)
     outcomes = []
     for name in ("theme", "theme_2", "theme_3"):
@@ -84,9 +83,7 @@ def test_renaming_a_metric_gives_no_more_than_the_cap(
     assert device.report(bundle_of(caps, "theme_3"), "theme_3") == [Outcome.QUEUED]
 
 
-def test_each_span_has_its_cap_over_all_metrics(
-    device: Device, bundle_of: Callable[..., Bundle]
-) -> None:
+def test_each_span_has_its_cap_over_all_metrics(device: Device, bundle_of: BundleOf) -> None:
     caps = Caps(epsilon_per_day=2.0, epsilon_per_month=3.0)
     names = ("one", "two", "three")
     bundle = bundle_of(caps, *names)
@@ -97,16 +94,14 @@ def test_each_span_has_its_cap_over_all_metrics(
     assert device.report(bundle, "two") == [Outcome.QUEUED], "the first day is over"
 
 
-def test_a_clock_set_back_gives_nothing_anew(
-    device: Device, bundle_of: Callable[..., Bundle]
-) -> None:
+def test_a_clock_set_back_gives_nothing_anew(device: Device, bundle_of: BundleOf) -> None:
     bundle = bundle_of(Caps(epsilon_per_year=2.0), "one", "two")
     assert device.report(bundle, "one", "two") == [Outcome.QUEUED] * 2
     device.pass_days(-380)
     assert device.report(bundle, "one") == [Outcome.OVER_BUDGET]
 
 
-def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: Callable[..., Bundle]) -> None:
+def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: BundleOf) -> None:
     bundle = bundle_of(Caps(epsilon_per_day=1.0), "one", "two")
     shuffler = FakeShuffler()
     first, other = (
@@ -175,9 +170,7 @@ def test_days_are_kept_in_bounds_and_nothing_is_forgotten(signed: Signed) -> Non
     assert merge(account, other).days == account.days
 
 
-def test_forgetting_gives_no_second_lifetime(
-    bundle_of: Callable[..., Bundle], device: Device
-) -> None:
+def test_forgetting_gives_no_second_lifetime(bundle_of: BundleOf, device: Device) -> None:
     bundle = bundle_of(Caps(), "theme")
     most = int(5.0 / bundle.metric("theme").report_loss)
     for _ in range(most):
@@ -190,7 +183,7 @@ def test_forgetting_gives_no_second_lifetime(
     assert device.report(bundle, "theme") == [Outcome.OVER_BUDGET]
 
 
-def test_forgetting_gives_no_second_year(bundle_of: Callable[..., Bundle], device: Device) -> None:
+def test_forgetting_gives_no_second_year(bundle_of: BundleOf, device: Device) -> None:
     loss = bundle_of(Caps(), "theme").metric("theme").report_loss
     bundle = bundle_of(Caps(epsilon_per_year=2 * loss), "theme", "font")
     assert device.report(bundle, "theme", "font") == [Outcome.QUEUED] * 2

@@ -33,6 +33,7 @@ from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS
 
 HOUR, DAY = 3600, 86_400
+ClientOf = Callable[..., Client]
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def clock(signed: Signed) -> FakeClock:
 
 
 @pytest.fixture
-def client_of(signed: Signed, clock: FakeClock) -> Callable[..., Client]:
+def client_of(signed: Signed, clock: FakeClock) -> ClientOf:
     def make(shuffler: FakeShuffler, state: object = None, **changes: object) -> Client:
         return Client(
             signed.bundle,
@@ -56,7 +57,7 @@ def client_of(signed: Signed, clock: FakeClock) -> Callable[..., Client]:
 
 
 def test_a_report_reaches_the_shuffler_sealed_and_opens_to_a_payload(
-    signed: Signed, client_of: Callable[..., Client], clock: FakeClock
+    signed: Signed, client_of: ClientOf, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
     with client_of(shuffler) as client:
@@ -75,7 +76,7 @@ def test_a_report_reaches_the_shuffler_sealed_and_opens_to_a_payload(
 
 
 def test_a_programmers_mistake_is_raised_without_the_value(
-    client_of: Callable[..., Client],
+    client_of: ClientOf,
 ) -> None:
     client = client_of(FakeShuffler())
     with pytest.raises(
@@ -101,7 +102,7 @@ class _Hostile(str):
         raise RuntimeError("plaid-77")
 
 
-def test_what_an_object_of_the_app_raises_is_not_shown(client_of: Callable[..., Client]) -> None:
+def test_what_an_object_of_the_app_raises_is_not_shown(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     with pytest.raises(UnknownMetric, match="of this name"):
         client.report(_Hostile("theme"), "dark")
@@ -111,7 +112,7 @@ def test_what_an_object_of_the_app_raises_is_not_shown(client_of: Callable[..., 
 
 
 def test_a_report_from_the_end_of_the_stack_has_an_outcome(
-    client_of: Callable[..., Client],
+    client_of: ClientOf,
 ) -> None:
     """At each of the depths at which Python lets the app call report()."""
     client = client_of(FakeShuffler(), strict=False)
@@ -134,14 +135,14 @@ def test_a_report_from_the_end_of_the_stack_has_an_outcome(
     assert outcomes[-1] in (Outcome.QUEUED, Outcome.ALREADY_REPORTED)
 
 
-def test_a_client_says_why_it_is_not_pickled(client_of: Callable[..., Client]) -> None:
+def test_a_client_says_why_it_is_not_pickled(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="make one in each process"):
             copied(client)
 
 
-def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client]) -> None:
+def test_a_developer_is_told_what_is_permitted(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     for value, ending in (
         ("Dark", '"system"; did you mean "dark"?'),
@@ -159,7 +160,7 @@ def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client])
 
 
 def test_a_developer_is_asked_whether_a_similar_metric_was_meant(
-    client_of: Callable[..., Client],
+    client_of: ClientOf,
 ) -> None:
     client = client_of(FakeShuffler())
     for name, ending in (("Thme", 'then the value; did you mean "theme"?'), ("x", "the value")):
@@ -199,9 +200,7 @@ def test_a_long_list_of_values_is_cut_and_still_searched() -> None:
     assert "item-012" not in hint
 
 
-def test_limits_are_kept_before_any_coin_is_drawn(
-    client_of: Callable[..., Client], clock: FakeClock
-) -> None:
+def test_limits_are_kept_before_any_coin_is_drawn(client_of: ClientOf, clock: FakeClock) -> None:
     class NoCoins:
         def chance(self, *_: object) -> bool:
             raise AssertionError("a coin was drawn")
@@ -221,7 +220,7 @@ def test_limits_are_kept_before_any_coin_is_drawn(
 
 
 def test_a_clock_that_jumps_earns_no_second_report_and_blocks_no_first(
-    client_of: Callable[..., Client], clock: FakeClock
+    client_of: ClientOf, clock: FakeClock
 ) -> None:
     client = client_of(FakeShuffler())
     today = clock.now()
@@ -240,9 +239,7 @@ def test_a_clock_that_jumps_earns_no_second_report_and_blocks_no_first(
         assert client.report("theme", "dark") is outcome, days
 
 
-def test_the_lifetime_budget_ends_reporting(
-    client_of: Callable[..., Client], clock: FakeClock
-) -> None:
+def test_the_lifetime_budget_ends_reporting(client_of: ClientOf, clock: FakeClock) -> None:
     """crashed: epsilon 2 a report, 10 for life, 3 an hour."""
     client = client_of(FakeShuffler())
     outcomes = []
@@ -255,7 +252,7 @@ def test_the_lifetime_budget_ends_reporting(
 
 
 def test_an_unchanged_value_costs_its_permanent_response_once(
-    client_of: Callable[..., Client], clock: FakeClock
+    client_of: ClientOf, clock: FakeClock
 ) -> None:
     """editor: 1.02 a report, 2.197 for all of one value, 2.2 for life."""
     client = client_of(FakeShuffler())
@@ -267,7 +264,7 @@ def test_an_unchanged_value_costs_its_permanent_response_once(
 
 
 def test_expiry_missing_keys_and_a_closed_client_are_outcomes(
-    signed: Signed, client_of: Callable[..., Client], clock: FakeClock
+    signed: Signed, client_of: ClientOf, clock: FakeClock
 ) -> None:
     client = client_of(FakeShuffler())
     good = clock.now()
@@ -282,7 +279,7 @@ def test_expiry_missing_keys_and_a_closed_client_are_outcomes(
 
 
 @pytest.mark.slow
-def test_a_resend_is_the_same_bytes(client_of: Callable[..., Client]) -> None:
+def test_a_resend_is_the_same_bytes(client_of: ClientOf) -> None:
     away = [TryAgain("away", 0.001) for _ in range(3)]
     shuffler = FakeShuffler(*away)
     client = client_of(shuffler)
@@ -292,7 +289,7 @@ def test_a_resend_is_the_same_bytes(client_of: Callable[..., Client]) -> None:
     assert len(set(shuffler.submissions)) == 1
 
 
-def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: Callable[..., Client]) -> None:
+def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: ClientOf) -> None:
     """Each attempt is work on the device: being told to come back at once does not make it so."""
     shuffler = FakeShuffler(*[TryAgain("away", 0.001)] * 6)
     client = client_of(shuffler)
@@ -302,7 +299,7 @@ def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: Callable[...
     assert waits == [0.4, 0.8, 1.0, 1.0, 1.0, 1.0]
 
 
-def test_what_cannot_be_sent_in_time_waits(client_of: Callable[..., Client]) -> None:
+def test_what_cannot_be_sent_in_time_waits(client_of: ClientOf) -> None:
     shuffler = FakeShuffler(*[TryAgain("away", 60.0)] * 3)
     client = client_of(shuffler)
     client.report("theme", "dark")
@@ -313,7 +310,7 @@ def test_what_cannot_be_sent_in_time_waits(client_of: Callable[..., Client]) -> 
     assert client.flush(HANG_SECONDS)
 
 
-def test_what_is_refused_for_good_is_dropped_and_counted(client_of: Callable[..., Client]) -> None:
+def test_what_is_refused_for_good_is_dropped_and_counted(client_of: ClientOf) -> None:
     drops: list[tuple[str, str]] = []
     shuffler = FakeShuffler({0: "refused_expired"}, GivenUp("invalid_argument"))
     client = client_of(shuffler, on_drop=lambda *drop: drops.append(drop))
@@ -329,7 +326,7 @@ def test_what_is_refused_for_good_is_dropped_and_counted(client_of: Callable[...
 
 @pytest.mark.slow
 def test_the_permanent_response_survives_a_restart_and_differs_between_devices(
-    signed: Signed, client_of: Callable[..., Client], tmp_path: Path
+    signed: Signed, client_of: ClientOf, tmp_path: Path
 ) -> None:
     """homepage with fixed instantaneous coins: what is left is the permanent step and cohort."""
     private = read_opening_keys(signed.keys / "opening.keys.json")[0].load()

@@ -1,6 +1,7 @@
 """Oblivious HTTP: the RFCs' own answers, and what no gateway, client or reader takes."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -46,8 +47,14 @@ TRAILING = (
     "0140c8001d5468697320636f6e74656e7420636f6e7461696e732043524c462e0d0a0d07747261696c6572047465"
     "7874"
 )
-
-
+SMALL = Request(
+    method=b"POST",
+    scheme=b"https",
+    authority=b"a:1",
+    path=b"/",
+    headers=((b"name", b"value"),),
+    content=b"content",
+)
 NAMES = st.from_regex(rb"[a-z-]{1,70}", fullmatch=True)
 
 
@@ -100,15 +107,7 @@ def test_a_request_that_is_none_is_refused(wrong: str) -> None:
 
 def test_a_message_is_cut_off_between_its_parts_or_refused() -> None:
     """RFC 9292, section 3.8: what is empty at the end may be left out, and nothing else."""
-    request = Request(
-        method=b"POST",
-        scheme=b"https",
-        authority=b"a:1",
-        path=b"/",
-        headers=((b"name", b"value"),),
-        content=b"content",
-    )
-    message = write_request(request)
+    message = write_request(SMALL)
     ends = {message.index(b"/") + 1, message.index(b"value") + 5, len(message) - 1}
     for end in range(len(message)):
         if end in ends:
@@ -119,15 +118,7 @@ def test_a_message_is_cut_off_between_its_parts_or_refused() -> None:
 
 
 def test_a_field_does_not_reach_past_its_section() -> None:
-    request = Request(
-        method=b"POST",
-        scheme=b"https",
-        authority=b"a:1",
-        path=b"/",
-        headers=((b"name", b"value"),),
-        content=b"content",
-    )
-    message = write_request(request)
+    message = write_request(SMALL)
     assert message.count(b"\x05value") == 1
     with pytest.raises(BadPayload, match="ends too soon"):
         read_request(message.replace(b"\x05value", b"\x06value"))
@@ -151,14 +142,7 @@ def test_a_request_of_too_many_parts_is_refused_before_it_is_read_through(many: 
 def test_what_is_written_is_read(
     content: bytes, headers: list[tuple[bytes, bytes]], step: int
 ) -> None:
-    request = Request(
-        method=b"POST",
-        scheme=b"https",
-        authority=b"a:1",
-        path=b"/v1/reports",
-        headers=tuple(headers),
-        content=content,
-    )
+    request = replace(SMALL, path=b"/v1/reports", headers=tuple(headers), content=content)
     payload_text = write_request(request, padded_to=step)
     assert len(payload_text) % step == 0
     assert read_request(payload_text) == request

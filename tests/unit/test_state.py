@@ -33,6 +33,7 @@ NOW = 1_800_000_000.0
 TODAY = epoch_at(NOW, "day")
 
 Make = Callable[..., State]
+EntryOf = Callable[..., OutboxEntry]
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -55,7 +56,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
 
 
 @pytest.fixture
-def entry_of(signed: Signed) -> Callable[..., OutboxEntry]:
+def entry_of(signed: Signed) -> EntryOf:
     def make_entry(
         stream: str = "crashed", epoch: int = 0, payload: bytes = b"\1", **changes: object
     ) -> OutboxEntry:
@@ -84,7 +85,7 @@ def _enter(state: State, *entries: OutboxEntry) -> list[Dropped]:
 
 
 def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
-    make: Make, entry_of: Callable[..., OutboxEntry]
+    make: Make, entry_of: EntryOf
 ) -> None:
     state = make()
     entries = [replace(entry_of(epoch=n), number=state.note(entry_of().drawn)) for n in (1, 2, 3)]
@@ -93,9 +94,7 @@ def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
     assert state.waiting() == 3
 
 
-def test_what_was_entered_is_taken_once_and_settled(
-    make: Make, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_what_was_entered_is_taken_once_and_settled(make: Make, entry_of: EntryOf) -> None:
     state = make()
     assert _enter(state, entry_of(epoch=1, payload=b"a"), entry_of(epoch=2, payload=b"b")) == []
     assert state.waiting() == 2
@@ -115,7 +114,7 @@ def test_what_was_entered_is_taken_once_and_settled(
     assert state.device_state().counts == {"refused_expired": 1}
 
 
-def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., OutboxEntry]) -> None:
+def test_the_ledger_has_the_last_word(make: Make, entry_of: EntryOf) -> None:
     """theme: one report a day. Two processes drew one each; the second is given up, and counted."""
     state = make()
     dropped = _enter(state, entry_of("theme", TODAY), entry_of("theme", TODAY))
@@ -124,9 +123,7 @@ def test_the_ledger_has_the_last_word(make: Make, entry_of: Callable[..., Outbox
     assert state.device_state().counts["already_reported"] == 1
 
 
-def test_the_lifetime_limit_is_kept_at_the_door(
-    make: Make, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_the_lifetime_limit_is_kept_at_the_door(make: Make, entry_of: EntryOf) -> None:
     """crashed: epsilon 2 a report, 10 for life."""
     state = make()
     dropped = _enter(state, *(entry_of(epoch=n) for n in range(7)))
@@ -134,9 +131,7 @@ def test_the_lifetime_limit_is_kept_at_the_door(
     assert state.device_state().accounts["crashed"].spent <= 10
 
 
-def test_more_than_the_bounds_drops_the_oldest(
-    make: Make, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_more_than_the_bounds_drops_the_oldest(make: Make, entry_of: EntryOf) -> None:
     state = make(bounds=Bounds(reports=3))
     entries = [entry_of("homepage", TODAY, bytes([n]) * 4) for n in range(5)]
     dropped = [drop for entry in entries for drop in _enter(state, entry)]
@@ -146,9 +141,7 @@ def test_more_than_the_bounds_drops_the_oldest(
     assert len(_enter(small, *entries)) == 3, "each is ten bytes"
 
 
-def test_a_message_is_bounded_and_its_order_is_random(
-    make: Make, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_a_message_is_bounded_and_its_order_is_random(make: Make, entry_of: EntryOf) -> None:
     state = make()
     _enter(state, *(entry_of("homepage", TODAY, bytes([n]) * 14) for n in range(40)))
     assert len(state.take(7, 1 << 20, NOW)[0]) == 7
@@ -166,9 +159,7 @@ def test_a_message_is_bounded_and_its_order_is_random(
     assert len(alone) == 1, "a long report goes alone"
 
 
-def test_a_report_too_late_for_the_shuffler_is_given_up(
-    make: Make, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_a_report_too_late_for_the_shuffler_is_given_up(make: Make, entry_of: EntryOf) -> None:
     state = make()
     _enter(state, entry_of(epoch=1, late=NOW - 1), entry_of(epoch=2, late=NOW + 1))
     payloads, late = state.take(9, 1 << 20, NOW)
@@ -177,9 +168,7 @@ def test_a_report_too_late_for_the_shuffler_is_given_up(
     assert state.device_state().counts == {"expired": 1}
 
 
-def test_off_purges_and_what_was_drawn_before_is_never_sent(
-    make: Make, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_off_purges_and_what_was_drawn_before_is_never_sent(make: Make, entry_of: EntryOf) -> None:
     state = make()
     _enter(state, entry_of(epoch=1))
     state.consent(on=False, forget=False, now=NOW)
@@ -195,7 +184,7 @@ def test_off_purges_and_what_was_drawn_before_is_never_sent(
 
 
 def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
-    make: Make, entry_of: Callable[..., OutboxEntry]
+    make: Make, entry_of: EntryOf
 ) -> None:
     state = make()
     _enter(state, entry_of(epoch=1))
@@ -207,7 +196,7 @@ def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
 
 
 def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
-    make: Make, entry_of: Callable[..., OutboxEntry], signed: Signed
+    make: Make, entry_of: EntryOf, signed: Signed
 ) -> None:
     state = make()
     secret = state.device_state().secret
@@ -242,9 +231,7 @@ def test_a_lost_payload_is_counted(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_only_the_last_thousand_are_remembered(
-    make: Make, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_only_the_last_thousand_are_remembered(make: Make, entry_of: EntryOf) -> None:
     state = make(bounds=Bounds(reports=50))
     for first in range(0, 1200, 40):
         _enter(state, *(entry_of("homepage", first + n, b"abcd") for n in range(40)))
@@ -253,9 +240,7 @@ def test_only_the_last_thousand_are_remembered(
     assert 1000 <= len(state.payload_records()) <= 1090
 
 
-def test_every_file_is_its_owners_and_holds_no_value(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_every_file_is_its_owners_and_holds_no_value(tmp_path: Path, entry_of: EntryOf) -> None:
     state = FolderState(tmp_path / "state")
     _enter(state, entry_of("theme", TODAY))
     state.take(1, 100, NOW)
@@ -272,7 +257,7 @@ def test_every_file_is_its_owners_and_holds_no_value(
 
 
 def test_two_processes_share_one_outbox_and_none_takes_what_the_other_has(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
+    tmp_path: Path, entry_of: EntryOf
 ) -> None:
     state, other = FolderState(tmp_path / "s"), FolderState(tmp_path / "s")
     _enter(state, *(entry_of("homepage", TODAY, bytes([n])) for n in range(10)))
@@ -289,9 +274,7 @@ def test_two_processes_share_one_outbox_and_none_takes_what_the_other_has(
     other.close()
 
 
-def test_a_killed_process_leaves_its_notes_to_the_next(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_a_killed_process_leaves_its_notes_to_the_next(tmp_path: Path, entry_of: EntryOf) -> None:
     state = FolderState(tmp_path / "s")
     entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(9)]
     _enter(state, *entries[:4])
@@ -309,9 +292,7 @@ def test_a_killed_process_leaves_its_notes_to_the_next(
     after.close()
 
 
-def test_an_orphan_that_was_entered_is_not_entered_again(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
-) -> None:
+def test_an_orphan_that_was_entered_is_not_entered_again(tmp_path: Path, entry_of: EntryOf) -> None:
     """Killed between the commit and the removal of the journal."""
     state = FolderState(tmp_path / "s")
     entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(3)]
@@ -385,7 +366,7 @@ def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
 
 
 def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
+    tmp_path: Path, entry_of: EntryOf
 ) -> None:
     """As a daemon does once it has forked: the number of ours is another file's then."""
     state = FolderState(tmp_path / "s")
@@ -456,7 +437,7 @@ def _lose(journal: Journal, path: Path) -> None:
 def test_a_journal_that_others_cut_or_delete_ends_no_process_and_loses_nothing(
     harm: Callable[[Journal, Path], None],
     tmp_path: Path,
-    entry_of: Callable[..., OutboxEntry],
+    entry_of: EntryOf,
 ) -> None:
     state = FolderState(tmp_path / "s")
     entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(2)]
@@ -477,7 +458,7 @@ def test_a_journal_that_others_cut_or_delete_ends_no_process_and_loses_nothing(
 
 
 def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start counts from one: as on Windows, or on a disk that has no room for a journal."""
 
@@ -493,7 +474,7 @@ def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
 
 
 def test_one_folder_is_one_state_however_it_is_reached(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ways to one file have one witness: neither takes the other's work for put back."""
     (tmp_path / "s").mkdir()
@@ -526,7 +507,7 @@ def test_what_has_a_files_name_and_is_none_keeps_nobody_waiting(
 
 
 def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
+    tmp_path: Path, entry_of: EntryOf
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
@@ -547,7 +528,7 @@ def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
 
 
 def test_damage_found_in_the_middle_of_work_starts_a_new_file(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
+    tmp_path: Path, entry_of: EntryOf
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, *(entry_of("homepage", TODAY, bytes([n]) * 200) for n in range(90)))
@@ -573,7 +554,7 @@ def test_damage_found_in_the_middle_of_work_starts_a_new_file(
 
 @pytest.mark.parametrize("account", ["{", "[]", '{"spent": 1}', "null", '{"spent": "x"}'])
 def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry], account: str
+    tmp_path: Path, entry_of: EntryOf, account: str
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
@@ -589,7 +570,7 @@ def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
 
 @pytest.mark.parametrize("lost", ["file", "folder", "rolled back"])
 def test_a_lost_or_rolled_back_state_cannot_spend_twice(
-    lost: str, tmp_path: Path, entry_of: Callable[..., OutboxEntry]
+    lost: str, tmp_path: Path, entry_of: EntryOf
 ) -> None:
     folder = tmp_path / "s"
     state = FolderState(folder)
@@ -629,7 +610,7 @@ def test_a_lost_or_rolled_back_state_cannot_spend_twice(
 
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_a_file_deleted_under_a_running_app_is_noticed_too(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry], *, is_folder: bool
+    tmp_path: Path, entry_of: EntryOf, *, is_folder: bool
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
@@ -645,7 +626,7 @@ def test_a_file_deleted_under_a_running_app_is_noticed_too(
 
 
 def test_what_a_memory_state_spent_is_known_after_a_restart(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
@@ -666,7 +647,7 @@ def test_what_a_memory_state_spent_is_known_after_a_restart(
 
 
 def test_where_nothing_can_be_written_nothing_may_leave(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_of: Callable[..., OutboxEntry]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_of: EntryOf
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "not" / "there"))
     state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
@@ -708,7 +689,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
 
 
 def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too_little(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     _enter(MemoryState(witnesses=Witnesses(tmp_path / "s")), entry_of("theme", TODAY))
@@ -717,7 +698,7 @@ def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too
 
 
 def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr("hubbub.client.state.witness.sys", SimpleNamespace(platform="win32"))
@@ -748,7 +729,7 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., OutboxEntry]) -> None:
+def test_many_threads_lose_nothing(make: Make, entry_of: EntryOf) -> None:
     state = make()
     entered = threading.Lock()
 

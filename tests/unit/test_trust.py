@@ -69,6 +69,10 @@ class App:
     def start(self, **options: Any) -> Client:
         return Client.from_bundle(self.path, insecure=True, strict=False, **options)
 
+    def is_refused(self, says: str = ".", **options: Any) -> None:
+        with pytest.raises(BundleRefused, match=says):
+            self.start(**options)
+
     def report(self, metric: str = "theme", **options: Any) -> Outcome:
         client = self.start(**options)
         try:
@@ -97,8 +101,7 @@ def test_the_first_operator_is_trusted_and_no_other(app: App, where: dict[str, A
     assert app.report(**where) is Outcome.QUEUED
     app.ship(STRANGER, shuffler="127.0.0.1:9")
     for _ in range(2):
-        with pytest.raises(BundleRefused, match="pass operator=KEY"):
-            app.start(**where)
+        app.is_refused("pass operator=KEY", **where)
     app.ship(OURS)
     assert app.report(**where) is Outcome.ALREADY_REPORTED
 
@@ -116,8 +119,7 @@ def test_nothing_that_is_lost_beside_it_makes_a_stranger_the_first(
             else:
                 file.write_bytes(damage)
         app.ship(STRANGER)
-        with pytest.raises(BundleRefused, match="not by"):
-            app.start(**where)
+        app.is_refused("not by", **where)
         app.ship(OURS)
         assert app.report(**where) is Outcome.ALREADY_REPORTED
 
@@ -131,8 +133,7 @@ def test_a_state_that_is_lost_does_not_take_the_trust_along(
     app.report(**where)
     shutil.rmtree(where.get("state_dir", home / folder_of(public(OURS))))
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match="not by"):
-        app.start(**where)
+    app.is_refused("not by", **where)
 
 
 def test_trust_and_state_lost_at_once_still_know_a_stranger(app: App, home: Path) -> None:
@@ -141,8 +142,7 @@ def test_trust_and_state_lost_at_once_still_know_a_stranger(app: App, home: Path
     for file in (home / "trust.json", *home.glob("*/hubbub.sqlite3*")):
         file.write_bytes(b"garbage" * 999)
     app.ship(STRANGER, history={})
-    with pytest.raises(BundleRefused, match="not by who used the state there is"):
-        app.start()
+    app.is_refused("not by who used the state there is")
     app.ship(OURS)
     assert app.report() is not Outcome.QUEUED
 
@@ -152,8 +152,7 @@ def test_apps_have_a_trust_each_and_share_the_ledger_of_one_operator(app: App, h
     assert app.report(app="one") is Outcome.QUEUED
     assert app.report(app="other") is Outcome.ALREADY_REPORTED
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match='the app "one" trusts'):
-        app.start(app="one")
+    app.is_refused('the app "one" trusts', app="one")
     assert app.report(app="third") is Outcome.QUEUED, "another program, another operator"
     assert len(list(home.glob("*/hubbub.sqlite3"))) == 2
     assert (home / "trust.json").stat().st_mode & 0o777 == 0o600
@@ -176,8 +175,7 @@ def test_the_apps_explicit_word_changes_the_operator_and_what_was_said_goes_alon
     disconnect(client)
     client.close(0)
     app.ship(OURS)
-    with pytest.raises(BundleRefused, match="not by"):
-        app.start(**where)
+    app.is_refused("not by", **where)
 
 
 def test_a_no_goes_along_to_another_operator(app: App, where: dict[str, Any]) -> None:
@@ -226,8 +224,7 @@ def test_a_process_of_the_former_operator_asks_and_sends_nothing_once_another_is
 
 def test_who_insists_is_not_given_another(app: App, where: dict[str, Any]) -> None:
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match="not by the pinned operator"):
-        app.start(operator=public(OURS), **where)
+    app.is_refused("not by the pinned operator", operator=public(OURS), **where)
     with pytest.raises(BadParameter, match="32 bytes"):
         app.start(operator=b"short", **where)
 
@@ -255,10 +252,8 @@ def test_a_handover_goes_on_with_the_same_folder_secret_ledger_and_consent(
     assert app.report(**where) is Outcome.ALREADY_REPORTED
     for serial in (1, 9):
         app.ship(OURS, serial=serial)
-        with pytest.raises(BundleRefused, match="handed over to another key on this device"):
-            app.start(**where)
-        with pytest.raises(BundleRefused, match="handed over to another key on this device"):
-            app.start(operator=public(OURS), **where)
+        app.is_refused("handed over to another key on this device", **where)
+        app.is_refused("handed over to another key on this device", operator=public(OURS), **where)
 
 
 def test_an_app_that_pins_the_old_key_takes_what_that_handed_over(
@@ -282,11 +277,9 @@ def test_whoever_has_the_old_key_leads_nobody_away_who_moved_on(
     app.report(**where)
     app.ship(STRANGER, serial=99, handovers=chain(OURS, STRANGER))
     for options in ({}, {"operator": public(OURS)}):
-        with pytest.raises(BundleRefused):
-            app.start(**options, **where)
+        app.is_refused(**options, **where)
     app.ship(OURS, serial=99, handovers=chain(STRANGER, OURS))
-    with pytest.raises(BundleRefused):
-        app.start(**where)
+    app.is_refused(**where)
 
 
 def test_a_key_that_handed_over_is_nobodys_first(app: App) -> None:
@@ -297,8 +290,7 @@ def test_a_key_that_handed_over_is_nobodys_first(app: App) -> None:
     app.report(app="one")
     app.ship(OURS)
     assert app.report(app="slow") is Outcome.ALREADY_REPORTED, "it has not heard of it yet"
-    with pytest.raises(BundleRefused, match="handed over"):
-        app.start(app="new")
+    app.is_refused("handed over", app="new")
     app.ship(NEXT)
     assert app.report(app="new") is Outcome.ALREADY_REPORTED, "the same operator's ledger"
 
@@ -312,8 +304,7 @@ def test_a_fork_of_the_line_is_refused_by_every_app_once_one_has_moved_on(app: A
     app.ship(STRANGER, handovers=chain(OURS, STRANGER))
     for name in ("one", "slow", "new"):
         for word in (None, public(OURS)):
-            with pytest.raises(BundleRefused, match="handed over"):
-                app.start(app=name, operator=word)
+            app.is_refused("handed over", app=name, operator=word)
     app.ship(LAST, handovers=chain(OURS, NEXT, LAST))
     app.report(app="one")
     app.ship(NEXT, handovers=chain(OURS, NEXT))
@@ -330,8 +321,7 @@ def test_an_operator_may_hand_back(app: App, where: dict[str, Any]) -> None:
     app.ship(OURS, handovers=chain(NEXT, OURS))
     assert app.report(**where) is Outcome.ALREADY_REPORTED
     app.ship(NEXT)
-    with pytest.raises(BundleRefused, match="handed over"):
-        app.start(**where)
+    app.is_refused("handed over", **where)
 
 
 @pytest.mark.parametrize(
@@ -402,8 +392,7 @@ def test_a_newer_bundle_that_takes_more_under_an_old_name_is_refused(
     history = {**app.bundle.history, "theme": theme.digest()}
     app.ship(OURS, serial=2, metrics=metrics, history=history)
     for _ in range(2):
-        with pytest.raises(BundleRefused, match=f'metric "theme": {says}; .*a new name'):
-            app.start(**where)
+        app.is_refused(f'metric "theme": {says}; .*a new name', **where)
     app.ship(OURS, serial=3)
     assert app.report(**where) is Outcome.ALREADY_REPORTED
 
@@ -418,14 +407,12 @@ def test_a_name_is_remembered_when_it_is_retired_and_limits_never_grow_again(
     app.report("crashed", **where)
     raised = replace(app.bundle.metric("theme"), limits=Limits(1, 51.0))
     app.ship(OURS, serial=3, metrics={**rest, "theme": raised})
-    with pytest.raises(BundleRefused, match="from 50 to 51"):
-        app.start(**where)
+    app.is_refused("from 50 to 51", **where)
     lowered = replace(raised, limits=Limits(1, 20.0))
     app.ship(OURS, serial=3, metrics={**rest, "theme": lowered})
     app.report(**where)
     app.ship(OURS, serial=4)
-    with pytest.raises(BundleRefused, match="from 20 to 50"):
-        app.start(**where)
+    app.is_refused("from 20 to 50", **where)
 
 
 def test_a_name_known_from_the_history_alone_keeps_its_meaning(app: App) -> None:
@@ -435,8 +422,7 @@ def test_a_name_known_from_the_history_alone_keeps_its_meaning(app: App) -> None
     other = replace(app.bundle.metric("theme"), values=("a", "b"))
     history = {**app.bundle.history, "theme": other.digest()}
     app.ship(OURS, serial=2, metrics={**rest, "theme": other}, history=history)
-    with pytest.raises(BundleRefused, match="its definition changed"):
-        app.start()
+    app.is_refused("its definition changed")
 
 
 def test_tiers_sampling_and_the_words_may_change(app: App) -> None:
@@ -455,8 +441,7 @@ def test_an_older_bundle_put_back_is_refused(app: App, where: dict[str, Any]) ->
         app.report(**where)
     for serial in (8, 0):
         app.ship(OURS, serial=serial)
-        with pytest.raises(BundleRefused, match=f"serial {serial}, below 9"):
-            app.start(**where)
+        app.is_refused(f"serial {serial}, below 9", **where)
     if not where:
         assert app.report(app="other") is Outcome.ALREADY_REPORTED, "each app has its own bundles"
 
@@ -474,8 +459,7 @@ def test_a_process_with_the_older_bundle_goes_on_while_a_newer_one_starts(app: A
     store_reports(older)
     assert newer.waiting == 2, "one outbox"
     app.ship(OURS, serial=1)
-    with pytest.raises(BundleRefused, match="older"):
-        app.start()
+    app.is_refused("older")
     for client in (older, newer):
         disconnect(client)
         client.close(0)
@@ -519,12 +503,10 @@ def test_a_state_of_version_0_1_goes_on_and_vouches_for_its_operator(
 ) -> None:
     _left_by_0_1(where.get("state_dir", home / folder_of(public(OURS))), app, OURS)
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match="not by"):
-        app.start(**where)
+    app.is_refused("not by", **where)
     raised = replace(app.bundle.metric("theme"), limits=Limits(1, 51.0))
     app.ship(OURS, serial=1, metrics={**app.bundle.metrics, "theme": raised})
-    with pytest.raises(BundleRefused, match="from 50 to 51"):
-        app.start(**where)
+    app.is_refused("from 50 to 51", **where)
     app.ship(NEXT, serial=1, handovers=chain(OURS, NEXT))
     assert app.report(**where) is Outcome.DECLINED, "its preference"
 
@@ -571,10 +553,8 @@ def test_where_no_home_can_be_written_the_first_operator_is_known_all_the_same(
     app.ship(OURS)
     assert app.report() is Outcome.QUEUED
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match="not by"):
-        app.start()
-    with pytest.raises(BundleRefused, match="cannot be moved"):
-        app.start(operator=public(STRANGER))
+    app.is_refused("not by")
+    app.is_refused("cannot be moved", operator=public(STRANGER))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert app.report(operator=public(STRANGER), app="x") is Outcome.QUEUED, "another place"
 
@@ -598,8 +578,7 @@ def test_what_others_put_among_temporary_files_is_not_believed(
         monkeypatch.setattr("os.getuid", lambda: another)
         place.parent.rename(place.parent.with_name(f"hubbub-{another}"))
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match="not by"):
-        app.start(app="a")
+    app.is_refused("not by", app="a")
     app.ship(OURS)
     assert app.report(app="a") is Outcome.ALREADY_REPORTED
 
@@ -616,11 +595,9 @@ def test_an_older_bundle_is_refused_whichever_place_knew_the_newer(
         app.report()
         app.ship(OURS, serial=2)
         if not writable:
-            with pytest.raises(BundleRefused, match="serial 2, below 3"):
-                app.start()
+            app.is_refused("serial 2, below 3")
     if writable:
-        with pytest.raises(BundleRefused, match="serial 2, below 3"):
-            app.start()
+        app.is_refused("serial 2, below 3")
         app.ship(OURS, serial=3)
         app.report()
     assert _elsewhere(home / "trust.json").exists() is not writable, "told to its own place"
@@ -641,8 +618,7 @@ def test_a_folders_trust_is_found_whether_its_parent_can_be_written_or_not(
             )
             if serial > 3:
                 app.ship(OURS, serial=serial - 3)
-                with pytest.raises(BundleRefused, match=f"below {serial - 2}"):
-                    app.start(state_dir=state_dir)
+                app.is_refused(f"below {serial - 2}", state_dir=state_dir)
             app.ship(OURS, serial=serial)
             app.report(state_dir=state_dir)
     assert not (state_dir / "trust.json").exists(), "it is in its own place again"
@@ -653,8 +629,7 @@ def test_what_is_no_file_keeps_no_app_waiting(app: App, home: Path) -> None:
     home.mkdir(parents=True)
     os.mkfifo(home / "trust.json")
     app.ship(OURS)
-    with pytest.raises(BundleRefused, match="is no file"):
-        app.start()
+    app.is_refused("is no file")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
@@ -709,8 +684,7 @@ def test_what_cannot_be_read_trusts_nobody(app: App, home: Path) -> None:
     (home / "trust.json").mkdir()
     for key in (OURS, STRANGER):
         app.ship(key)
-        with pytest.raises(BundleRefused, match="the trusted operator cannot be read"):
-            app.start()
+        app.is_refused("the trusted operator cannot be read")
 
 
 def test_what_could_not_be_read_is_not_written_over(app: App, home: Path) -> None:
@@ -718,8 +692,7 @@ def test_what_could_not_be_read_is_not_written_over(app: App, home: Path) -> Non
     newer = json.dumps({"version": 2, "apps": {"other": "in another way"}})
     (home / "trust.json").write_text(newer)
     app.ship(OURS)
-    with pytest.raises(BundleRefused, match="written by a newer hubbub; upgrade"):
-        app.start()
+    app.is_refused("written by a newer hubbub; upgrade")
     assert app.report(operator=public(OURS)) is Outcome.QUEUED
     assert (home / "trust.json").read_text() == newer
 
@@ -757,8 +730,7 @@ def test_apps_of_two_operators_start_by_one_launcher(
             app.ship(key)
             app.start().close(0)
     app.ship(OURS)
-    with pytest.raises(BundleRefused, match="on purpose, pass operator=KEY"):
-        app.start()
+    app.is_refused("on purpose, pass operator=KEY")
 
 
 def test_whom_an_app_trusted_by_its_launchers_name_alone_it_trusts_still(
@@ -770,8 +742,7 @@ def test_whom_an_app_trusted_by_its_launchers_name_alone_it_trusts_still(
     trust["apps"] = {"pytest": trust["apps"].pop(program_name())}  # as version 0.2 wrote it
     (home / "trust.json").write_text(json.dumps(trust))
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match="on purpose, pass operator=KEY"):
-        app.start()
+    app.is_refused("on purpose, pass operator=KEY")
     app.ship(OURS)
     assert app.report() is Outcome.ALREADY_REPORTED
     assert json.loads((home / "trust.json").read_text())["apps"].keys() == {program_name()}
