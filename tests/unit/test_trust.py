@@ -276,8 +276,8 @@ def test_whoever_has_the_old_key_leads_nobody_away_who_moved_on(
     app.ship(NEXT, handovers=chain(OURS, NEXT))
     app.report(**where)
     app.ship(STRANGER, serial=99, handovers=chain(OURS, STRANGER))
-    for options in ({}, {"operator": public(OURS)}):
-        app.is_refused(**options, **where)
+    for word in (None, public(OURS)):
+        app.is_refused(operator=word, **where)
     app.ship(OURS, serial=99, handovers=chain(STRANGER, OURS))
     app.is_refused(**where)
 
