@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hubbub.aggregator.publishing.table_files import to_csv
-from hubbub.cli.commands.breakdown import show_breakdown
-from hubbub.cli.commands.cross import show_cross
+from hubbub.cli.commands.query import show_breakdown, show_cross
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.output import table
 from hubbub.errors import HubbubError

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 import hubbub.notebook
-from hubbub.cli.commands.cross import show_cross
+from hubbub.cli.commands.query import show_cross
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web

@@ -6,6 +6,7 @@ case here fails a test, so whoever adds an option writes a case for it.
 
 import argparse
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,260 +150,158 @@ BODY = {"candidates": STRINGS[:2]}
 Case = tuple[str, str]
 
 
+def _asked(command: str, words: str, *changes: str) -> dict[tuple[str, str], Case]:
+    """By option, a question before and after a change of one option, or of the catalog's file.
+
+    A change stands in the place of the option's former words, or behind the question.
+    """
+    cases: dict[tuple[str, str], Case] = {}
+    base = f"{command} {words}"
+    for change in changes:
+        option = "catalog" if change.startswith("{") else change.partition(" ")[0]
+        former = r"\{\w+\}" if option == "catalog" else rf"{option}\b( (?!--)\S+)*"
+        changed, places = re.subn(former, change, base, count=1)
+        cases[command, option] = base, changed if places else f"{base} {change}"
+    return cases
+
+
 def _of_house() -> dict[tuple[str, str], Case]:
     """What questions to a service have in common, then what is each one's own."""
-    cases: dict[tuple[str, str], Case] = {}
-    bases = {
-        **{question: f"{question} theme" for question in ("query", "top", "compare", "trend")},
-        "export": "export theme",
-        "cross": "cross pairs",
-        "figures": "figures checkout",
-        "discover": "discover words",
-        "breakdown": "breakdown homepage --candidates {listed}",
+    cases = _asked("experiment", "menu", "--confidence 0.5")
+    words = {
+        **dict.fromkeys(("query", "top", "compare", "trend", "export"), "theme"),
+        "cross": "pairs",
+        "figures": "checkout",
+        "discover": "words",
+        "breakdown": "homepage --candidates {listed}",
     }
-    cases["experiment", "--confidence"] = "experiment menu", "experiment menu --confidence 0.5"
-    for question, base in bases.items():
-        cases |= {
-            (question, "--last"): (base, f"{base} --last 9d"),
-            (question, "--epochs"): (base, f"{base} --epochs yesterday"),
-            (question, "--confidence"): (base, f"{base} --confidence 0.5"),
-        }
+    for question, of in words.items():
+        cases |= _asked(question, of, "--last 9d", "--epochs yesterday", "--confidence 0.5")
         if question not in {"cross", "discover", "figures"}:
-            strings = f"{question} homepage"
-            cases |= {
-                (question, "--candidates"): (
-                    f"{strings} --candidates {{listed}}",
-                    f"{strings} --candidates {{more}}",
-                ),
-                (question, "--list"): (f"{strings} --list short", f"{strings} --list long"),
-            }
-    both = "compare theme --epochs yesterday"
+            cases |= _asked(question, "homepage --candidates {listed}", "--candidates {more}")
+            cases |= _asked(question, "homepage --list short", "--list long")
+    for question in ("query", "compare", "trend"):
+        cases |= _asked(question, "took", "--percentile 30")
     return cases | {
         ("compare", "--last"): (
             "compare theme --epochs newest --to {earlier}",
             "compare theme --last 3d --to {earlier}",
         ),
-        ("compare", "--to"): (both, f"{both} --to {{earlier}}"),
-        ("compare", "--to-last"): (
-            "compare theme --epochs {earlier}",
-            "compare theme --epochs {earlier} --to-last 3d",
-        ),
-        ("query", "--anytime"): ("query theme", "query theme --anytime"),
-        ("top", "--number"): ("top theme", "top theme --number 1"),
-        ("trend", "--number"): ("trend theme", "trend theme --number 1"),
+        **_asked("compare", "theme --epochs yesterday", "--to {earlier}"),
+        **_asked("compare", "theme --epochs {earlier}", "--to-last 3d"),
+        **_asked("query", "theme", "--anytime"),
+        **_asked("top", "theme", "--number 1"),
+        **_asked("trend", "theme", "--number 1", "--value dark"),
         ("query", "--below"): ("query took --percentile 50", "query took --below 3"),
-        **{
-            (question, "--percentile"): (f"{question} took", f"{question} took --percentile 30")
-            for question in ("query", "compare", "trend")
-        },
-        ("trend", "--value"): ("trend theme", "trend theme --value dark"),
-        ("discover", "--likely"): ("discover words", "discover words --likely"),
+        **_asked("discover", "words", "--likely"),
         ("cross", "rows"): ("cross triples", "cross triples new"),
         ("cross", "columns"): ("cross triples theme", "cross triples theme new"),
         ("cross", "by"): ("cross triples theme country", "cross triples theme country new"),
-        ("breakdown", "--by"): (bases["breakdown"], f"{bases['breakdown']} --by version"),
-        ("figures", "--by"): ("figures used", "figures used --by os"),
-        ("figures", "--cohorts"): ("figures comeback", "figures comeback --cohorts"),
-        ("export", "--by-epoch"): ("export theme", "export theme --by-epoch"),
+        **_asked("breakdown", words["breakdown"], "--by version"),
+        **_asked("figures", "used", "--by os"),
+        **_asked("figures", "comeback", "--cohorts"),
+        **_asked("export", "theme", "--by-epoch"),
     }
 
 
 def _of_plan() -> dict[tuple[str, str], Case]:
     """`plan` and its actions, by option."""
-    values, of = "plan --values 16 --epsilon 1 --reports 1e5", "--epsilon 1 --reports 1e5"
-    aimed = "plan --values 16 --epsilon 1 --error 0.01"
-    drawn = f"{values} --simulate"
-    metric = "plan {catalog} --metric theme --reports 1e4"
-    plain = {
-        "catalog": (metric, metric.replace("{catalog}", "{tokens}")),
-        "--metric": (metric, metric.replace("theme", "words")),
-        "--values": (values, f"plan --values 32 {of}"),
-        **_kinds("plan", of),
-        "--reports": (values, "plan --values 16 --epsilon 1 --reports 2e5"),
-        "--epsilon": (values, "plan --values 16 --epsilon 2 --reports 1e5"),
-        "--error": (aimed, "plan --values 16 --epsilon 1 --error 0.02"),
-        "--set": (f"plan --set 40 5 {of}", f"plan --set 40 6 {of}"),
-        "--detect": (
-            "plan --values 16 --epsilon 1 --detect 0.01",
-            "plan --values 16 --epsilon 1 --detect 0.02",
-        ),
-        "--percentile": (
-            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4",
-            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4 --percentile 50",
-        ),
-        "--numbers": (
-            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4 --percentile 90",
-            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4 --percentile 90 --numbers {ages}",
-        ),
-        "--within": (
-            "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.1",
-            "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.2",
-        ),
-        "--effect": (
-            "plan --values 16 --epsilon 1 --effect 0.1",
-            "plan --values 16 --epsilon 1 --effect 0.2",
-        ),
-        "--ratio": (values, f"{values} --ratio 0.1 0.4"),
-        "--apart": (f"{values} --ratio 0.1 0.4", f"{values} --ratio 0.1 0.4 --apart"),
-        "--whose": (aimed, f"{aimed} --whose reporters"),
-        "--permanent-epsilon": (values, f"{values} --permanent-epsilon 2"),
-        "--simulate": (values, drawn),
-        "--seed": (drawn, f"{drawn} --seed 2"),
+    values, ranges, of = "--values 16 --epsilon 1", "--ranges 8 0 8 --epsilon 1", "--reports 1e5"
+    changes = ("--values 32", "--reports 2e5", "--epsilon 2", "--ratio 0.1 0.4", "--simulate")
+    cases = {
+        **_asked("plan", f"{values} {of}", *changes, "--permanent-epsilon 2"),
+        **_asked("plan", f"{values} {of} --ratio 0.1 0.4", "--apart"),
+        **_asked("plan", f"{values} {of} --simulate", "--seed 2"),
+        **_asked("plan", "{catalog} --metric theme --reports 1e4", "{tokens}", "--metric words"),
+        **_asked("plan", f"{values} --error 0.01", "--error 0.02", "--whose reporters"),
+        **_asked("plan", f"--set 40 5 --epsilon 1 {of}", "--set 40 6"),
+        **_asked("plan", f"{values} --detect 0.01", "--detect 0.02"),
+        **_asked("plan", f"{values} --effect 0.1", "--effect 0.2"),
+        **_asked("plan", f"{ranges} --reports 1e4", "--percentile 50"),
+        **_asked("plan", f"{ranges} --reports 1e4 --percentile 90", "--numbers {ages}"),
+        **_asked("plan", f"{ranges} --percentile 50 --within 0.1", "--within 0.2"),
     }
     # So few reports, and no floors below the largest epsilon: a fraction of the time.
-    of = "--epsilon 1 --reports 2e3 --max-local 2"
-    crowd = f"plan central --values 16 {of}"
-    metric = f"plan central {{catalog}} --metric theme {of}"
-    few = "--epsilon 2 --reports 600"
-    model = f"plan central --model logistic --features 3 {few}"
-    classes = f"plan central --model softmax --features 3 --classes 3 {few}"
-    central = {
-        "catalog": (metric, metric.replace("{catalog}", "{wider}")),
-        "--metric": (metric, metric.replace("theme", "words")),
-        "--values": (crowd, crowd.replace("16", "32")),
-        **_kinds("plan central", of.replace("local 2", "local 4")),
-        "--reports": (crowd, crowd.replace("2e3", "4e3")),
-        "--epsilon": (crowd, crowd.replace("--epsilon 1", "--epsilon 2")),
-        "--honest": (crowd, f"{crowd} --honest 0.5"),
-        "--max-local": (crowd, crowd.replace("local 2", "local 1.5")),
-        "--dummies": (crowd, f"{crowd} --dummies 5000"),
-        "--delta": (crowd, f"{crowd} --delta 1e-5"),
-        "--model": (model, classes),
-        "--features": (model, model.replace("features 3", "features 6")),
-        "--classes": (classes, classes.replace("classes 3", "classes 5")),
+    few, people = "--epsilon 1 --reports 2e3 --max-local 2", "--epsilon 2 --reports 600"
+    changes = ("--values 32", "--reports 4e3", "--epsilon 2", "--honest 0.5", "--max-local 1.5")
+    logistic = f"--model logistic --features 3 {people}"
+    softmax = f"--model softmax --features 3 --classes 3 {people}"
+    cases |= {
+        **_asked("plan central", f"{{catalog}} --metric theme {few}", "{wider}", "--metric words"),
+        **_asked("plan central", f"--values 16 {few}", *changes, "--dummies 5000", "--delta 1e-5"),
+        ("plan central", "--model"): (f"plan central {logistic}", f"plan central {softmax}"),
+        **_asked("plan central", logistic, "--features 6"),
+        **_asked("plan central", softmax, "--classes 5"),
     }
-    model = "plan model logistic --features 8"
-    classes = "plan model softmax --features 8 --classes 3"
-    models = {
+    for command, further in (
+        ("plan", f"--epsilon 1 {of}"),
+        ("plan central", few.replace("local 2", "local 4")),
+    ):
+        cases |= {
+            **_asked(command, f"--strings 100 {further}", "--strings 1000"),
+            **_asked(command, f"--mean 0 1 {further}", "--mean 0 2"),
+            **_asked(command, f"--ranges 8 0 1 {further}", "--ranges 16 0 1"),
+            **_asked(command, f"--parts 2 3 {further}", "--parts 2 4"),
+            **_asked(command, f"--vector 16 1 {further}", "--vector 8 1"),
+        }
+    model, classes = "logistic --features 8", "softmax --features 8 --classes 3"
+    attack, accounts = "{catalog} --metric theme", "--accounts 100 --others 5000"
+    days = ["--devices 1e9", "--per-day 5", "--epoch week", "--per-visit 4", "--door http"]
+    days += ["--peak 9", "--outage-hours 24", "--machine-cores 2", "--machine-gb 2"]
+    accounted = f"{{tokens}} --metric theme {accounts}"
+    return cases | {
         # Kinds with one column a feature need the same people: the one that differs has classes.
-        "kind": (model, classes),
-        "--features": (model, model.replace("8", "16")),
-        "--classes": (classes, classes.replace("classes 3", "classes 5")),
-        "--epsilon": (model, f"{model} --epsilon 3"),
-        "--reports": (model, f"{model} --reports 1e4"),
-    }
-    attack = "plan attack {catalog} --metric theme"
-    accounts = "plan attack {tokens} --metric theme --accounts 100 --others 5000"
-    attacks = {
-        "catalog": (attack, attack.replace("{catalog}", "{tokens}")),
-        "--metric": (attack, f"{attack} --metric words"),
-        "--fake": (attack, f"{attack} --fake 0.05"),
-        "--targets": (attack, f"{attack} --targets 2"),
-        "--accounts": (accounts, accounts.replace("100", "200")),
-        "--others": (accounts, accounts.replace("5000", "9000")),
-        "--simulate": (attack, f"{attack} --simulate 100"),
-    }
-    day, whole = "plan capacity --per-day 1", "plan capacity {crowd}"
-    capacity = {
-        "catalog": (whole, "plan capacity {catalog}"),
-        "--metric": ("plan capacity {catalog}", "plan capacity {catalog} --metric theme"),
-        "--devices": (day, f"{day} --devices 1e9"),
-        "--per-day": (day, "plan capacity --per-day 5"),
-        "--epoch": (day, f"{day} --epoch week"),
-        "--per-visit": (day, f"{day} --per-visit 4"),
-        "--door": (day, f"{day} --door http"),
-        "--peak": (day, f"{day} --peak 9"),
-        "--outage-hours": (day, f"{day} --outage-hours 24"),
-        "--cluster-nodes": (whole, f"{whole} --cluster-nodes 3"),
-        "--machine-cores": (day, f"{day} --machine-cores 2"),
-        "--machine-gb": (day, f"{day} --machine-gb 2"),
-    }
-    commands = {
-        "plan": plain,
-        "plan central": central,
-        "plan model": models,
-        "plan attack": attacks,
-        "plan capacity": capacity,
-    }
-    return {
-        (command, option): case
-        for command, cases in commands.items()
-        for option, case in cases.items()
-    }
-
-
-def _kinds(command: str, of: str) -> dict[str, Case]:
-    """What a plan is asked about, beside values."""
-    return {
-        "--strings": (f"{command} --strings 100 {of}", f"{command} --strings 1000 {of}"),
-        "--mean": (f"{command} --mean 0 1 {of}", f"{command} --mean 0 2 {of}"),
-        "--ranges": (f"{command} --ranges 8 0 1 {of}", f"{command} --ranges 16 0 1 {of}"),
-        "--parts": (f"{command} --parts 2 3 {of}", f"{command} --parts 2 4 {of}"),
-        "--vector": (f"{command} --vector 16 1 {of}", f"{command} --vector 8 1 {of}"),
+        ("plan model", "kind"): (f"plan model {model}", f"plan model {classes}"),
+        **_asked("plan model", model, "--features 16", "--epsilon 3", "--reports 1e4"),
+        **_asked("plan model", classes, "--classes 5"),
+        **_asked("plan attack", attack, "{tokens}", "--fake 0.05", "--targets 2", "--simulate 100"),
+        **_asked("plan attack", attack, "--metric theme --metric words"),
+        **_asked("plan attack", accounted, "--accounts 200", "--others 9000"),
+        **_asked("plan capacity", "--per-day 1", *days),
+        **_asked("plan capacity", "{catalog}", "--metric theme"),
+        **_asked("plan capacity", "{crowd}", "{catalog}", "--cluster-nodes 3"),
     }
 
 
 def _of_files() -> dict[tuple[str, str], Case]:
     """Questions that read files and ask nobody."""
-    decode = "rappor decode --params {params} --counts {counts} --map {map}"
-    run = "simulate theme --catalog {catalog} --values {people} --runs 2 --seed 1"
-    text = "simulate visited --catalog {catalog} --values {strings} --runs 1 --seed 1"
-    number = "simulate took --catalog {catalog} --values {numbers} --runs 1 --seed 1"
-    fdr = " ".join(f"--{name} {{demo}}/{name}.csv" for name in ("params", "counts"))
-    fdr = f"rappor decode {fdr} --map {{demo}}/map.csv.gz"
+    decode = "--params {params} --counts {counts} --map {map}"
+    demo = "--params {demo}/params.csv --counts {demo}/counts.csv --map {demo}/map.csv.gz"
+    files = ("--params {params2}", "--counts {counts2}", "--map {map2}")
+    run = "theme --catalog {catalog} --values {people} --runs 2 --seed 1"
+    runs = ("--catalog {tokens}", "--values {people2}", "--reports 3000", "--epochs 2")
+    text = "visited --catalog {catalog} --values {strings} --runs 1 --seed 1"
+    number = "took --catalog {catalog} --values {numbers} --runs 1 --seed 1"
+    model = "left --catalog {model} --values {train} --runs 1 --seed 1 --test {train}"
     return {
-        ("rappor decode", "--params"): (decode, decode.replace("{params}", "{params2}")),
-        ("rappor decode", "--counts"): (decode, decode.replace("{counts}", "{counts2}")),
-        ("rappor decode", "--map"): (decode, decode.replace("{map}", "{map2}")),
-        ("rappor decode", "--fdr"): (f"{fdr} --fdr 0.001", f"{fdr} --fdr 0.2"),
-        ("simulate", "--catalog"): (run, run.replace("{catalog}", "{tokens}")),
-        ("simulate", "--values"): (run, run.replace("{people}", "{people2}")),
-        ("simulate", "--reports"): (run, f"{run} --reports 3000"),
-        ("simulate", "--epochs"): (run, f"{run} --epochs 2"),
-        ("simulate", "--runs"): (run, run.replace("--runs 2", "--runs 3")),
-        ("simulate", "--seed"): (run, run.replace("--seed 1", "--seed 2")),
-        ("simulate", "--confidence"): (run, f"{run} --confidence 0.5"),
-        ("simulate", "--percentile"): (number, f"{number} --percentile 30"),
-        ("simulate", "--candidates"): (text, f"{text} --candidates {{more}}"),
-        ("simulate", "--test"): (
-            "simulate left --catalog {model} --values {train} --runs 1 --seed 1 --test {train}",
-            "simulate left --catalog {model} --values {train} --runs 1 --seed 1 --test {test}",
-        ),
+        **_asked("rappor decode", decode, *files),
+        **_asked("rappor decode", f"{demo} --fdr 0.001", "--fdr 0.2"),
+        **_asked("simulate", run, *runs, "--runs 3", "--seed 2", "--confidence 0.5"),
+        **_asked("simulate", number, "--percentile 30"),
+        **_asked("simulate", text, "--candidates {more}"),
+        **_asked("simulate", model, "--test {test}"),
     }
 
 
 def _of_privacy() -> dict[tuple[str, str], Case]:
     """What reports say of a person, alone and together."""
-    amplify = "privacy amplify --epsilon 1 --reports 300"
-    crowd, central = (
-        f"privacy crowd --reports 300 --values 4 {of}"
-        for of in ("--local-epsilon 2", "--central 1")
-    )
-    compose = "privacy compose --sigma 2 --delta 1e-5"
-    sampled = f"{compose} --times 3"
-    cases = {
-        ("privacy amplify", "--epsilon"): (amplify, amplify.replace("epsilon 1", "epsilon 2")),
-        ("privacy amplify", "--reports"): (amplify, amplify.replace("300", "400")),
-        ("privacy crowd", "--reports"): (crowd, crowd.replace("300", "400")),
-        ("privacy crowd", "--values"): (crowd, crowd.replace("values 4", "values 8")),
-        ("privacy crowd", "--local-epsilon"): (crowd, crowd.replace("epsilon 2", "epsilon 1")),
-        ("privacy crowd", "--central"): (central, central.replace("central 1", "central 0.5")),
-        ("privacy crowd", "--max-local"): (central, f"{central} --max-local 1"),
-        ("privacy compose", "--epsilon"): (compose, f"{compose} --epsilon 1"),
-        ("privacy compose", "--sigma"): (compose, compose.replace("sigma 2", "sigma 3")),
-        ("privacy compose", "--delta"): (compose, compose.replace("1e-5", "1e-6")),
-        ("privacy compose", "--times"): (compose, sampled),
-        ("privacy compose", "--sampling"): (sampled, f"{sampled} --sampling 0.1"),
-        ("privacy compose", "--history"): (
-            "privacy compose --history {history} --delta 1e-5",
-            "privacy compose --history {history2} --delta 1e-5",
-        ),
-        ("privacy card", "--delta"): ("privacy card {crowd}", "privacy card {crowd} --delta 1e-5"),
-        ("privacy card", "catalog"): ("privacy card {crowd}", "privacy card {catalog}"),
+    amplify, compose = "--epsilon 1 --reports 300", "--sigma 2 --delta 1e-5"
+    amplified = ("--epsilon 2", "--reports 400", "--delta 1e-6", "--total-variation 0.3")
+    composed = ("--epsilon 1", "--sigma 3", "--delta 1e-6", "--times 3")
+    crowd, hashed = (f"--reports 300 --values {n} --local-epsilon 2" for n in (4, 64))
+    crowds = ["--reports 400", "--values 8", "--local-epsilon 1", "--honest 0.5", "--dummies 100"]
+    crowds += ["--dummies-each 0.5", "--epochs 3", "--delta 1e-6"]
+    central = "--reports 300 --values 4 --central 1"
+    return {
+        **_asked("privacy amplify", amplify, *amplified),
+        **_asked("privacy crowd", crowd, *crowds),
+        **_asked("privacy crowd", central, "--central 0.5", "--max-local 1"),
+        **_asked("privacy crowd", hashed, "--hashes 4"),
+        **_asked("privacy compose", compose, *composed),
+        **_asked("privacy compose", f"{compose} --times 3", "--sampling 0.1"),
+        **_asked("privacy compose", "--history {history} --delta 1e-5", "--history {history2}"),
+        **_asked("privacy card", "{crowd}", "--delta 1e-5", "{catalog}"),
     }
-    for option, value in (("--delta", "1e-6"), ("--total-variation", "0.3")):
-        cases["privacy amplify", option] = (amplify, f"{amplify} {option} {value}")
-    for option, value in (
-        ("--honest", "0.5"),
-        ("--dummies", "100"),
-        ("--dummies-each", "0.5"),
-        ("--epochs", "3"),
-        ("--delta", "1e-6"),
-    ):
-        cases["privacy crowd", option] = (crowd, f"{crowd} {option} {value}")
-    hashed = crowd.replace("values 4", "values 64")
-    cases["privacy crowd", "--hashes"] = (hashed, f"{hashed} --hashes 4")
-    return cases
 
 
 CASES = _of_house() | _of_plan() | _of_files() | _of_privacy()

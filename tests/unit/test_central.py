@@ -20,7 +20,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies
 from hubbub.cli.main import main
-from hubbub.cli.terminal import long_work
+from hubbub.cli.terminal import output
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import Totals, build
@@ -666,7 +666,7 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
 def test_a_crowd_that_takes_long_says_so_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(long_work, "_SOON_SECONDS", 0.0)
+    monkeypatch.setattr(output, "_SOON_SECONDS", 0.0)
     path = tmp_path / "metrics.toml"
     path.write_text(HEAD + THEME.replace("30000", "31000"))
     assert main(["catalog", "check", str(path)]) == 0

@@ -194,7 +194,9 @@ def _parser(
     commands = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND", action=_Commands
     )
-    examples = _examples()
+    text = Path(__file__).with_name("examples.txt").read_text("utf-8")
+    entries = (entry.partition("\n") for entry in text.strip().split("\n\n"))
+    examples = {name: lines for name, _, lines in entries}
     for name in command_names:
         modules = load(name)
         description = getattr(modules[0], "DESCRIPTION", "")
@@ -203,13 +205,6 @@ def _parser(
         commands.add_parser(name)
     commands.choices.update(services)
     return parser
-
-
-def _examples() -> dict[str, str]:
-    """The lines with examples of each command, by its name."""
-    text = Path(__file__).with_name("examples.txt").read_text("utf-8")
-    entries = (entry.partition("\n") for entry in text.strip().split("\n\n"))
-    return {name: lines for name, _, lines in entries}
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

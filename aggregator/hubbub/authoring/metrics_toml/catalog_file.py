@@ -123,8 +123,7 @@ def read_catalog(
     Raises:
         CatalogInvalid: it cannot be read, is not TOML, or breaks a rule; one line per problem.
     """
-    text = _text(path) if text is None else text
-    document = _document(path, text)
+    text, document = _parsed(path, text)
     problems: list[str] = []
 
     def complain(metric: str, name: str, problem: str, kind: str = "metric") -> None:
@@ -213,19 +212,17 @@ def _learned(
     return {name: metric for name, metric in models.items() if metric is not None}
 
 
-def _document(path: Path, text: str) -> dict[str, Any]:
+def _parsed(path: Path, text: str | None) -> tuple[str, dict[str, Any]]:
+    """The text, of the file if it is None, and its TOML."""
     try:
-        return parse_toml(text)
-    except ValueError as error:  # also of numbers that Python does not read
-        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path)
+        text = read_text(path) if text is None else text
     except ValueError as error:
         remedy = "give a catalog" if path.exists() else "hubbub catalog new NAME begins one"
         raise CatalogInvalid(f"{error}; {remedy}") from error
+    try:
+        return text, parse_toml(text)
+    except ValueError as error:  # also of numbers that Python does not read
+        raise CatalogInvalid(f"{path}: not TOML: {error}") from error
 
 
 def _policies(

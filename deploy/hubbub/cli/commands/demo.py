@@ -27,7 +27,7 @@ from hubbub.cli.demonstration.history import (
     drawn_notice,
     write_history,
 )
-from hubbub.cli.demonstration.one_report import send_one, story
+from hubbub.cli.demonstration.one_report import send_one
 from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
 from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
@@ -164,8 +164,7 @@ def _send(
 ) -> tuple[Sent, dict[str, int]]:
     """Sends every person's answers; returns what was sent, and the law's terms afterwards."""
     both = BOTH_WAYS[0]
-    first = send_one(run, everyone[0], both.alone)
-    for line in story(first, len(everyone), both.alone, both.crowd):
+    for line in send_one(run, everyone[0], len(everyone), both.alone, both.crowd):
         say(line)
     say("")
     with progress() as bars:

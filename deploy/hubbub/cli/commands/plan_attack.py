@@ -173,8 +173,13 @@ def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:
 
 
 def _show(rows: list[dict[str, Any]], options: AttackOptions, models: bool) -> None:  # noqa: FBT001 whether there are any
+    supposed = (
+        f"by {options.accounts:,} accounts beside {options.others:,} honest reports an epoch"
+        if options.accounts
+        else f"if {options.fake:.2%} of all reports are fake"
+    )
     listing(
-        f"What fake reports can do at most, {_supposed(options)}"
+        f"What fake reports can do at most, {supposed}"
         + ("; values are spread evenly" if options.simulate else "; targets that nobody holds"),
         rows,
         {
@@ -198,9 +203,3 @@ def _show(rows: list[dict[str, Any]], options: AttackOptions, models: bool) -> N
         say("fake: number of reports for which the accounts have tokens in an epoch")
     if options.simulate:
         say("measured: the gain in one drawing of reports")
-
-
-def _supposed(options: AttackOptions) -> str:
-    if options.accounts is None:
-        return f"if {options.fake:.2%} of all reports are fake"
-    return f"by {options.accounts:,} accounts beside {options.others:,} honest reports an epoch"

@@ -107,7 +107,9 @@ def _capacity(options: CapacityOptions) -> None:
         traffic = [traffic_of(metric, options.devices) for metric in metrics]
     else:
         traffic = [_traffic_a_day(options.devices * per_day, options.epoch)]
-    costs = _costs_here() if options.measure else MEASURED
+    key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
+    halves = key.halves().values()
+    costs = MEASURED.on(*map(_opening_us, halves)) if options.measure else MEASURED
     machine = Machine(options.machine_cores, options.machine_gb)
     all_needs = needs(
         traffic,
@@ -223,12 +225,6 @@ def _show_crowd(crowd: LargestCrowd, machine_gb: float, nodes: int) -> None:
 
 def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"  # noqa: PLR2004
-
-
-def _costs_here() -> Costs:
-    """The costs on this machine, by how fast it opens reports."""
-    key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
-    return MEASURED.on(*map(_opening_us, key.halves().values()))
 
 
 def _opening_us(private: PrivateKey) -> float:

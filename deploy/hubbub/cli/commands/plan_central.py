@@ -6,10 +6,10 @@ from typing import Final, Literal
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
+from hubbub.cli.commands.plan_model import plan_rounds
 from hubbub.cli.planning.central_counts import plan_counts
 from hubbub.cli.planning.central_numbers import plan_numbers
 from hubbub.cli.planning.central_rows import check_as_fields
-from hubbub.cli.planning.model_crowds import plan_rounds
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval

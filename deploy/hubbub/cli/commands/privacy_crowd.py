@@ -7,8 +7,7 @@ from typing import Final
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import NOISE
 from hubbub.catalog.crowds.noise_dummies import noise_of
-from hubbub.cli.terminal.long_work import announced_if_long
-from hubbub.cli.terminal.output import explain, say_json
+from hubbub.cli.terminal.output import announced_if_long, explain, say_json
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import Interval

@@ -1,12 +1,15 @@
-"""`hubbub query`, `top`, `compare`, `trend`, `figures`, `experiment` and `export`: answers."""
+"""Questions about a metric or an experiment, from `hubbub query` to `export`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import floor, log10
+from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import (
     say_final,
     say_notice,
+    say_whose,
     show_changes,
     show_estimates,
     show_figures,
@@ -15,7 +18,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_top,
     show_trend,
 )
-from hubbub.cli.terminal.output import explain, say
+from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.percentile_options import PercentileOptions, each, joined
 from hubbub.cli.terminal.query_options import (
     AnswerOptions,
@@ -27,12 +30,30 @@ from hubbub.cli.terminal.query_options import (
     read_metric_name,
 )
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
+from hubbub.errors.printable import visible
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.query_results.rows import Row, rows
+from hubbub.query_results.sentences import (
+    association_sentence,
+    percentile_sentences,
+    slice_sentences,
+)
+
+Document = Mapping[str, Any]
 
 _AFTER: Final = Exclusive()
 _MAX_SERIES: Final = 50
+# Larger tables belong in a file.
+_MAX_ROWS: Final = 60
+_NEVER: Final = 2.0
+_MAX_CELLS: Final = 50
+_MARK: Final = "*"
+_SHORTEST: Final = 1e-6
+# Between two columns, and before the first.
+_GAP: Final = 3
 
 
 @options
@@ -181,7 +202,7 @@ def _experiment(options: ExperimentOptions) -> None:
         options.output.write(answer, _show_experiment)
 
 
-def _show_experiment(answer: Mapping[str, Any]) -> None:
+def _show_experiment(answer: Document) -> None:
     """Shows the effects with intervals, the sizes of the arms, and the verdict."""
     if answer["values"]:
         heading = f"{answer['experiment']}: effect against {answer['control']}, {answer['dates']}"
@@ -217,3 +238,139 @@ def _export(options: ExportOptions) -> None:
         question.ask(Connection.trend, show_trend, number=_MAX_SERIES)
     else:
         question.ask(Connection.estimates, show_estimates)
+
+
+@options
+class BreakdownOptions:
+    question: QuestionOptions
+    by: str = option(
+        "public field to split by (the first of the metric)", default="", metavar="FIELD"
+    )
+
+
+@command(
+    "breakdown",
+    description="For a metric with a breakdown: for each value of a public field the shares "
+    "among its reports, and how they differ from the shares among all other "
+    "reports. A value with fewer reports than the minimum batch has no answer.",
+)
+def _breakdown(options: BreakdownOptions) -> None:
+    options.question.ask(Connection.breakdown, show_breakdown, by=options.by)
+
+
+def show_breakdown(answer: Document) -> None:
+    """Shows the shares of every part with intervals, and parts without an answer."""
+    all_rows = rows("breakdown", answer)
+    table_rows = all_rows
+    if len(all_rows) > _MAX_ROWS:
+        table_rows = sorted(
+            all_rows, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
+        )
+    for part in answer["parts"]:
+        for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
+            explain(f"{part['part']}: {sentence}")
+    show_table(
+        "breakdown",
+        answer,
+        f"{answer['metric']} by {answer['by']}: {several(answer['reports'], 'report')}, "
+        f"{answer['dates']}",
+        table_rows[:_MAX_ROWS],
+    )
+    if len(all_rows) > _MAX_ROWS:
+        explain(
+            f"largest differences first; {len(all_rows) - _MAX_ROWS:,} more: --format csv shows all"
+        )
+    for part in answer["parts"]:
+        if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
+            withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
+            explain(
+                f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
+                f"minimum batch of {answer['min_batch']:,}, so there is no answer"
+            )
+    for note in answer["notes"]:
+        explain(note)
+    explain("differences refer to the population, shares to those who reported")
+    say_final(answer)
+
+
+@options
+class CrossOptions:
+    metric: str = argument(
+        "name of the metric; NAME/EPSILON for a single tier", read=read_metric_name
+    )
+    rows: str = argument("part whose values are the rows", default="", metavar="PART")
+    columns: str = argument("part whose values are the columns", default="", metavar="PART")
+    by: str = argument("part that has a table for each of its values", default="", metavar="PART")
+    answer: AnswerOptions
+
+
+@command(
+    "cross",
+    description="For a metric with parts: for each value of the first part, the share of each "
+    "value of the second part, with intervals; and whether the two parts depend on "
+    "each other. Name two parts if the metric has more; without names the first "
+    "two are used. A third part has a table for each of its values, if devices "
+    "report three parts together.",
+)
+def _cross(options: CrossOptions) -> None:
+    parts = options.rows, options.columns, options.by
+    options.answer.ask(Connection.cross, show_cross, options.metric, *parts)
+
+
+def show_cross(answer: Document) -> None:
+    """Shows shares within rows with intervals, and the association of the parts.
+
+    With a third part it shows a table for each of its values.
+    """
+    cells = rows("cross", answer)
+    crossed = f"{answer['columns']} within {answer['rows']}"
+    crossed += f" by {answer['by']}" if answer["by"] else ""
+    heading = f"{answer['metric']}: {crossed}, {answer['reports']:,} reports, {answer['dates']}"
+    split = [(part["value"], part["share"]) for part in answer["slices"]] or [("", 1.0)]
+    grids = [_grid(answer, [cell for cell in cells if cell["slice"] == of]) for of, _ in split]
+    if all(grids):
+        say_notice(answer)
+        if answer["by"]:
+            explain(heading)
+        for (of, share), grid in zip(split, grids, strict=True):
+            part = f"{answer['by']}={visible(of)}, {share:.1%} of the reports"
+            table(part if answer["by"] else heading, *(grid or ()))
+        level = f"{100 * answer['confidence']:.6g}%"
+        explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
+    else:
+        table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_MAX_CELLS]
+        show_table("cross", answer, heading, table_rows)
+        explain("cells that differ most from independent parts come first")
+        if rest_count := len(cells) - len(table_rows):
+            explain(f"... and {rest_count:,} more cells: --format csv shows them all")
+    for sentence in (association_sentence(answer), *slice_sentences(answer)):
+        explain(sentence)
+    say_whose(answer)
+    if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
+        third = " PART" if answer["by"] else ""
+        explain(
+            f"other tables: hubbub cross {answer['metric']} PART PART{third}; its parts are "
+            f"{', '.join(map(visible, answer['parts']))}"
+        )
+    say_final(answer)
+
+
+def _grid(answer: Document, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
+    """Heads and lines of the whole table; None if it is too wide for the terminal."""
+    names = list(dict.fromkeys(cell["column"] for cell in cells))
+    lines = [cells[first : first + len(names)] for first in range(0, len(cells), len(names) or 1)]
+    head = [answer["rows"], *names]
+    body = [[line[0]["row"], *map(_share, line)] for line in lines]
+    columns = zip(head, *body, strict=True)
+    widths = [max(len(visible(text)) for text in column) for column in columns]
+    if sum(width + _GAP for width in widths) > get_terminal_size().columns:
+        return None
+    return head, body
+
+
+def _share(row: Row) -> str:
+    low, high = row["within_low"], row["within_high"]
+    # Rounding must leave an interval, however many reports there are.
+    digits = max(0, floor(-log10(max(high - low, _SHORTEST))) - 1)
+    ends = f"{100 * low:.{digits}f}-{100 * high:.{digits}f}"
+    return f"{row['within']:z.{digits}%} {ends}{_MARK if row['departs'] else ' '}"

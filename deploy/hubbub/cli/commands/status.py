@@ -1,7 +1,7 @@
 """`hubbub metrics`, `status` and `watch`: what there is, where every report is, and as it comes."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -196,7 +196,10 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
         heading = f"{come} = {' + '.join(name.replace('_', ' ') for name in _where(total))}"
         show_table("status", answer, heading, [*windows, total])
     else:
-        _show_streams(answer, _by_stream(windows), total)
+        streams: dict[str, list[Row]] = {}
+        for window in windows:
+            streams.setdefault(window["stream"], []).append(window)
+        _show_streams(answer, [_together(*stream) for stream in streams.items()], total)
     if deleted := answer["total"]["deleted"]:
         explain(
             f"of those counted, {several(deleted, 'report')} "
@@ -269,15 +272,8 @@ def _where(total: Row) -> list[str]:
     return [term for term in TERMS[2:] if term != "fillers" or total["fillers"]]
 
 
-def _by_stream(windows: Iterable[Row]) -> list[Row]:
-    """The terms of each stream over all its epochs; None for unknown ones."""
-    streams: dict[str, list[Row]] = {}
-    for window in windows:
-        streams.setdefault(window["stream"], []).append(window)
-    return [_together(name, stream_windows) for name, stream_windows in streams.items()]
-
-
 def _together(name: str, windows: Sequence[Row]) -> Row:
+    """The terms of a stream over all its epochs; None for unknown ones."""
     terms: Row = {}
     for term in TERMS:
         numbers = [window[term] for window in windows]

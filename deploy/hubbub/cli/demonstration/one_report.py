@@ -1,7 +1,6 @@
 """What left one device: the randomized payload of an answer, and what it could have meant."""
 
 import asyncio
-from dataclasses import dataclass
 from math import exp
 from typing import Final
 
@@ -9,7 +8,6 @@ from hubbub.cli.installation_keys import DEMO_DEVICE
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.terminal.output import filled
 from hubbub.client import Client
-from hubbub.client.ledger_view import LedgerView, PayloadView
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.redis.client import connect_redis
@@ -20,23 +18,13 @@ _MAX_MEANINGS: Final = 3
 _HEX: Final = 16  # bytes of a sealed report to print
 
 
-@dataclass(slots=True)
-class OneDevice:
-    """A person's answers, what their device remembers of them, and one report at the shuffler."""
-
-    person: Person
-    ledger: LedgerView
-    sealed: bytes = b""
-
-    def payload(self, metric: str) -> PayloadView:
-        """The payload that was made of one answer."""
-        return next(payload for payload in self.ledger.payloads if payload.metric == metric)
-
-
-def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
+def send_one(run: LocalRun, person: Person, people: int, alone: str, crowd: str) -> list[str]:
     """Sends one person's reports before all others, so that only theirs are in the pool.
 
-    `stream` is the metric whose sealed report is looked at.
+    `alone` and `crowd` are the metrics that ask one question in both ways.
+
+    Returns:
+        The lines that explain one report: what it was, what it could have meant, who can tell.
 
     Raises:
         ServiceUnavailable: the shuffler does not accept them.
@@ -46,7 +34,7 @@ def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
         client.report(metric, value)
     if not client.flush(_FLUSH_SECONDS):
         raise ServiceUnavailable(f"the shuffler accepts no reports: see {run.home / 'log'}")
-    device = OneDevice(person, client.ledger())
+    payloads = {payload.metric: payload for payload in client.ledger().payloads}
     client.close()
 
     async def pooled(window: Window) -> bytes:
@@ -57,16 +45,8 @@ def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
             await server.close()
         return sealed
 
-    device.sealed = asyncio.run(pooled(Window(stream, device.payload(stream).epoch)))
-    return device
-
-
-def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:
-    """The lines that explain one report: what it was, what it could have meant, who can tell.
-
-    `alone` and `crowd` are the metrics that ask one question in both ways.
-    """
-    payload, other = device.payload(alone), device.payload(crowd)
+    payload, other = payloads[alone], payloads[crowd]
+    sealed = asyncio.run(pooled(Window(alone, payload.epoch)))
     meant, meant_other = payload.meanings(), other.meanings()
     if not (meant and meant_other and other.stream and payload.stream):
         return []
@@ -76,9 +56,9 @@ def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:
     value, sure = meant_other[0]
     return [
         f"One of {people:,} devices, and its answer to {alone}:",
-        f"  the person's answer, which stays there   {device.person[alone]}",
+        f"  the person's answer, which stays there   {person[alone]}",
         f"  the randomized payload, in hex           {payload.payload.hex()}",
-        f"  what was sent: it, encrypted             {device.sealed[:_HEX].hex()}...",
+        f"  what was sent: it, encrypted             {sealed[:_HEX].hex()}...",
         f"  what it could have meant                 {likely},",
         f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
         filled(

@@ -9,8 +9,7 @@ from typing import Final
 from hubbub.authoring import Catalog
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.terminal.answer_tables import expired_sentence
-from hubbub.cli.terminal.long_work import announced_if_long
-from hubbub.cli.terminal.output import first_second
+from hubbub.cli.terminal.output import announced_if_long, first_second
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean

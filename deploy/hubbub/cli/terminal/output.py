@@ -7,9 +7,11 @@ import sys
 import textwrap
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from threading import Timer
 from typing import Any, Final
 
 from hubbub.errors.grammar import several
@@ -22,6 +24,7 @@ _SET_IN = "  "
 # Least width of a wrapped text; names, in the first column, are not wrapped.
 _SHORTEST_TEXT = 18
 _SHORTEST_NAME = 24
+_SOON_SECONDS: Final = 2.0
 
 
 def say(line: str) -> None:
@@ -160,6 +163,23 @@ def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: f
             show()
         before = state
         time.sleep(every_seconds)
+
+
+@contextmanager
+def announced_if_long(what: Callable[[], str]) -> Iterator[None]:
+    """Says what is being done on standard error if it takes over two seconds; nothing for ""."""
+
+    def announce() -> None:
+        if message := what():
+            print(message, file=sys.stderr, flush=True)  # noqa: T201 beside the answer
+
+    timer = Timer(_SOON_SECONDS, announce)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _shortened(text: str) -> str:
