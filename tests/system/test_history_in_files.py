@@ -1,10 +1,8 @@
 """Three days from the devices to files: Redis is emptied of two of them, and answers stay."""
 
-import hashlib
 import json
 import os
-import secrets
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +10,18 @@ import pytest
 import redis as redis_client
 
 import hubbub.notebook
-from hubbub.aggregator.ingest.intake import Intake
-from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.bundles.opening_keys import OpeningKey
 from hubbub.cli.main import main
-from hubbub.client import Client, MemoryState, Outcome, SystemClock
-from hubbub.client.testing import FakeShuffler, coins
+from hubbub.client import Client, Outcome
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.history import open_totals
-from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.notebook import Connection
-from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from tests.interfaces.running_aggregator import Held, house
 from tests.support.bundles import DAY, Signed
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.days import count, sent_over
 from tests.support.programs import run_hubbub
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -56,44 +48,21 @@ CATALOG = catalog_toml(
 DAYS, DEVICES, AGO = 3, 40, 9
 
 
-def _sent(signed: Signed, first: int) -> dict[Window, list[bytes]]:
-    """What the shuffler is sent: every device tells both metrics every day."""
-    shuffler, today = FakeShuffler(), [first]
-    clock = SystemClock(lambda: today[0] * DAY + 60.0)
-    for device in range(DEVICES):
-        state = MemoryState(hashlib.sha256(b"%d" % device).digest())
-        today[0] = first
-        with Client(
-            signed.bundle,
-            state,
-            shuffler,
-            hold_seconds=None,
-            clock=clock,
-            coins=coins(str(device)),
-        ) as client:
-            for today[0] in range(first, first + DAYS):
-                theme = ("light", "dark", "system")[(device + today[0]) % 3]
-                assert client.report("theme", theme) is Outcome.QUEUED
-                assert client.report("seconds", device + 1.5) is Outcome.QUEUED
-                assert client.flush(HANG_SECONDS)
-    windows: dict[Window, list[bytes]] = {}
-    for report in shuffler.reports():
-        windows.setdefault(Window(report.stream, report.epoch), []).append(report.sealed)
-    return windows
+def _run(client: Client, device: int, days: Iterator[int]) -> None:
+    """Every device tells both metrics every day."""
+    for day in days:
+        theme = ("light", "dark", "system")[(device + day) % 3]
+        assert client.report("theme", theme) is Outcome.QUEUED
+        assert client.report("seconds", device + 1.5) is Outcome.QUEUED
+        assert client.flush(HANG_SECONDS)
 
 
 async def _fill(signed: Signed, url: str, today: int, _true_counts: Held) -> None:
-    """Open and count them, each on its day."""
-    keys: tuple[OpeningKey, ...] = read_opening_keys(signed.keys / "opening.keys.json")
-    opener, server = Opener(keys, 1), await connect_redis(url)
+    server = await connect_redis(url)
     try:
-        for window, reports in _sent(signed, today - AGO).items():
-            clocks = Clocks(partial(float, window.epoch * DAY + 90))
-            intake = Intake(signed.bundle, opener, RedisStore(server), Stages(), clocks=clocks)
-            key = signed.bundle.keys[0].id
-            await intake.apply(window, secrets.token_bytes(16), key, reports)
+        sent = sent_over(range(today - AGO, today - AGO + DAYS), signed, DEVICES, _run)
+        await count(signed, sent, RedisStore(server))
     finally:
-        opener.close()
         await server.close()
 
 
