@@ -22,6 +22,7 @@ from hubbub.history import open_totals
 from hubbub.notebook import Answer, Connection
 from tests.interfaces.running_aggregator import DAYS, STRINGS, House
 from tests.support.bundles import DAY
+from tests.support.commands import output_of, refusal_of
 from tests.support.waiting import eventually
 
 # The last three still take reports, and have no file.
@@ -155,13 +156,11 @@ def test_an_answer_without_unreadable_epochs_names_them(
     days = [_days(home, day, day).partition("..")[0] for day in (1, 2, 3)]
     readable = open_totals(home.files).estimates("theme", epochs=_days(home, 4)).document
     question = ["--epochs", _days(home), "--totals", str(copy)]
-    assert main(["query", "theme", *question]) == 2
-    refusal = capsys.readouterr().err
+    refusal = refusal_of(capsys, "query", "theme", *question)
     assert f"totals/theme: the file of {days[0]} is missing, which the index has" in refusal
     assert "(and so 2 more); or leave its epoch out: --skip-unreadable" in refusal
     for options in (("query", "theme"), ("export", "theme"), ("trend", "theme", "--value", "dark")):
-        assert main([*options, *question, "--skip-unreadable"]) == 0
-        sentence = " ".join(capsys.readouterr().out.split())
+        sentence = " ".join(output_of(capsys, *options, *question, "--skip-unreadable").split())
         assert f"files of totals cannot be read: theme of {days[0]}..{days[2]}." in sentence
     skipping = open_totals(copy, skip_unreadable=True)
     answer = skipping.estimates("theme", epochs=_days(home)).document

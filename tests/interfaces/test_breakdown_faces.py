@@ -1,6 +1,5 @@
 """A metric told apart by what is public: the same from every face, and as the page draws it."""
 
-import json
 from typing import Any
 
 import matplotlib as mpl
@@ -8,10 +7,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
-from hubbub.cli.main import main
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
+from tests.support.commands import document_of, output_of
 
 
 def _response(home: House, **parameters: str) -> dict[str, Any]:
@@ -28,10 +27,8 @@ def test_a_breakdown_is_the_same_from_every_face(
     assert notebook.document == by_http
     words = ["breakdown", "crashed", "--by", "version", "--epochs", "all", "--url", home.page]
     capsys.readouterr()
-    assert main([*words, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == by_http
-    assert main(words) == 0
-    assert "beyond chance" in capsys.readouterr().out
+    assert document_of(capsys, *words, "--format", "json") == by_http
+    assert "beyond chance" in output_of(capsys, *words)
     mpl.use("agg")
     axes = notebook.plot()
     labels = [label.get_text() for label in axes.get_yticklabels()]

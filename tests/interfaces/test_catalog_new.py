@@ -10,6 +10,7 @@ import pytest
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import read_catalog
 from hubbub.cli.main import main
+from tests.support.commands import output_of
 
 DESCRIBED = "--description 'Asked \"so\"' --owner a@example.org"
 DESCRIPTION_OPTIONS = shlex.split(DESCRIBED)
@@ -214,7 +215,6 @@ def test_check_warns_of_expected_reports_that_never_leave(
     for name, reports in (("rare", "999"), ("often", "1000")):
         options = (*DESCRIPTION_OPTIONS, "--boolean", "--reports", reports, "--min-batch", "1000")
         assert new(name, *options)[0] == 0
-    assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
-    printed = capsys.readouterr().out
+    printed = output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml"))
     assert "warning: rare: 999 expected reports in an epoch never leave the shuffler" in printed
     assert "warning: often" not in printed

@@ -21,6 +21,7 @@ from hubbub.cli.terminal.answer_tables import bars
 from hubbub.epochs import epoch_date
 from tests.interfaces.running_aggregator import DAYS, LISTED, House
 from tests.support.bundles import DAY
+from tests.support.commands import document_of, output_of, refusal_of
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.faulty_connection import Line
 
@@ -120,12 +121,10 @@ def test_one_scale_for_all_that_a_trend_draws(
 
 def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--url", home.page]
-    assert main(["query", "theme", *where]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "query", "theme", *where)
     assert "┼" not in output
     assert "not final: these epochs still accept reports" in output
-    assert main(["query", "launches", "--epochs", "closed", *where]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "query", "launches", "--epochs", "closed", *where)
     assert re.search(r"^mean [\d.]+ h, [\d.]+ to [\d.]+$", output, re.MULTILINE)
     assert "not final" not in output
     assert main(["top", "theme", "-n", "2", *where]) == 0
@@ -147,14 +146,11 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert f"22,000 reports of {old}, then 22,000 of {new}" in capsys.readouterr().out
     assert main(["compare", "unheard", *where]) == 2
     assert "a comparison needs two epochs that accept no more reports" in capsys.readouterr().err
-    assert main(["trend", "seconds", *where]) == 0
-    assert "mean" in capsys.readouterr().out
-    assert main(["metrics", *where]) == 0
-    output = capsys.readouterr().out
+    assert "mean" in output_of(capsys, "trend", "seconds", *where)
+    output = output_of(capsys, "metrics", *where)
     assert f"{LISTED} metrics" in output
     assert re.search(r"unheard .* never", output)
-    assert main(["query", "hostile", *where]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "query", "hostile", *where)
     assert r"\u202egnp.exe" in output
     assert "\x1b[2J" not in output
 
@@ -180,14 +176,12 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
 def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     """It is followed as a share, and not taken for the mean of numbers, nor for another value."""
     where = ["--url", home.page, "--epochs", "all", "--value", "mean"]
-    assert main(["trend", "hostile", *where, "--format", "json"]) == 0
-    [series] = json.loads(capsys.readouterr().out)["series"]
+    [series] = document_of(capsys, "trend", "hostile", *where, "--format", "json")["series"]
     assert series["value"] == "mean"
     assert [point["share"] for point in series["points"]] == _shares(
         home, "hostile", "mean", capsys
     )
-    assert main(["trend", "hostile", *where]) == 0
-    assert "share" in capsys.readouterr().out.splitlines()[2]
+    assert "share" in output_of(capsys, "trend", "hostile", *where).splitlines()[2]
 
 
 def _shares(
@@ -195,12 +189,10 @@ def _shares(
 ) -> list[float]:
     """By asking for every epoch alone."""
     words = ["query", metric, "--url", home.page, "--format", "json"]
-    assert main([*words, "--epochs", "all"]) == 0
-    epochs = json.loads(capsys.readouterr().out)["epochs"]
+    epochs = document_of(capsys, *words, "--epochs", "all")["epochs"]
     shares = []
     for epoch in epochs:
-        assert main([*words, "--epochs", str(epoch)]) == 0
-        values = json.loads(capsys.readouterr().out)["values"]
+        values = document_of(capsys, *words, "--epochs", str(epoch))["values"]
         shares += [member["share"] for member in values if member["value"] == value]
     return shares
 
@@ -240,8 +232,7 @@ def test_files_are_written_by_their_names(
         (["watch", "--every", "0"], "--every 0 is outside [0.1, 3600] seconds"),
         (["status", "--watch", "--every", "-1"], "--every -1 is outside"),
     ):
-        assert main([*words, *where]) == 2
-        assert message in capsys.readouterr().err
+        assert message in refusal_of(capsys, *words, *where)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +279,7 @@ def test_ranges_of_epochs_that_cannot_be_meant_are_refused(
         (["query", "theme", "--epochs", "all,newest"], "epochs all stands alone: leave the"),
         (["query", "theme", "--last", "0"], '"0" is outside [1, 999,999]'),
     ):
-        assert main([*words, "--url", home.page]) == 2
-        assert message in capsys.readouterr().err
+        assert message in refusal_of(capsys, *words, "--url", home.page)
 
 
 def test_a_change_is_from_the_earlier_epochs_to_the_later_whichever_are_named_first(
@@ -326,14 +316,12 @@ def test_what_watching_can_never_show_ends_it(
         ("nope", 'metric "nope" is not in the bundle'),
         ("homepage", "candidates"),
     ):
-        assert main(["watch", name, "--url", home.page]) == 2
-        assert message in capsys.readouterr().err
+        assert message in refusal_of(capsys, "watch", name, "--url", home.page)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_shell_completes_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
+    script = output_of(capsys, "completion", shell)
     words = ("compare", "trend", "--confidence", "--epochs", "privacy")
     services = ("--operator-listen", "--gateway", "--oidc-audience", "--shuffler-status")
     for word in (*words, *services):

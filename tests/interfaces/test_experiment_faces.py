@@ -1,6 +1,5 @@
 """An experiment: the same from every face, and as the page draws it."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
-from hubbub.cli.main import main
 from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of
 from tests.support.pages import page_of
 
 FIELDS: dict[str, Any] = {"epsilon": 2.0, "experiment": "new_menu", "lifetime_epsilon": 500.0}
@@ -55,10 +54,8 @@ def test_an_experiment_is_the_same_from_every_face(
     answer = hubbub.notebook.connect(address).experiment("new_menu")
     assert answer.document == by_http
     words = ["experiment", "new_menu", "--url", address]
-    assert main([*words, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == by_http
-    assert main(words) == 0
-    output = capsys.readouterr().out
+    assert document_of(capsys, *words, "--format", "json") == by_http
+    output = output_of(capsys, *words)
     for sentence in (by_http["verdict"], by_http["sizes"]):
         assert sentence in output
         assert sentence in answer._repr_html_()

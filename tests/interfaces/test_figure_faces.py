@@ -16,6 +16,7 @@ from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of, refusal_of
 from tests.support.pages import EPOCH, page_of
 from tests.support.pasted_code import in_notebook
 
@@ -96,15 +97,12 @@ def test_figures_are_the_same_from_every_face(
     answer = hubbub.notebook.connect(address).figures(metric, epochs="all")
     assert answer.document == by_http
     words = ["figures", metric, "--epochs", "all", "--url", address]
-    assert main([*words, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == by_http
-    assert main([*words, "--format", "csv"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    assert document_of(capsys, *words, "--format", "json") == by_http
+    lines = output_of(capsys, *words, "--format", "csv").splitlines()
     assert len(lines) == len(by_http["values"]) + 1
     downloaded = web.get(f"{address}/v1/metrics/{metric}/export", params=span).text.splitlines()
     assert downloaded == lines
-    assert main(words) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *words)
     for row in by_http["values"]:
         assert row["figure"] in output
         assert row["note"] in output
@@ -232,8 +230,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
 def test_what_has_no_figures_is_refused_with_the_right_question(
     address: str, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    assert main(["figures", *words, "--url", address]) == 2
-    error = capsys.readouterr().err
+    error = refusal_of(capsys, "figures", *words, "--url", address)
     assert message in error
     if words == ["theme"]:
         assert "request its estimates: hubbub query theme" in error
@@ -293,14 +290,12 @@ def test_a_rehearsal_shows_figures_beside_the_true_ones(
     (tmp_path / "values.csv").write_text("week 0,2000\nweek 1,800\nweek 2,500\nlater,700\n")
     words = f"--catalog {tmp_path}/metrics.toml --values {tmp_path}/values.csv --epochs 4"
     run = f"simulate comeback {words} --runs 4 --seed 1"
-    assert main([*run.split(), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *run.split(), "--json")
     for row in (row for one_run in document["runs"] for row in one_run["figures"]):
         assert row["true"] == {"back in week 1": 0.4, "back in week 2": 0.25}[row["figure"]]
         assert abs(row["estimate"] - row["true"]) < 2.5 * (row["high"] - row["low"]) / 2
     assert document["summary"]["coverage_figures"] > 0.5
-    assert main(run.split()) == 0
-    assert "intervals of figures that hold it:" in capsys.readouterr().out
+    assert "intervals of figures that hold it:" in output_of(capsys, *run.split())
 
 
 @pytest.mark.parametrize(
@@ -318,8 +313,7 @@ def test_people_without_a_true_figure_are_refused(
     (tmp_path / "metrics.toml").write_text(CATALOG)
     (tmp_path / "people.csv").write_text(people)
     words = f"--catalog {tmp_path}/metrics.toml --values {tmp_path}/people.csv --runs 1"
-    assert main(["simulate", *question.split(), *words.split()]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(capsys, "simulate", *question.split(), *words.split())
 
 
 def test_a_rehearsed_rate_counts_events_up_to_the_most_of_a_device(
@@ -328,8 +322,7 @@ def test_a_rehearsed_rate_counts_events_up_to_the_most_of_a_device(
     (tmp_path / "metrics.toml").write_text(CATALOG)
     (tmp_path / "people.csv").write_text("crashed,started,count\n5,100,1000\n")
     words = f"--catalog {tmp_path}/metrics.toml --values {tmp_path}/people.csv --runs 1 --json"
-    assert main(["simulate", "crashes", *words.split()]) == 0
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    (run,) = document_of(capsys, "simulate", "crashes", *words.split())["runs"]
     assert [row["true"] for row in run["figures"]] == [5 / 20]
 
 

@@ -23,6 +23,7 @@ from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import TAUGHT, House
 from tests.support import web
+from tests.support.commands import document_of, output_of, refusal_of
 
 
 def test_every_face_tells_the_same_of_a_model(
@@ -32,8 +33,7 @@ def test_every_face_tells_the_same_of_a_model(
     judged = web.get(f"{home.page}/v1/models/stays").json()
     classes = web.get(f"{home.page}/v1/models/tariff").json()
     assert web.get(f"{home.page}/v1/models").json() == {"models": [response, judged, classes]}
-    assert main(["model", "churn", "--url", home.page, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == response
+    assert document_of(capsys, "model", "churn", "--url", home.page, "--format", "json") == response
     assert (response["number"], response["rounds"], response["reports"]) == (3, 4, 690)
     names = [coefficient["name"] for coefficient in response["coefficients"]]
     assert names == ["hours", "plan=free", "plan=paid", "intercept"]
@@ -68,8 +68,7 @@ def test_every_face_tells_the_same_of_who_judged_a_model(
     assert [bucket["estimate"] < 0.4 for bucket in holdout["calibration"]] == [True] * 4 + [
         False
     ] * 4
-    assert main(["model", "stays", "--url", home.page]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "model", "stays", "--url", home.page)
     assert f"AUC {holdout['auc']:.3f}, 95% interval {holdout['auc_low']:.3f} to" in output
     assert "calibration, by 220 devices that did not train it" in output
     answer = hubbub.notebook.connect(home.page).model("stays")
@@ -91,8 +90,7 @@ def test_every_face_tells_the_same_of_a_model_of_classes(
     rows = response["coefficients"]
     assert [row["of_class"] for row in rows] == [*["none"] * 4, *["month"] * 4, *["year"] * 4]
     assert sum(row["coefficient"] for row in rows if row["name"] == "hours") == pytest.approx(0)
-    assert main(["model", "tariff", "--url", home.page]) == 0
-    output = " ".join(capsys.readouterr().out.split())
+    output = " ".join(output_of(capsys, "model", "tariff", "--url", home.page).split())
     assert "class column coefficient 95% interval" in output
     assert (
         f"accuracy {holdout['accuracy']:.3f}, 95% interval {holdout['accuracy_low']:.3f} to"
@@ -150,8 +148,7 @@ def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[
     response = web.get(f"{home.page}/v1/metrics/churn/estimates")
     assert response.status_code == 400
     assert "use hubbub model churn" in response.json()["detail"]
-    assert main(["query", "churn", "--url", home.page]) == 2
-    assert "use hubbub model churn" in capsys.readouterr().err
+    assert "use hubbub model churn" in refusal_of(capsys, "query", "churn", "--url", home.page)
 
 
 def test_the_state_is_signed_for_devices_once(
@@ -159,10 +156,8 @@ def test_the_state_is_signed_for_devices_once(
 ) -> None:
     out = tmp_path / "models.hubbub"
     words = ["model", "publish", "--keys", str(home.signed.keys), "--url", home.page]
-    assert main([*words, "--out", str(out)]) == 0
-    assert (
-        "signed, churn after round 3, stays after round 3, tariff after round 3"
-        in capsys.readouterr().out
+    assert "signed, churn after round 3, stays after round 3, tariff after round 3" in output_of(
+        capsys, *words, "--out", str(out)
     )
     states = open_models(out.read_bytes(), operator=home.signed.bundle.operator).states
     finished, state = states["stays"], states["churn"]
@@ -170,12 +165,9 @@ def test_the_state_is_signed_for_devices_once(
     assert (finished.number, len(finished.edges), state.edges) == (3, 7, ())
     assert (state.number, list(state.weights)) == (3, TAUGHT[-1].weights)
     before = out.stat()
-    assert main([*words, "--out", str(out)]) == 0
-    assert "nothing new to sign" in capsys.readouterr().out
+    assert "nothing new to sign" in output_of(capsys, *words, "--out", str(out))
     assert out.stat() == before
-    with pytest.raises(SystemExit):
-        main(words)
-    assert "the following arguments are required: --out" in capsys.readouterr().err
+    assert "the following arguments are required: --out" in refusal_of(capsys, *words)
 
 
 def test_the_page_shows_coefficients_and_rounds(browser: Browser, home: House) -> None:

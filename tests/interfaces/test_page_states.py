@@ -10,6 +10,7 @@ from hubbub.cli.main import main
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
+from tests.support.commands import output_of
 from tests.support.waiting import eventually
 
 
@@ -284,8 +285,7 @@ def test_days_are_marked_on_the_page_and_from_a_shell(
         page.click("#marking button")
         expect(page.locator("#trend .mark text")).to_have_text("release_2")
         assert "<b>Dark</b> by default" in page.inner_text("#marks")
-        assert main(["mark", "list", "--url", url]) == 0
-        assert "release_2" in capsys.readouterr().out
+        assert "release_2" in output_of(capsys, "mark", "list", "--url", url)
         page.click("button[aria-label='Remove release_2']")
         expect(page.locator("#trend .mark")).to_have_count(0)
         watched.open(f"{home.page}/metric?name=launches")

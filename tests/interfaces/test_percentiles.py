@@ -14,6 +14,7 @@ from hubbub.query_results.sentences import percentile_sentences
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
+from tests.support.commands import document_of
 from tests.unit.test_measured import ENDS
 
 # Of 20,000 people every day: 1 h, 7 h and 20 h, in parts of two hours.
@@ -120,8 +121,7 @@ def test_a_percentile_is_read_as_answers_write_it_and_a_share_is_doubted(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["query", "launches", "--url", home.page, "--format", "json", "--percentile"]
-    assert main([*words, "p95,50"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *words, "p95,50")
     assert [row["percentile"] for row in document["percentiles"]] == [50, 95]
     assert main([*words, "0.5"]) == 0
     captured = capsys.readouterr()

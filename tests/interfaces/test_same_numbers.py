@@ -13,6 +13,7 @@ import hubbub.notebook
 from hubbub.cli.main import main
 from tests.interfaces.running_aggregator import DAYS, STRINGS, House
 from tests.support import web
+from tests.support.commands import document_of, output_of, refusal_of
 
 QUESTIONS: list[tuple[str, dict[str, str], list[str]]] = [
     ("theme", {}, []),
@@ -56,8 +57,7 @@ def test_a_guarantee_is_one_figure_in_every_face(
     home: House, metric: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalog = str(home.signed.path.with_name("metrics.toml"))
-    assert main(["privacy", "card", catalog, "--format", "json"]) == 0
-    cards = json.loads(capsys.readouterr().out)["metrics"]
+    cards = document_of(capsys, "privacy", "card", catalog, "--format", "json")["metrics"]
     [card] = [card for card in cards if card["name"] == metric]
     detail = web.get(f"{home.page}/v1/metrics/{metric}").json()["shuffled"]
     promised = _ask(home, metric, "estimates", {}, [])["promised"]
@@ -66,8 +66,7 @@ def test_a_guarantee_is_one_figure_in_every_face(
     assert card["rests_on"] == promised["rests_on"]
     guarantee = f"epsilon {promised['epsilon']:.3f} at delta 1e-08. {promised['rests_on']}"
     assert guarantee in _command(home, capsys, ["query", metric], [])
-    assert main(["privacy", "card", catalog]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, "privacy", "card", catalog)
     assert f"{metric}, shuffled: {promised['rests_on']}" in output
     assert re.search(rf"{metric} .* {promised['epsilon']:.3f} ", output)
 
@@ -253,8 +252,7 @@ def test_what_cannot_be_crossed_is_refused_with_what_to_write(
     path = f"{home.page}/v1/metrics/{metric}/cross"
     answer = web.get(path, params={"rows": rows, "columns": columns})
     assert (answer.status_code, message in answer.json()["detail"]) == (400, True)
-    assert main(["cross", metric, rows, columns, "--url", home.page]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(capsys, "cross", metric, rows, columns, "--url", home.page)
 
 
 def test_estimates_are_near_the_truth(home: House) -> None:

@@ -1,6 +1,5 @@
 """Numbers so small or so large that rounding could hide them."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from hubbub.cli.main import main
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import document_of, output_of
 from tests.support.pages import page_of
 
 
@@ -34,10 +34,8 @@ def test_a_planned_error_below_a_thousandth_of_a_percent_is_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["plan", "--values", "5", "--epsilon", "1", "--error", "1e-7"]
-    assert main([*words, "--format", "json"]) == 0
-    [row, *_] = json.loads(capsys.readouterr().out)["rows"]
+    [row, *_] = document_of(capsys, *words, "--format", "json")["rows"]
     assert row["population"] == pytest.approx(1e-7, rel=0.01)
-    assert main(words) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *words)
     assert "0.000%" not in output
     assert "0.0000100%" in output

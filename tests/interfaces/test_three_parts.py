@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +10,12 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
-from hubbub.cli.main import main
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import HEAD, House, house
 from tests.support import web
 from tests.support.catalogs import metric_toml
+from tests.support.commands import document_of, output_of
 
 pytestmark = pytest.mark.thorough
 
@@ -58,10 +57,8 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     notebook = hubbub.notebook.connect(crowd.page).cross("profile", "country", "theme", "new")
     assert notebook.document == by_http
     words = ["cross", "profile", "country", "theme", "new", "--url", crowd.page]
-    assert main([*words, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == by_http
-    assert main([*words, "--format", "csv"]) == 0
-    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert document_of(capsys, *words, "--format", "json") == by_http
+    lines = list(csv.DictReader(io.StringIO(output_of(capsys, *words, "--format", "csv"))))
     assert [(line["slice"], line["row"], line["column"]) for line in lines] == [
         (new, country, theme)
         for new in ("y", "n")
@@ -78,8 +75,7 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     assert off**2 < 6.5**2 * sum(cell["stderr"] ** 2 for cell in by_http["values"])
     assert new["association"]["low"] > old["association"]["high"]
     assert (old["association"]["low"], by_http["association"]["cramers_v"]) == (0, None)
-    assert main(words) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *words)
     assert "country and theme, within new, go together (p < 1e-12)" in output
     assert "new=y: the two go together (p < 1e-12); Cramer's V" in output
     assert "{low:.2f} to {high:.2f}".format(**new["association"]) in output

@@ -21,7 +21,11 @@ def document_of(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def refusal_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The errors of a command that refuses what it is asked for."""
-    code, output = main([*words]), capsys.readouterr()
+    """The errors of a command that refuses what it is asked for, or how it is written."""
+    try:
+        code = main([*words])
+    except SystemExit as ended:  # of the parser
+        code = int(ended.code or 0)
+    output = capsys.readouterr()
     assert code == 2, output.out
     return output.err

@@ -1,14 +1,12 @@
 """`hubbub simulate`: a rehearsal on known values; the answers are those of every face."""
 
 import gzip
-import io
 import json
 import re
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -42,41 +40,29 @@ METRICS = (
 CATALOG = catalog_toml(*(_metric(*fields) for fields in METRICS))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "metrics.toml").write_text(CATALOG)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def _truth_file(folder: Path, truth: str | bytes) -> Path:
-    file = folder / ("truth.csv.gz" if isinstance(truth, bytes) else "truth.csv")
+def _simulation(metric: str, truth: str | bytes, *more: str) -> list[str]:
+    """The words of a rehearsal of people in a file, which is written here."""
+    file = Path("truth.csv.gz" if isinstance(truth, bytes) else "truth.csv")
     file.write_bytes(truth if isinstance(truth, bytes) else truth.encode())
-    return file
+    return ["simulate", metric, "--values", file.name, *more]
 
 
-class Done(NamedTuple):
-    """What a command came to."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def _simulate(folder: Path, metric: str, truth: str | bytes, *more: str) -> Done:
-    file = _truth_file(folder, truth)
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    out, err = io.StringIO(), io.StringIO()
-    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-        code = main(["simulate", metric, "--values", file.name, *more])
-    done = Done(code, out.getvalue(), err.getvalue())
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
-    return done
-
-
-def _document(folder: Path, metric: str, truth: str | bytes, *more: str) -> Any:
-    done = _simulate(folder, metric, truth, "--json", *more)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+def _document(
+    capsys: pytest.CaptureFixture[str], metric: str, truth: str | bytes, *more: str
+) -> Any:
+    words = _simulation(metric, truth, "--json", *more)
+    before = {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")}
+    code, output = main(words), capsys.readouterr()
+    assert (code, output.err) == (0, "")
+    assert {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")} == before
+    return json.loads(output.out)
 
 
 def _covered(document: Any) -> tuple[int, int]:
@@ -108,9 +94,9 @@ def _covered(document: Any) -> tuple[int, int]:
     ],
 )
 def test_intervals_hold_the_truth_as_often_as_they_say(
-    folder: Path, metric: str, truth: str | bytes, more: list[str]
+    metric: str, truth: str | bytes, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = _document(folder, metric, truth, "--runs", "60", "--seed", "5", *more)
+    document = _document(capsys, metric, truth, "--runs", "60", "--seed", "5", *more)
     hits, rows = _covered(document)
     # Values of one run vary together: a run counts as one of its rows at least.
     assert hits / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 60)
@@ -118,8 +104,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     assert all(any(row["shown"] for row in run["values"]) for run in document["runs"])
 
 
-def test_a_run_tells_what_is_true_of_those_who_reported(folder: Path) -> None:
-    document = _document(folder, "theme", "a,500\nb,300\n", "--runs", "2", "--epochs", "3")
+def test_a_run_tells_what_is_true_of_those_who_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = _document(capsys, "theme", "a,500\nb,300\n", "--runs", "2", "--epochs", "3")
     for run in document["runs"]:
         assert run["reports"] == 2400
         assert {row["value"]: row["true"] for row in run["values"]} == {
@@ -143,13 +131,11 @@ CROWDED = metric_toml(
 
 
 def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Half of 10,000 report: about every other epoch has a crowd of 5,000."""
-    (tmp_path / "metrics.toml").write_text(CATALOG + CROWDED)
-    monkeypatch.chdir(tmp_path)
-    _truth_file(tmp_path, "a,6000\nb,3990\nc,10\n")
-    arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "5", "--seed", "3"]
+    (folder / "metrics.toml").write_text(CATALOG + CROWDED)
+    arguments = _simulation("zoom", "a,6000\nb,3990\nc,10\n", "--epochs", "5", "--seed", "3")
     document = document_of(capsys, *arguments, "--runs", "40", "--json")
     central, withheld = document["central"], document["summary"]["withheld"]
     assert 0.99 <= central["epoch"] <= 1 < central["all_epochs"] < 5
@@ -163,8 +149,8 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     output = output_of(capsys, *arguments, "--runs", "2")
     assert "to an observer of shuffled epochs: epsilon 0.99" in output
     assert "epochs withheld: fewer reports than the crowd of 5,000" in output
-    assert main([*arguments, "--reports", "4000", "--runs", "2"]) == 2
-    assert "no epoch of any run has a crowd of 5,000" in capsys.readouterr().err
+    refused = refusal_of(capsys, *arguments, "--reports", "4000", "--runs", "2")
+    assert "no epoch of any run has a crowd of 5,000" in refused
 
 
 @pytest.mark.parametrize(
@@ -176,17 +162,11 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     ],
 )
 def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
-    dummies: str,
-    variance: float,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    dummies: str, variance: float, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     padded = CROWDED.replace("sampling = 0.5", dummies)
-    (tmp_path / "metrics.toml").write_text(CATALOG + padded)
-    monkeypatch.chdir(tmp_path)
-    _truth_file(tmp_path, "a,6000\nb,3990\nc,10\n")
-    arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
+    (folder / "metrics.toml").write_text(CATALOG + padded)
+    arguments = _simulation("zoom", "a,6000\nb,3990\nc,10\n", "--epochs", "2", "--seed", "3")
     document = document_of(capsys, *arguments, "--runs", "40", "--json")
     assert 0.2 <= document["central"]["epoch"] <= 1
     assert {run["reports"] for run in document["runs"]} == {20_000}
@@ -203,16 +183,14 @@ def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
 
 
 def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     number = 'domain = "number"\nlow = 0\nhigh = 8'
     crowded = re.sub(r"values = .*", number, CROWDED).replace("sampling = 0.5", 'dummies = "noise"')
-    (tmp_path / "metrics.toml").write_text(CATALOG + crowded)
-    monkeypatch.chdir(tmp_path)
-    _truth_file(tmp_path, "1,6000\n2.25,3990\n7,10\n")
-    arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
-    assert main([*arguments, "--runs", "60", "--json"]) == 0
-    rows = [run["values"][0] for run in json.loads(capsys.readouterr().out)["runs"]]
+    (folder / "metrics.toml").write_text(CATALOG + crowded)
+    arguments = _simulation("zoom", "1,6000\n2.25,3990\n7,10\n", "--epochs", "2", "--seed", "3")
+    runs = document_of(capsys, *arguments, "--runs", "60", "--json")["runs"]
+    rows = [run["values"][0] for run in runs]
     assert sum(row["low"] <= row["true"] <= row["high"] for row in rows) >= 60 * 0.95 - Z * sqrt(3)
     off = [row["estimate"] - row["true"] for row in rows]
     spread = sqrt(sum(deviation**2 for deviation in off) / len(off))
@@ -221,44 +199,48 @@ def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
     assert 0.4 < spread / stated < 1.5
 
 
-def test_a_seed_repeats_a_rehearsal_and_none_does_not(folder: Path) -> None:
+def test_a_seed_repeats_a_rehearsal_and_none_does_not(capsys: pytest.CaptureFixture[str]) -> None:
     once, again, other = (
-        _document(folder, "theme", "a,500\nb,300\n", "--runs", "2", *seed)["runs"]
+        _document(capsys, "theme", "a,500\nb,300\n", "--runs", "2", *seed)["runs"]
         for seed in (["--seed", "7"], ["--seed", "7"], [])
     )
     assert once == again
     assert once != other
 
 
-def test_people_see_a_table_with_the_truth_beside_the_answers(folder: Path) -> None:
-    done = _simulate(folder, "theme", "a,5000\nb,3000\n", "--runs", "20", "--seed", "1")
-    assert done.returncode == 0
+def test_people_see_a_table_with_the_truth_beside_the_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = _simulation("theme", "a,5000\nb,3000\n", "--runs", "20", "--seed", "1")
+    code, output = main(words), capsys.readouterr()
+    assert (code, output.err) == (0, "")
     for phrase in (
         "5,000",
         "intervals that contain the truth",
         "detected although nobody",
         "20 runs in",
     ):
-        assert phrase in done.stdout
-    assert done.stderr == ""
+        assert phrase in output.out
 
 
-def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(folder: Path) -> None:
+def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Half of 200 report: in about half of the runs fewer than the minimum batch of 100."""
     more = ["--runs", "40", "--seed", "1"]
-    document = _document(folder, "some", "a,120\nb,80\n", *more)
+    document = _document(capsys, "some", "a,120\nb,80\n", *more)
     empty = sum(not run["values"] for run in document["runs"])
     assert 5 < empty < 35
     assert document["summary"]["refused"] == empty
-    output = _simulate(folder, "some", "a,120\nb,80\n", *more).stdout
+    output = output_of(capsys, *_simulation("some", "a,120\nb,80\n", *more))
     assert "of 200 people 50.0% report in an epoch" in output
     assert f"{empty} runs without an answer: fewer reports than the minimum batch of 100" in output
 
 
-def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
-    done = _simulate(folder, "size", "1,3000\n9,2000\n", "--runs", "2")
-    assert "top list" not in done.stdout
-    document = _document(folder, "size", "1,3000\n9,2000\n", "--runs", "2")
+def test_a_mean_has_neither_marks_nor_a_top_list(capsys: pytest.CaptureFixture[str]) -> None:
+    words = _simulation("size", "1,3000\n9,2000\n", "--runs", "2")
+    assert "top list" not in output_of(capsys, *words)
+    document = _document(capsys, "size", "1,3000\n9,2000\n", "--runs", "2")
     assert [row["detected"] for run in document["runs"] for row in run["values"]] == [None, None]
 
 
@@ -290,20 +272,14 @@ def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(
-    folder: Path,
     metric: str,
     truth: str | bytes,
     more: list[str],
     message: str,
-    *,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(folder)
-    file = _truth_file(folder, truth)
-    assert main(["simulate", metric, "--values", file.name, *more]) == 2
-    done = capsys.readouterr()
-    assert done.out == ""
+    code, done = main(_simulation(metric, truth, *more)), capsys.readouterr()
+    assert (code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert "secret" not in done.err
@@ -315,13 +291,12 @@ def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
 
 
 def test_too_many_different_strings_are_refused_with_a_remedy_that_keeps_the_shares(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("hubbub.simulation.people_file._MAX_STRINGS", 100)
-    monkeypatch.chdir(folder)
-    file = _truth_file(folder, "".join(f"{n:x}.example\n" for n in range(101)))
-    assert main(["simulate", "page", "--values", file.name, "--runs", "1", "--json"]) == 2
-    [error] = capsys.readouterr().err.splitlines()
+    truth = "".join(f"{n:x}.example\n" for n in range(101))
+    words = _simulation("page", truth, "--runs", "1", "--json")
+    [error] = refusal_of(capsys, *words).splitlines()
     assert "101 different values, above 100; draw fewer people at random" in error
 
 
@@ -352,27 +327,26 @@ BESIDE = (
 
 
 @pytest.fixture
-def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "metrics.toml").write_text(catalog_toml(*(_metric(*entry) for entry in BESIDE)))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def beside(folder: Path) -> Path:
+    (folder / "metrics.toml").write_text(catalog_toml(*(_metric(*entry) for entry in BESIDE)))
+    return folder
 
 
 def _rehearsal_output(
-    folder: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, *more: str
+    capsys: pytest.CaptureFixture[str], metric: str, truth: str, *more: str
 ) -> tuple[Any, str]:
     """The document of a rehearsal, and what people read of two runs."""
-    file = _truth_file(folder, truth)
-    arguments = ["simulate", metric, "--values", file.name, "--seed", "4", *more]
+    arguments = _simulation(metric, truth, "--seed", "4", *more)
     document = document_of(capsys, *arguments, "--json")
     return document, output_of(capsys, *arguments, "--runs", "2")
 
 
+@pytest.mark.usefixtures("beside")
 def test_two_parts_have_their_cramers_v_beside_the_truth(
-    beside: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     truth = "os,mode,count\nl,dark,40000\nl,light,10000\nm,dark,20000\nm,light,30000\n"
-    document, output = _rehearsal_output(beside, capsys, "pair", truth, "--runs", "40")
+    document, output = _rehearsal_output(capsys, "pair", truth, "--runs", "40")
     for run in document["runs"]:
         [association] = run["associations"]
         assert (association["rows"], association["columns"]) == ("os", "mode")
@@ -383,11 +357,12 @@ def test_two_parts_have_their_cramers_v_beside_the_truth(
     assert "Cramer's V of os and mode: true 0.408" in output
 
 
+@pytest.mark.usefixtures("beside")
 def test_what_is_public_is_rehearsed_apart(
-    beside: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     truth = "os,value,count\nl,no,8000\nl,yes,2000\nm,no,3000\nm,yes,3000\nbeos,yes,500\n"
-    document, output = _rehearsal_output(beside, capsys, "crashed", truth, "--runs", "40")
+    document, output = _rehearsal_output(capsys, "crashed", truth, "--runs", "40")
     for run in document["runs"]:
         shares = {(row["part"], row["value"]): row["true"] for row in run["public"]}
         assert shares["l", "yes"] == pytest.approx(0.2)
@@ -401,14 +376,13 @@ def test_what_is_public_is_rehearsed_apart(
 
 
 def test_means_by_public_field_are_beside_the_true_means(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fields = 'epsilon = 4.0\ndomain = "number"\nlow = 0\nhigh = 10\nbreakdown = { os = ["l", "m"] }'
     catalog = catalog_toml(_metric("size", "mean.one_bit", fields))
-    (tmp_path / "metrics.toml").write_text(catalog)
-    monkeypatch.chdir(tmp_path)
+    (folder / "metrics.toml").write_text(catalog)
     people = "value,os,count\n2,l,3000\n4,l,3000\n9,m,3000\n"
-    document, output = _rehearsal_output(tmp_path, capsys, "size", people, "--runs", "10")
+    document, output = _rehearsal_output(capsys, "size", people, "--runs", "10")
     for run in document["runs"]:
         assert {row["part"]: row["true"] for row in run["public"]} == {"l": 3.0, "m": 9.0}
     assert document["summary"]["coverage_public"] >= 0.95 - Z * sqrt(0.95 * 0.05 / 20)
@@ -436,14 +410,13 @@ IN_ARMS = {
 
 @pytest.mark.parametrize("metric", IN_ARMS)
 def test_figures_are_rehearsed_by_arm(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, metric: str
+    folder: Path, capsys: pytest.CaptureFixture[str], metric: str
 ) -> None:
     fields, people, truths = IN_ARMS[metric]
     mechanism = "grr" if "steps" in fields else "auto"
     entry = _metric(metric, mechanism, f"epsilon = 4.0\n{fields}")
-    (tmp_path / "metrics.toml").write_text(catalog_toml(ARMS, entry))
-    monkeypatch.chdir(tmp_path)
-    document, output = _rehearsal_output(tmp_path, capsys, metric, people, "--runs", "10")
+    (folder / "metrics.toml").write_text(catalog_toml(ARMS, entry))
+    document, output = _rehearsal_output(capsys, metric, people, "--runs", "10")
     for run in document["runs"]:
         figures = {row["part"]: row["true"] for row in run["figures"]}
         assert figures == pytest.approx(truths)
@@ -452,22 +425,24 @@ def test_figures_are_rehearsed_by_arm(
     assert re.search("menu=new .*(visit to cart|crashed per started)", output)
 
 
+@pytest.mark.usefixtures("beside")
 def test_people_with_larger_sets_than_most_are_told(
-    beside: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     document, output = _rehearsal_output(
-        beside, capsys, "plugins", "a|b|c,3000\na|b,500\nd,6000\n,500\n", "--runs", "2"
+        capsys, "plugins", "a|b|c,3000\na|b,500\nd,6000\n,500\n", "--runs", "2"
     )
     assert document["people_above_most"] == 3000
     assert "30.0% of the people hold more than most = 2" in output
     assert "raise most, to 3 at most" in output
 
 
+@pytest.mark.usefixtures("beside")
 def test_recall_is_of_whole_strings_and_says_what_was_only_begun(
-    beside: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     truth = "https://one.example,60000\nhttps://two.example,30000\nab,10000\n"
-    document, output = _rehearsal_output(beside, capsys, "site", truth, "--runs", "2")
+    document, output = _rehearsal_output(capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
         assert (run["recall"], run["recall_begun"]) == (pytest.approx(1 / 3), 1)
     assert "33.3% whole, 100.0% by its beginning at least" in output
@@ -480,7 +455,7 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
     beginnings = 'domain = "string"\nbeginnings = ["https://", "https://o"]\nbits = 12'
     catalog.write_text(catalog.read_text().replace('domain = "string"\nbits = 12', beginnings))
     truth = "https://a,60000\nhttps://o,30000\n,10000\n"
-    document, _ = _rehearsal_output(beside, capsys, "site", truth, "--runs", "2")
+    document, _ = _rehearsal_output(capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
         assert (run["recall"], run["recall_begun"]) == (1, 1)
         assert {row["value"] for row in run["values"]} == {"https://a", "https://o", ""}
@@ -504,8 +479,7 @@ def test_beginnings_that_cannot_be_are_refused(
         site = site.replace('mechanism = "tree"\n', "").replace("bits = 12\ncells = 2048", "")
         beginnings += "\nhashes = 16\nwidth = 64"
     catalog.write_text(f"{head}[metrics.site]\n{beginnings}{site}")
-    assert main(["simulate", "site", "--values", _truth_file(beside, "a\n").name]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(capsys, *_simulation("site", "a\n"))
 
 
 @pytest.mark.parametrize(
@@ -516,11 +490,11 @@ def test_beginnings_that_cannot_be_are_refused(
         ("pair", "os,count\nl,1\n", "names a column for a part: os,mode; and count"),
     ],
 )
+@pytest.mark.usefixtures("beside")
 def test_a_file_that_cannot_be_read_apart_is_refused(
-    beside: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, message: str
+    capsys: pytest.CaptureFixture[str], metric: str, truth: str, message: str
 ) -> None:
-    assert main(["simulate", metric, "--values", _truth_file(beside, truth).name]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(capsys, *_simulation(metric, truth))
 
 
 def test_a_catalog_without_a_shuffler_is_told_what_to_write(
@@ -528,5 +502,5 @@ def test_a_catalog_without_a_shuffler_is_told_what_to_write(
 ) -> None:
     catalog = beside / "metrics.toml"
     catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
-    errors = refusal_of(capsys, "simulate", "pair", "--values", _truth_file(beside, "a\n").name)
+    errors = refusal_of(capsys, *_simulation("pair", "a\n"))
     assert 'write shuffler = "shuffler.example.org' in errors

@@ -204,9 +204,7 @@ def test_services_tell_wrong_numbers_in_the_same_words(capsys: pytest.CaptureFix
 def test_an_option_that_is_none_is_refused_by_its_own_command_in_two_lines(
     typed: list[str], whose: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(typed)
-    errors = capsys.readouterr().err
+    errors = refusal_of(capsys, *typed)
     message, remedy = errors.splitlines()
     assert message.startswith(f"{whose}: error: unrecognized arguments: {typed[-1]}")
     assert remedy == f"see {whose} --help"
@@ -222,9 +220,7 @@ def test_an_option_that_is_none_is_refused_by_its_own_command_in_two_lines(
 def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
     typed: str, remedy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(typed.split())
-    assert f"error: unrecognized arguments: {remedy}\n" in capsys.readouterr().err
+    assert f"error: unrecognized arguments: {remedy}\n" in refusal_of(capsys, *typed.split())
 
 
 @pytest.mark.parametrize(
@@ -244,9 +240,7 @@ def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
 def test_what_people_type_first_is_refused_with_what_to_type(
     typed: str, remedy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(typed.split())
-    assert remedy in capsys.readouterr().err
+    assert remedy in refusal_of(capsys, *typed.split())
 
 
 @pytest.mark.parametrize("typed", ["--confidance", "--confidance=.9"])
