@@ -4,7 +4,7 @@ A span of days is placed where it touches the most epochs, since reports may be 
 an epoch. Nothing is revealed beyond a metric's lifetime limit, which the device's ledger enforces.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import floor
 from typing import TYPE_CHECKING
@@ -57,27 +57,22 @@ def unchanged_exposure(metric: Metric, days: int) -> float:
     return min(exposure(metric, days), metric.lifetime_loss)
 
 
-def over_caps(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
-    """The field of each exceeded cap, and a message with the remedy."""
-    problems = []
+def over_caps(metrics: Iterable[Metric], caps: Caps) -> Iterator[tuple[str, str]]:
+    """Yields the field of each exceeded cap, and a message with the remedy."""
     for span, days in SPANS.items():
         cap = caps.of(span)
         parts = sorted(((exposure(metric, days), metric.name) for metric in metrics), reverse=True)
         total = sum(part for part, _ in parts)
         if cap is not None and not total <= cap:
             most = ", ".join(f"{name} {part:.4g}" for part, name in parts[:5])
-            problems.append(
+            yield (
+                f"epsilon_per_{span}",
                 (
-                    f"epsilon_per_{span}",
-                    (
-                        f"all metrics together can reveal {total:.4g} nats about one person in a "
-                        f"{span}, above the cap of {cap:g} ({most}); lower epsilon, "
-                        "reports_per_epoch or lifetime_epsilon, choose longer epochs, or raise the "
-                        "cap"
-                    ),
-                )
+                    f"all metrics together can reveal {total:.4g} nats about one person in a "
+                    f"{span}, above the cap of {cap:g} ({most}); lower epsilon, "
+                    "reports_per_epoch or lifetime_epsilon, choose longer epochs, or raise the cap"
+                ),
             )
-    return problems
 
 
 def with_gaussians(
@@ -101,20 +96,22 @@ def with_gaussians(
     return caps, {name: replace(metric, caps=caps) for name, metric in metrics.items()}
 
 
-def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
-    """The cap's field and a message with the remedy, if the metrics exceed it."""
+def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> Iterator[tuple[str, str]]:
+    """Yields the cap's field and a message with the remedy, if the metrics exceed it."""
     room = room_of(caps)
     year = SPANS["year"]
     costs = {metric.name: crowds_within(metric, year) * crowd_cost(metric) for metric in metrics}
     if room is None or sum(costs.values()) <= room:
-        return []
+        return
     total = spent_of(caps, sum(costs.values()))
     largest = sorted(costs.items(), key=lambda cost: -cost[1])[:5]
     most = ", ".join(f"{name} {spent_of(caps, amount):.4g}" for name, amount in largest if amount)
-    message = (
-        f"all crowds together can reveal {total:.4g} nats about one person in a year at delta "
-        f"{caps.central_delta_per_year:g}, above the cap of {caps.central_epsilon_per_year:g} "
-        f"({most} by itself); lower central_epsilon or lifetime_central_epsilon, choose longer "
-        "epochs, or raise the cap"
+    yield (
+        "central_epsilon_per_year",
+        (
+            f"all crowds together can reveal {total:.4g} nats about one person in a year at delta "
+            f"{caps.central_delta_per_year:g}, above the cap of {caps.central_epsilon_per_year:g} "
+            f"({most} by itself); lower central_epsilon or lifetime_central_epsilon, choose longer "
+            "epochs, or raise the cap"
+        ),
     )
-    return [("central_epsilon_per_year", message)]

@@ -141,7 +141,7 @@ def read_catalog(
     experiments = _experiments(document, of_experiment)
     around = Around(path.parent, caps, accountant, document.get("cover") is True, experiments)
     metrics = _metrics_of(tables, defaults, around, complain)
-    metrics |= _learned(_models(document, tables, wrong), defaults, around, complain)
+    metrics |= _learned(document, tables, defaults, around, complain)
     caps, metrics = with_gaussians(caps, metrics, accountant)
     if not problems:  # of metrics that are wrong themselves this would be no news
         for name, place, problem in _misfits(document, metrics):
@@ -199,17 +199,28 @@ def _metrics_of(
 
 
 def _learned(
-    tables: Mapping[str, dict[str, Any]],
+    document: Mapping[str, Any],
+    metrics: Mapping[str, Any],
     defaults: Mapping[str, Any],
     around: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
-    """Metrics of the models' reports."""
-    models = {
-        name: read_model(name, {**defaults, **table}, around, partial(complain, name))
-        for name, table in tables.items()
-    }
-    return {name: metric for name, metric in models.items() if metric is not None}
+    """Metrics of the reports of valid models, each with a unique name."""
+    learned = {}
+    tables = document.get("models")
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        problem = ""
+        if not isinstance(table, dict):
+            problem = "must be a table; write [models.NAME] and its fields below"
+        elif not NAME.fullmatch(name):
+            problem = f"must match {NAME.pattern}; rename the model"
+        elif name in metrics:
+            problem = "is a metric, too; give the model another name"
+        if problem:
+            complain("", "models", f'"{name}" {problem}')
+        elif metric := read_model(name, {**defaults, **table}, around, partial(complain, name)):
+            learned[name] = metric
+    return learned
 
 
 def _parsed(path: Path, text: str | None) -> tuple[str, dict[str, Any]]:
@@ -289,24 +300,6 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
             wrong(name, problem)
     tables = document.get("metrics")
     return tables if isinstance(tables, dict) else {}
-
-
-def _models(
-    document: Mapping[str, Any], metrics: Mapping[str, Any], wrong: Complain
-) -> dict[str, dict[str, Any]]:
-    """The valid models' tables, each with a unique name."""
-    models = {}
-    tables = document.get("models")
-    for name, table in tables.items() if isinstance(tables, dict) else ():
-        if not isinstance(table, dict):
-            wrong("models", f'"{name}" must be a table; write [models.NAME] and its fields below')
-        elif not NAME.fullmatch(name):
-            wrong("models", f'"{name}" must match {NAME.pattern}; rename the model')
-        elif name in metrics:
-            wrong("models", f'"{name}" is a metric, too; give the model another name')
-        else:
-            models[name] = table
-    return models
 
 
 def _experiments(

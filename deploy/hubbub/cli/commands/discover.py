@@ -9,14 +9,14 @@ from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
-from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
+from hubbub.cli.terminal.query_options import AnswerOptions, metric_argument
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
 from hubbub.programs.atomic_write import read_output, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.options import option, options
 
 
 def _false_share(text: str) -> float:
@@ -33,9 +33,7 @@ def _false_share(text: str) -> float:
 
 @options
 class DiscoverOptions:
-    metric: str = argument(
-        "name of the metric; NAME/EPSILON for a single tier", read=read_metric_name
-    )
+    metric: str = metric_argument()
     as_candidates: Path | None = option(
         "write the discovered whole strings to this new file, one per line; with --append to "
         "an existing file",

@@ -13,7 +13,7 @@ from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.cli.terminal.query_options import (
     OutputOptions,
     ServiceOptions,
-    read_confidence,
+    confidence_option,
     read_metric_name,
 )
 from hubbub.errors import HubbubError, ServiceUnavailable
@@ -27,11 +27,7 @@ from hubbub.query_results.sentences import judged_sentences
 @options
 class ModelOptions:
     model: str = argument("name of the model", read=read_metric_name)
-    confidence: float = option(
-        "confidence of the intervals (%(default)s)",
-        default=0.95,
-        read=read_confidence,
-    )
+    confidence: float = confidence_option("the intervals")
     output: OutputOptions
     service: ServiceOptions
 

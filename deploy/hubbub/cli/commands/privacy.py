@@ -85,8 +85,6 @@ class ComposeOptions:
 
 @options
 class PapersOptions:
-    """Options of `hubbub privacy papers`."""
-
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers"))
 

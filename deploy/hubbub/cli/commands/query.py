@@ -21,12 +21,14 @@ from hubbub.cli.terminal.answer_tables import (
 from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.percentile_options import PercentileOptions, each, joined
 from hubbub.cli.terminal.query_options import (
+    OR_PART,
     AnswerOptions,
     OutputOptions,
     QuestionOptions,
     ServiceOptions,
+    confidence_option,
+    metric_argument,
     parse_epochs,
-    read_confidence,
     read_metric_name,
 )
 from hubbub.errors import BadParameter
@@ -152,11 +154,7 @@ def _trend(options: TrendOptions) -> None:
 
 @options
 class FiguresOptions:
-    metric: str = argument(
-        "name of the metric; NAME/EPSILON for a single tier, NAME@os=linux for a part of the "
-        "devices",
-        read=read_metric_name,
-    )
+    metric: str = metric_argument(OR_PART)
     by: str = option(
         "public field, for each value of which figures are shown", default="", metavar="FIELD"
     )
@@ -180,11 +178,7 @@ def _figures(options: FiguresOptions) -> None:
 @options
 class ExperimentOptions:
     experiment: str = argument("name of the experiment in the catalog", read=read_metric_name)
-    confidence: float = option(
-        "confidence of all intervals of all looks together (%(default)s)",
-        default=0.95,
-        read=read_confidence,
-    )
+    confidence: float = confidence_option("all intervals of all looks together")
     output: OutputOptions
     service: ServiceOptions
 
@@ -295,9 +289,7 @@ def show_breakdown(answer: Document) -> None:
 
 @options
 class CrossOptions:
-    metric: str = argument(
-        "name of the metric; NAME/EPSILON for a single tier", read=read_metric_name
-    )
+    metric: str = metric_argument()
     rows: str = argument("part whose values are the rows", default="", metavar="PART")
     columns: str = argument("part whose values are the columns", default="", metavar="PART")
     by: str = argument("part that has a table for each of its values", default="", metavar="PART")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.percentile_options import PercentileOptions
-from hubbub.cli.terminal.query_options import read_confidence
+from hubbub.cli.terminal.query_options import confidence_option
 from hubbub.fields.rules import Interval
 from hubbub.programs.options import argument, option, options
 
@@ -45,10 +45,6 @@ class SimulateOptions:
         "seed of the random numbers; without it every call draws others", within=Interval(0)
     )
     candidates: Path | None = option("file of strings to look for, besides those of --values")
-    confidence: float = option(
-        "confidence of the intervals (%(default)s)",
-        default=0.95,
-        read=read_confidence,
-    )
+    confidence: float = confidence_option("the intervals")
     ranks: PercentileOptions
     json: bool = option("print every run in full as JSON")

@@ -28,6 +28,8 @@ _WINDOW: Final = Exclusive()
 Format = Literal["table", "json", "csv", "parquet"]
 HOME: Final = Path(".hubbub")
 """Where `hubbub up` has its state unless another folder is named."""
+OR_PART: Final = ", NAME@os=linux for a part of the devices"
+"""What else may be an argument for a metric."""
 _FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
 
 
@@ -36,6 +38,12 @@ def read_metric_name(name: str, text: str) -> str:
     if not text:
         raise BadParameter(f"{name}: '' is not a name; hubbub metrics lists the names")
     return text
+
+
+def metric_argument(more: str = "") -> Any:
+    """The argument for a metric; `more` ends its text."""
+    text = "name of the metric; NAME/EPSILON for a single tier"
+    return argument(text + more, read=read_metric_name)
 
 
 def parse_epochs(text: str) -> str:
@@ -54,6 +62,11 @@ def read_confidence(name: str, confidence: float) -> float:
     except BadParameter as error:
         raise BadParameter(f"{name} {str(error).removeprefix('confidence ')}") from None
     return confidence
+
+
+def confidence_option(of: str) -> Any:
+    """The option for a confidence level, of the intervals that `of` names."""
+    return option(f"confidence of {of} (%(default)s)", default=0.95, read=read_confidence)
 
 
 @options
@@ -173,11 +186,7 @@ class AnswerOptions:
         exclusive=_WINDOW,
         parse=parse_epochs,
     )
-    confidence: float = option(
-        "confidence of the intervals (%(default)s)",
-        default=0.95,
-        read=read_confidence,
-    )
+    confidence: float = confidence_option("the intervals")
     output: OutputOptions
     service: ServiceOptions
     totals: str = option(
@@ -250,11 +259,7 @@ class AnswerOptions:
 class QuestionOptions:
     """Options of every question about a metric's values."""
 
-    metric: str = argument(
-        "name of the metric; NAME/EPSILON for a single tier, NAME@os=linux for a part of the "
-        "devices",
-        read=read_metric_name,
-    )
+    metric: str = metric_argument(OR_PART)
     candidates: Path | None = option(
         "file of strings to look for, one per line; without it and --list, the strings of "
         "the catalog"

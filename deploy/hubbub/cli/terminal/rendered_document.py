@@ -75,13 +75,17 @@ class Document:
                 f'<h2>{escape(block.title)}</h2>\n<div class="wide"><table>\n'
                 f"<thead>{head}</thead>\n<tbody>{body}</tbody>\n</table></div>"
             )
-        return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head>\n<body>\n"
-            + "\n".join(parts)
-            + "\n</body></html>\n"
-        )
+        return html_page(self.title, _STYLE, "\n".join(parts))
+
+
+def html_page(title: str, style: str, body: str) -> str:
+    """A self-contained web page; `style` is CSS."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n"
+        f"<body>\n{body}\n</body></html>\n"
+    )
 
 
 def _cells(kind: str, row: Sequence[str], text_columns: int) -> str:

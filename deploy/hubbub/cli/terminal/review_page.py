@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from hubbub.cli.terminal.rendered_document import html_page
 from hubbub.privacy.leaflet import Leaflet
 from hubbub.privacy.review import Claim
 
@@ -60,11 +61,9 @@ def leaflet_html(leaflet: Leaflet) -> str:
         year = "might know the truth"
     least = min(question.right for question in leaflet.questions)
     paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in leaflet.sentences)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>What this app asks, and what it cannot learn</title><style>{_STYLE}</style>"
-        "</head>\n<body>\n<h1>What this app asks, and what it cannot learn</h1>\n"
+    title = "What this app asks, and what it cannot learn"
+    body = (
+        f"<h1>{title}</h1>\n"
         f'<div class="verdict"><strong>{escape(leaflet.year)}</strong>: for all your answers '
         f"in a year. Whoever could link all your answers {year}.</div>\n"
         f"{paragraphs}\n<table>\n<thead><tr>"
@@ -73,5 +72,6 @@ def leaflet_html(leaflet: Leaflet) -> str:
         f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{rest}\n"
         f"<p>“{least} in 100” means: someone who does not know which of two things is "
         f"true of you, and sees the answer, is right at most {least} times in 100. A guess is "
-        "right 50 times, certainty 100 times.</p>\n</body></html>\n"
+        "right 50 times, certainty 100 times.</p>"
     )
+    return html_page(title, _STYLE, body)
