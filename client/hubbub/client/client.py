@@ -109,8 +109,8 @@ class Client:
         )
         sealer = Sealer(bundle)
         self._sender = Sender(self._reporter, state, bundle, sealer, transport, **timing)
-        lock = self._reporter.lock  # no thread is reporting during a fork
-        parts: list[Any] = [transport, state, lock, self._reporter, sealer, self._sender]
+        locks = [self._reporter.lock, sealer.lock]  # no thread is inside during a fork
+        parts: list[Any] = [transport, state, *locks, self._reporter, self._sender]
         if bundle.tokens and not local:
             from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 as in person
 

@@ -94,12 +94,8 @@ class PayloadView:
     def meanings(self, candidates: Sequence[str] = ()) -> list[tuple[str, float]]:
         """Returns each value with its probability given this payload, from a uniform prior.
 
-        Args:
-            candidates: the strings to compare, for metrics over strings.
-
-        Returns:
-            The likeliest first. Empty without values to compare, for a metric that is no longer
-            asked, or for a damaged payload.
+        The likeliest is first; for metrics over strings `candidates` are the values to compare.
+        Empty without values, for a metric that is no longer asked, or for a damaged payload.
         """
         if self.stream is None or self.is_filler:
             return []

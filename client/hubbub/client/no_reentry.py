@@ -46,6 +46,11 @@ class NoReentryLock:
             except RuntimeError:  # another thread has it, or this is a child forked in the block
                 pass
 
+    @property
+    def reentrant(self) -> Any:
+        """The lock as a context manager that waits, and lets the thread in that holds it."""
+        return self._lock
+
     def is_ours(self) -> bool:
         """Returns whether this thread holds it."""
         return bool(self._lock._is_owned())  # noqa: SLF001 as threading.Condition asks

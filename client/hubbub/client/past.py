@@ -6,22 +6,12 @@ allows one report and one charge per epoch, and so decides whether an epoch was 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hubbub.catalog.breakdown import streams_of
 from hubbub.client.device_metric import AskedMetric
 from hubbub.client.state.device_state import DeviceState
 from hubbub.epochs import begins
-
-
-class Due(NamedTuple):
-    """A report that is due, with the cell of its events; None for the device's own at sending."""
-
-    question: AskedMetric
-    code: Any
-    cell: str | None
-    moment: float
-    """The epoch's first second since 1970."""
 
 
 def settled(
@@ -37,8 +27,14 @@ def settled(
     }
 
 
-def due(questions: Mapping[str, AskedMetric], standing: DeviceState, now: float) -> Iterator[Due]:
-    """Yield reports that follow from stored events, one per metric and epoch, earliest first."""
+def due(
+    questions: Mapping[str, AskedMetric], standing: DeviceState, now: float
+) -> Iterator[tuple[AskedMetric, Any, str | None, float]]:
+    """Yield reports that follow from stored events, one per metric and epoch, earliest first.
+
+    Each is the metric, the code, the cell of the events (None for the device's own cell), and the
+    first second of the epoch.
+    """
     over = settled(questions, standing, now)
     epochs: dict[tuple[str, int], dict[str, int]] = {}
     for (name, epoch, event), number in sorted(standing.events.items()):
@@ -57,4 +53,4 @@ def due(questions: Mapping[str, AskedMetric], standing: DeviceState, now: float)
         reported = [other for other, reports in epochs_reported if reports and other != epoch]
         code = metric.code(kind.computed(metric, epoch, permitted_events, reported))
         cell = next(iter(permitted_events)) if kind.VALUELESS else None
-        yield Due(question, code, cell, begins(epoch, question.epoch_seconds))
+        yield question, code, cell, begins(epoch, question.epoch_seconds)

@@ -297,9 +297,9 @@ class Reporter:
                     outcome = self._report(question, default, metric.base_name, last)
                     if outcome in OF_THE_DEVICE and fills(self._bundle):
                         self._fill(question, metric, account, epoch)
-            for report in due(self._questions.past, self._standing, now):
-                cell = report.cell or self._cell(report.question.catalog_metric)
-                self._report(report.question, report.code, cell, report.moment)
+            for question, code, cell, moment in due(self._questions.past, self._standing, now):
+                own_cell = cell or self._cell(question.catalog_metric)
+                self._report(question, code, own_cell, moment)
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
         """Metrics with a default and their epoch at `moment`, if the ledger has no entry for it."""

@@ -95,10 +95,7 @@ class Settings:
     def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:
         """Returns each setting from the arguments, else from the environment, else its default.
 
-        An argument of None and an empty variable count as missing.
-
-        Raises:
-            BadParameter: a variable or an argument is not understood.
+        An argument of None and an empty variable count as missing. Raises BadParameter.
         """
         names = [field.name for field in fields(cls)]
         for name, value in arguments.items():

@@ -36,8 +36,6 @@ class TypedMetric(Generic[Value_contra]):
     def report(self, value: Any = None, *, client: Reports | None = None) -> "Outcome":
         """Reports a value by this client, or by the one that `hubbub.client.init()` started.
 
-        Raises:
-            UnknownMetric, ValueOutOfDomain, BadParameter: as `Client.report()` and
-                `hubbub.client.report()`, if these are strict.
+        Raises as `Client.report()` and `hubbub.client.report()`, if these are strict.
         """
         return (client or default_client).report(self.name, value)

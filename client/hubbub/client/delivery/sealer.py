@@ -1,6 +1,5 @@
 """The sealer: encrypts payloads for the aggregator, with all that leaves beside them."""
 
-import threading
 from dataclasses import replace
 from math import floor
 from typing import Any, Final
@@ -8,11 +7,12 @@ from typing import Any, Final
 from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
 from hubbub.catalog import Metric, epoch_start, grace_seconds
 from hubbub.client.cover import FILLER, beside, fills
+from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.state.contract import DAMAGED, Dropped, OutboxEntry, PendingPayload
 from hubbub.mechanisms import BitSource, OneHot, Probability, SystemBits
 from hubbub.sealing.hpke import filler_info, seal, seal_info
 
-_HOLD_SECONDS: Final = 1.0
+_FORK_SECONDS: Final = 1.0
 
 
 class Sealer:
@@ -20,8 +20,8 @@ class Sealer:
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
-        self._lock = threading.Lock()
-        self._is_locked = False
+        # During a fork no thread is inside OpenSSL, whose locks a child would inherit locked.
+        self.lock = NoReentryLock(_FORK_SECONDS)
 
     def sealed(self, number: int, drawn: PendingPayload) -> OutboxEntry | Dropped:
         """Returns the sealed entry of a payload, or why it cannot be sealed."""
@@ -59,25 +59,12 @@ class Sealer:
         if payload == FILLER:
             payload = bytes(metric.randomizer.layout.payload_bytes)
             info = filler_info(drawn.stream, drawn.epoch)
-        with self._lock:
+        with self.lock.reentrant:
             sealed = seal(payload, key.half(metric.kem), info)
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
         return OutboxEntry(
             number=number, drawn=drawn, metric=metric, key_id=key.id, sealed=sealed, late=late
         )
-
-    def before_fork(self) -> None:
-        """Waits until no thread is inside OpenSSL, whose locks a child would inherit locked."""
-        self._is_locked = self._lock.acquire(timeout=_HOLD_SECONDS)
-
-    def after_fork_in_parent(self) -> None:
-        """Continues in the parent."""
-        if self._is_locked:
-            self._lock.release()
-
-    def after_fork_in_child(self) -> None:
-        """Resets a child."""
-        self._lock = threading.Lock()
 
 
 def dummy_payloads(metric: Any, coins: BitSource) -> list[bytes]:

@@ -1,9 +1,8 @@
 """The token store: requests tokens, and assigns one to each report before it leaves.
 
 The tokens of an epoch are requested at a moment of the previous epoch that follows from the
-device's secret, or, if there are none, when a report waits. A request is always for all streams
-with that length of epoch, and for as many tokens as one device may need: so it reveals nothing of
-reports.
+device's secret, or, if there are none, when a report waits. A request is for all streams with that
+length of epoch, and for as many tokens as one device may need: it reveals nothing of reports.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

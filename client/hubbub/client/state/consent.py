@@ -15,7 +15,7 @@ _MAX_SECONDS: Final = 2.5e11  # the year 9892, within the range of datetime
 
 @frozen()
 class Consent:
-    """A person's last decisions.
+    """A person's last decisions. Raises ValueError for values that no decisions can produce.
 
     Args:
         generation: number of decisions so far; odd means off.
@@ -23,9 +23,6 @@ class Consent:
             crowd); infinity by default.
         since: time of the last forgetting, in seconds since 1970, or 0; it closes open epochs.
         max_local: largest local epsilon that the person allows; None for `preference`.
-
-    Raises:
-        ValueError: values that no decisions can produce.
     """
 
     generation: int = 0

@@ -141,26 +141,18 @@ class State(Protocol):
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> tuple[list[Dropped], DeviceState]:
-        """Charges and stores payloads, all or none.
+        """Charges and stores payloads, all or none; a repeated call does not enter them again.
 
-        After an error a repeated call does not enter the same payloads again.
-
-        Args:
-            entries: payloads to charge and store.
-            lost: payloads that cannot be sealed; counted.
-            upto: number of the last noted payload that this call settles.
-            owner: the ended process whose notes they are, if any.
-
-        Returns:
-            The discarded payloads, `lost` first; and the device's state afterwards.
+        `lost` are payloads that cannot be sealed, `upto` is the number of the last noted payload
+        that this call settles, `owner` the ended process whose notes they are, if any. Returns the
+        discarded payloads, `lost` first, and the device's state afterwards.
         """
         ...
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
-        """Put reports of persons, whose own ledgers are charged, into the outbox.
+        """Puts reports of persons, whose own ledgers are charged, into the outbox.
 
-        Returns:
-            The payloads that were given up because too many wait, or the app itself is off.
+        Returns those that were given up because too many wait, or the app itself is off.
         """
         ...
 
@@ -177,8 +169,7 @@ class State(Protocol):
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Returns reports to send now, in random order, claimed for a while; and reports too late.
 
-        Leaves out what `exclusions` holds back.
-        What was spent is stored in two places before this returns.
+        Leaves out `exclusions`. What was spent is stored in two places before this returns.
         """
         ...
 
@@ -221,15 +212,10 @@ class State(Protocol):
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
-        """Adds events that report() noted under this consent, and deletes settled ones.
+        """Adds numbers of events of this consent, and deletes those of settled metrics and epochs.
 
-        Args:
-            events: number of occurrences of each.
-            settled: metrics and epochs whose events are needed no more.
-            generation: number of the consent; under another one the events are discarded.
-
-        Returns:
-            The device's state afterwards, over all processes of the app.
+        Under another consent the events are discarded. Returns the device's state afterwards, over
+        all processes of the app.
         """
         ...
 

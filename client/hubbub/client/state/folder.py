@@ -48,11 +48,7 @@ _TIDY_REPORTS: Final = 64
 
 
 class FolderState:
-    """As the State protocol defines.
-
-    Raises:
-        StateUnusable: the folder or the file in it cannot be created, read or written.
-    """
+    """As the State protocol defines. Raises StateUnusable if the folder cannot be used."""
 
     def __init__(
         self,

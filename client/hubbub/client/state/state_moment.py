@@ -80,10 +80,7 @@ class StateMoment(NamedTuple):
 
 
 def is_continued(moment: StateMoment, by: StateMoment, witnessed: str) -> bool:
-    """Returns whether the state `by` continues `moment`, the version that its witness has.
-
-    `witnessed` is the head that the state expects in its witness, if not its own.
-    """
+    """Returns whether the state `by`, whose witness has `witnessed`, continues `moment`."""
     if moment.state != by.state:
         return False
     if not moment.head:  # written by version 0.1, which had no heads

@@ -80,8 +80,7 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
         shuffler: address of the shuffler, inside the encrypted request.
         roots: PEM of authorities that are trusted in addition to the system's.
 
-    Raises:
-        BadParameter: an invalid address, no key in the bundle, or pyhpke is not installed.
+    Raises BadParameter: an invalid address, no key in the bundle, or pyhpke is not installed.
     """
     scheme, _, place = relay.rpartition("://")
     if scheme != "https" or not _is_place(place):
