@@ -15,7 +15,7 @@ from scipy.stats import binom
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import read_catalog
 from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies
-from hubbub.bundles import read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies
@@ -41,12 +41,25 @@ from tests.support.commands import document_of, output_of, refusal_of
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
 THEME = crowd_text(30_000)
+ALONE = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
+ALONE = ALONE.replace('"auto"', '"grr"')
+NUMBER = 'domain = "number"\nlow = 0\nhigh = 9'
+PARTS = 'parts = { a = ["r", "s", "t"], b = ["u", "v", "w"], c = ["x", "y"], d = [true, false] }'
+VALUES = 'values = ["light", "dark", "system", "contrast"]'
+NOISE = "dummies_scale = 2.02\ndummies_shift = 61\n"
 
 
 def _read(folder: Path, text: str) -> Metric:
     path = folder / "metrics.toml"
     path.write_text(HEAD * ("shuffler =" not in text) + text)
     return read_with_promises(path).metrics["theme"]
+
+
+def _in_bundle(folder: Path, metric: Metric) -> Bundle:
+    """A bundle that a metric alone is in."""
+    folder.mkdir(exist_ok=True)
+    signed = make_signed(folder, HEAD + ALONE, start=0)
+    return replace(signed.bundle, metrics={"theme": metric}, history={"theme": metric.digest()})
 
 
 @pytest.mark.parametrize(("reports", "honest"), [(1, 1.0), (1000, 0.0019)])
@@ -63,8 +76,7 @@ def test_who_is_the_only_honest_person_of_a_crowd_hides_in_none(
 def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     assert (metric.mechanism, metric.min_batch, metric.mix) == ("grr", 30_000, "epoch")
-    promise = central_of(metric, metric.min_batch)
-    assert promise is not None
+    promise = central_of(metric, 30_000)
     assert 0.99 <= promise.epsilon <= 1.0
     rolling = _read(tmp_path, THEME + "rolling = true\n")
     assert (rolling.mix, rolling.epsilon) == ("rolling", metric.epsilon)
@@ -73,7 +85,6 @@ def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Pat
     lower = _read(tmp_path, THEME + "epsilon = 3.0\n")
     assert lower.epsilon == 3.0
     result = central_of(lower, 30_000)
-    assert result is not None
     assert result.epsilon < 0.5
 
 
@@ -99,104 +110,76 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "limits",
-            "epsilon = 7.5\nlimits",
-            r"reveals more than central_epsilon 1 in a crowd of 30,000",
-        ),
-        (
-            "limits",
-            "epsilon = 7.5\nlimits",
-            r"write 6\.\d+ at most, .* gather a crowd of 1\d\d,\d{3}",
-        ),
-        (
-            "crowd = 30000\n",
-            "",
-            r'"crowd": is missing; .*a whole number .*, beside central_eps',
-        ),
+        ("crowd = 30000\n", "", r'"crowd": is missing; .*a whole number .*, beside central_eps'),
         ("central_epsilon = 1.0\n", "", r'"central_epsilon": is missing; .*\(a number of nats'),
         ('"auto"', '"unary.oue"', r'of listed values, with grr; .* or with "auto"'),
         ("crowd = 30000", "crowd = 9", r'field "crowd": must be a whole number'),
-        ("limits", "honest = 0.0\nlimits", r'field "honest": must be a share in \(0, 1\]'),
-        ("limits", "rolling = 1\nlimits", r'field "rolling": must be true or false'),
-        ("limits", "min_batch = 100\nlimits", r"is the crowd, 30,000, or nothing"),
-        ("limits", "tiers = [0.5]\nlimits", r"each would need its own crowd"),
-        ("limits", "dummies = -1\nlimits", r'field "dummies": must be a whole number'),
-        (
-            "limits",
-            'dummies = "people"\nlimits',
-            r'field "dummies": must be a whole number in .*, "auto", "devices" or "noise"',
-        ),
-        ("limits", 'dummies = "noize"\nlimits', r'or "noise"; did you mean "noise"\?'),
-        (
-            "limits",
-            "dummies = 9\ndummies_each = 0.1\nlimits",
-            r"by devices, dummies by the shuffler",
-        ),
-        (
-            "limits",
-            'dummies = "devices"\nrolling = true\nlimits',
-            r'field "dummies": of devices may leave in another crowd than their report',
-        ),
-        (
-            "limits",
-            "dummies_each = 0.1\nrolling = true\nlimits",
-            r'field "dummies_each": of devices may leave in another crowd .* leave rolling out',
-        ),
-        ("limits", "count_epsilon = 0.01\nlimits", r'field "count_epsilon": must be a number of'),
-        (
-            "limits",
-            "count_epsilon = 0.5\nrolling = true\nlimits",
-            r'field "count_epsilon": cannot be combined with rolling: a crowd that leaves',
-        ),
-        (
-            "limits",
-            "count_epsilon = 0.5\ndummies_each = 0.1\nlimits",
-            r'field "count_epsilon": cannot be combined with dummies of devices: one more',
-        ),
-        (
-            'values = ["light", "dark", "system", "contrast"]',
-            'domain = "number"\nlow = 0\nhigh = 9\ncount_epsilon = 0.5',
-            r'field "count_epsilon": is only for listed values',
-        ),
+        (VALUES, NUMBER + "\ncount_epsilon = 0.5", r'"count_epsilon": is only for listed values'),
         (
             "crowd = 30000",
             "crowd = 1000000\ncount_epsilon = 0.5",
             r'field "count_epsilon": has the crowd wait for more than 1,000,000; write',
         ),
         (
-            "limits",
-            'dummies = "noise"\nrolling = true\nlimits',
-            r"are drawn once per epoch",
-        ),
-        ("limits", "dummies_scale = 2.02\nlimits", r'field "dummies_shift": must be written'),
-        ("limits", "dummies_scale = 0.01\ndummies_shift = 3\nlimits", r"0.01 is below 0.0625"),
-        (
-            'values = ["light", "dark", "system", "contrast"]',
-            'domain = "string"\ndummies_scale = 2.02\ndummies_shift = 36',
+            VALUES,
+            f'domain = "string"\n{NOISE}',
             r'field "dummies_scale": are only for listed values, noise dummies also for',
         ),
-        ("limits", "dummies_each = 101\nlimits", r'field "dummies_each": must be a number of'),
-        (
-            'values = ["light", "dark", "system", "contrast"]',
-            'domain = "number"\nlow = 0\nhigh = 9\ndummies = "devices"',
-            r'field "dummies": are only for listed values',
-        ),
-        (
-            'values = ["light", "dark", "system", "contrast"]',
-            'domain = "number"\nlow = 0\nhigh = 9\ndummies = 400',
-            r'field "dummies": are only for listed values',
-        ),
+        (VALUES, f'{NUMBER}\ndummies = "devices"', r'"dummies": are only for listed values'),
+        (VALUES, f"{NUMBER}\ndummies = 400", r'field "dummies": are only for listed values'),
         ("reports_per_epoch = 1", "reports_per_epoch = 2", r"reports_per_epoch must be 1"),
-        ("limits", "max_local_epsilon = 40\nlimits", r"max_local_epsilon"),
     ],
 )
-@pytest.mark.slow
-def test_what_cannot_be_kept_is_refused_with_its_remedy(
+def test_what_does_not_go_with_a_promise_is_refused_with_its_remedy(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     with pytest.raises(CatalogInvalid, match=message):
         _read(tmp_path, THEME.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("epsilon = 7.5", r"reveals more than central_epsilon 1 in a crowd of 30,000"),
+        ("epsilon = 7.5", r"write 6\.\d+ at most, .* gather a crowd of 1\d\d,\d{3}"),
+        ("honest = 0.0", r'field "honest": must be a share in \(0, 1\]'),
+        ("rolling = 1", r'field "rolling": must be true or false'),
+        ("min_batch = 100", r"is the crowd, 30,000, or nothing"),
+        ("tiers = [0.5]", r"each would need its own crowd"),
+        ("dummies = -1", r'field "dummies": must be a whole number'),
+        ('dummies = "people"', r'must be a whole number in .*, "auto", "devices" or "noise"'),
+        ('dummies = "noize"', r'or "noise"; did you mean "noise"\?'),
+        ("dummies = 9\ndummies_each = 0.1", r"by devices, dummies by the shuffler"),
+        (
+            'dummies = "devices"\nrolling = true',
+            r'"dummies": of devices may leave in another crowd',
+        ),
+        (
+            "dummies_each = 0.1\nrolling = true",
+            r'field "dummies_each": of devices may leave in another crowd .* leave rolling out',
+        ),
+        ("count_epsilon = 0.01", r'field "count_epsilon": must be a number of'),
+        (
+            "count_epsilon = 0.5\nrolling = true",
+            r'field "count_epsilon": cannot be combined with rolling: a crowd that leaves',
+        ),
+        (
+            "count_epsilon = 0.5\ndummies_each = 0.1",
+            r'field "count_epsilon": cannot be combined with dummies of devices: one more',
+        ),
+        ('dummies = "noise"\nrolling = true', r"are drawn once per epoch"),
+        ("dummies_scale = 2.02", r'field "dummies_shift": must be written'),
+        ("dummies_scale = 0.01\ndummies_shift = 3", r"0.01 is below 0.0625"),
+        ("dummies_each = 101", r'field "dummies_each": must be a number of'),
+        ("max_local_epsilon = 40", r"max_local_epsilon"),
+    ],
+)
+@pytest.mark.slow
+def test_what_cannot_be_kept_is_refused_with_its_remedy(
+    tmp_path: Path, more: str, message: str
+) -> None:
+    with pytest.raises(CatalogInvalid, match=message):
+        _read(tmp_path, f"{THEME}{more}\n")
 
 
 @pytest.mark.slow
@@ -212,18 +195,13 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     with pytest.raises(BadParameter, match=r"dummies: is \"auto\" only in metrics.toml"):
         replace(chosen, dummies="auto")  # type: ignore[arg-type]
     promise = central_of(padded, 30_000)
-    assert promise is not None
     assert 0.99 <= promise.epsilon <= 1.0
     assert "adds 200 dummies to it" in promise.assumption
     without = central_of(padded, 30_000, dummies=0)
-    assert without is not None
     assert without.epsilon > 1.1, "which is what a shuffler that makes none leaves"
     assert "dummies" not in without.assumption
-    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
-    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
-    assert "public" not in stream_table(signed.bundle)
-    bundle = replace(signed.bundle, metrics={"theme": padded}, history={"theme": padded.digest()})
-    table = json.loads(stream_table(bundle))
+    assert "public" not in stream_table(make_signed(tmp_path, HEAD + ALONE, start=0).bundle)
+    table = json.loads(stream_table(_in_bundle(tmp_path / "padded", padded)))
     stream = table["streams"]["theme"]
     assert (stream["dummies"], stream["values"], stream["mix"]) == (200, 4, "epoch")
     assert all(len(key["public"]) == 44 for key in table["keys"])
@@ -236,20 +214,16 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     noisy = _read(tmp_path, THEME + f'dummies = "{word}"\n')
     assert (noisy.dummies, noisy.dummies_scale, noisy.dummies_shift) == (0, 2.02, 61)
     assert noisy.epsilon == 8, "as large as may be"
-    written = _read(tmp_path, THEME + "dummies_scale = 2.02\ndummies_shift = 61\n")
+    written = _read(tmp_path, THEME + NOISE)
     assert written.digest() == noisy.digest() != _read(tmp_path, THEME).digest()
     promise = central_of(noisy, 30_000)
-    assert promise is not None
     assert 0.98 <= promise.epsilon <= 1.0
     assert "adds a secret number of dummies to each value" in promise.assumption
     without = central_of(noisy, 30_000, dummies=0)
-    assert without is not None
     assert without.epsilon > 1.1, "which is what a shuffler that makes none leaves"
     month = composed_epsilon(crowds_of(noisy, 30), 1e-8)
     assert 10 < month < 30, "the law's ends say nothing in a month either"
-    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
-    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
-    bundle = replace(signed.bundle, metrics={"theme": noisy}, history={"theme": noisy.digest()})
+    bundle = _in_bundle(tmp_path, noisy)
     stream = json.loads(stream_table(bundle))["streams"]["theme"]
     odds, shift = stream["value_noise"]
     assert odds == pytest.approx(2**32 * exp(1 / 2.02), rel=1e-9)
@@ -258,15 +232,13 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
 
 @pytest.mark.parametrize("word", [pytest.param("noise", marks=pytest.mark.thorough), "auto"])
 def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: str) -> None:
-    values = 'values = ["light", "dark", "system", "contrast"]'
-    text = THEME.replace(values, 'domain = "number"\nlow = 0\nhigh = 9')
+    text = THEME.replace(VALUES, NUMBER)
     noisy = _read(tmp_path, text + f'dummies = "{word}"\n')
     steps = int(noisy.parameters["steps"])
     assert (noisy.mechanism, noisy.epsilon, noisy.dummies) == ("mean.piecewise", 8, 0)
     assert noisy.randomizer.layout.size == steps + 1
     assert named_dummies(noisy) == (steps + 1) * noisy.dummies_shift
     promise = central_of(noisy, 30_000)
-    assert promise is not None
     assert 0.98 <= promise.epsilon <= 1.0
     plain, law = _read(tmp_path, text), noisy.central.noise  # type: ignore[union-attr]  # it has both
     assert law is not None
@@ -279,31 +251,25 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
         _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")
 
 
-PARTS = 'parts = { a = ["r", "s", "t"], b = ["u", "v", "w"], c = ["x", "y"], d = [true, false] }'
-VALUES = 'values = ["light", "dark", "system", "contrast"]'
-
-
 @pytest.mark.parametrize(
     "more",
     [
         pytest.param('dummies = "noise"', marks=pytest.mark.thorough),
         pytest.param('dummies = "auto"', marks=pytest.mark.thorough),
-        "dummies_scale",
+        NOISE,
     ],
 )
 def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more: str) -> None:
     """With "auto" since the exact errors of tables of two are smaller."""
     text = THEME.replace(VALUES, PARTS)
-    dummy_lines = "dummies_scale = 2.02\ndummies_shift = 61" if more == "dummies_scale" else more
-    noisy = _read(tmp_path, f"{text}{dummy_lines}\n")
+    noisy = _read(tmp_path, f"{text}{more}\n")
     assert (noisy.mechanism, noisy.parameters, noisy.epsilon) == ("pairs", {"ways": 4}, 8)
     assert noisy.dummies_shift > 50
     assert named_dummies(noisy) == noisy.dummies_shift * noisy.randomizer.layout.size
     promise = central_of(noisy, 30_000)
-    assert promise is not None
     assert 0.9 <= promise.epsilon <= 1.0
     assert "adds a secret number of dummies to each value" in promise.assumption
-    named = _read(tmp_path, f"{text}ways = 4\n{dummy_lines}\n")
+    named = _read(tmp_path, f"{text}ways = 4\n{more}\n")
     assert named.digest() == noisy.digest()
 
 
@@ -311,12 +277,12 @@ def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more
     ("more", "message"),
     [
         ('ways = 2\ndummies = "noise"', "one cell of the table of all parts; write ways = 4"),
-        ("ways = 3\ndummies_scale = 2.02\ndummies_shift = 61", "all parts; write ways = 4"),
+        (f"ways = 3\n{NOISE}", "all parts; write ways = 4"),
         ("dummies = 200", "noise dummies also for means and parts; leave them out"),
         ('dummies = "devices"', "noise dummies also for means and parts; leave them out"),
         ('dummies = "noise"\nrolling = true', "cannot be combined with rolling"),
         (
-            "dummies_scale = 2.02\ndummies_shift = 61\nepsilon = 2.5",
+            f"{NOISE}epsilon = 2.5",
             "with 36 cells and a local epsilon of 2.5 a report names several; raise max_local",
         ),
         ("dummies_scale = 99\ndummies_shift = 9000", "more than 500,000 of them an epoch"),
@@ -342,8 +308,7 @@ def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
     tmp_path: Path,
 ) -> None:
     """Of fewer reports than the crowd never, of as many where no fewer dummies are drawn."""
-    noise_lines = "dummies_scale = 2.02\ndummies_shift = 61\n"
-    metric, chance = _read(tmp_path, THEME + noise_lines), np.random.default_rng(4)
+    metric, chance = _read(tmp_path, THEME + NOISE), np.random.default_rng(4)
     hidden = replace(metric, count_epsilon=1.0)
     enough = 30_000 + count_noise(hidden).most  # type: ignore[union-attr]  # it has one
 
@@ -373,15 +338,12 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match=r"dummies: is \"devices\" only in metrics.toml"):
         replace(padded, dummies="devices")  # type: ignore[arg-type]
     promise = central_of(padded, 30_000)
-    assert promise is not None
     assert 0.98 <= promise.epsilon <= 1.0
     assert (
         "if devices add 0.00333 dummies each to the crowd, the shuffler is honest, releases"
         in promise.assumption
     )
-    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
-    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
-    bundle = replace(signed.bundle, metrics={"theme": padded}, history={"theme": padded.digest()})
+    bundle = _in_bundle(tmp_path, padded)
     stream = json.loads(stream_table(bundle))["streams"]["theme"]
     assert stream.keys() == {"sealed_bytes", "min_batch", "epoch_seconds", "grace_seconds", "mix"}
     waits = stream["min_batch"]
@@ -398,18 +360,13 @@ def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says
     plain, hidden = _read(tmp_path, THEME), _read(tmp_path, THEME + "count_epsilon = 0.5\n")
     assert hidden.epsilon == plain.epsilon
     assert hidden.digest() != plain.digest()
-    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
-    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
-    bundle = replace(signed.bundle, metrics={"theme": hidden}, history={"theme": hidden.digest()})
+    bundle = _in_bundle(tmp_path, hidden)
     table = json.loads(stream_table(bundle))
     stream, noise = table["streams"]["theme"], count_noise(hidden)
     assert noise is not None
     assert stream["noise"] == [noise.odds, noise.reach]
-    assert (stream["min_batch"], stream["values"], stream["mix"]) == (
-        30_000 + noise.most,
-        4,
-        "epoch",
-    )
+    assert stream["min_batch"] == 30_000 + noise.most
+    assert (stream["values"], stream["mix"]) == (4, "epoch")
     assert "dummies" not in stream
     assert all(len(key["public"]) == 44 for key in table["keys"])
     sentence = metric_card(hidden).sentence
@@ -418,7 +375,6 @@ def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says
     assert "Together with the reports that is 1.5 at delta 2e-08" in sentence
     assert "whether one person reported" not in metric_card(plain).sentence
     at_least = central_of(hidden, 31_000)
-    assert at_least is not None
     assert at_least.reports <= 31_000 - noise.reach, "as few as there may be"
 
 
@@ -445,17 +401,13 @@ def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
 
 
 def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
-    text = THEME.replace(
-        "central_epsilon = 1.0\ncrowd = 30000\n", "epsilon = 1.0\nmin_batch = 100\n"
-    )
-    text = text.replace('"auto"', '"grr"')
-    assert _read(tmp_path, text).central is None
-    with pytest.raises(
-        CatalogInvalid, match="is only for a central promise; write central_epsilon"
+    assert _read(tmp_path, ALONE).central is None
+    for more, message in (
+        ("rolling = true\n", "is only for a central promise; write central_epsilon"),
+        ("count_epsilon = 0.5\n", "a pool that leaves in parts reveals the arrival"),
     ):
-        _read(tmp_path, text + "rolling = true\n")
-    with pytest.raises(CatalogInvalid, match="a pool that leaves in parts reveals the arrival"):
-        _read(tmp_path, text + "count_epsilon = 0.5\n")
+        with pytest.raises(CatalogInvalid, match=message):
+            _read(tmp_path, ALONE + more)
 
 
 def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> None:
@@ -470,8 +422,7 @@ def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_a_bundle_holds_the_promise_and_never_less_of_it(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
-    plain = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
-    text = HEAD + plain.replace("[metrics.theme]", "[metrics.other]").replace('"auto"', '"grr"')
+    text = HEAD + ALONE.replace("[metrics.theme]", "[metrics.other]")
     signed = make_signed(tmp_path, text, start=20_000 * DAY)
     bundle = replace(signed.bundle, metrics={"theme": metric}, history={"theme": metric.digest()})
     path = tmp_path / "crowd.hubbub"
@@ -598,10 +549,8 @@ def test_a_plan_of_numbers_shows_the_same_trade(
     if options[0] == "--ranges":
         text = text.replace('"auto"', '"wave"\nbuckets = 16', 1)
     metric = _read(tmp_path, text)
-    assert (metric.mechanism, metric.epsilon) == (
-        crowds[-1]["mechanism"],
-        crowds[-1]["epsilon_local"],
-    )
+    last = crowds[-1]
+    assert (metric.mechanism, metric.epsilon) == (last["mechanism"], last["epsilon_local"])
     assert "--dummies go only with listed values" in refusal_of(capsys, *command, "--dummies", "9")
     noisy = main([*command, "--dummies", "noise", "--max-local", "8"])
     output = capsys.readouterr()

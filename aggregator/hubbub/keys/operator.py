@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.bundles.encoding import MALFORMED, read_json, to_text
 from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.secret_files import read, read_signing_key, signing_pem, write_secret
+from hubbub.keys.secret_files import read, read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 
 OPERATOR: Final = "operator.key"
@@ -20,8 +20,8 @@ _HANDOVERS: Final = "handovers.json"
 
 def write_operator_key(folder: Path, key: Ed25519PrivateKey) -> None:
     """Writes a signing key and its public half into a folder that has none. Raises OSError."""
-    write_secret(folder / OPERATOR, signing_pem(key))
-    (folder / _PUBLIC).write_text(to_text(_public(key)))
+    replace_file(folder / OPERATOR, signing_pem(key), mode=0o600)
+    replace_file(folder / _PUBLIC, to_text(_public(key)).encode())
 
 
 def read_operator_key(folder: Path) -> Ed25519PrivateKey:

@@ -10,12 +10,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.errors import KeysUnusable
 
 
-def write_secret(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner can read."""
-    path.touch(mode=0o600)
-    path.write_bytes(content)
-
-
 def read(path: Path) -> bytes:
     """Reads a file. Raises KeysUnusable if it cannot be read."""
     try:

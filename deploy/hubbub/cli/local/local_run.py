@@ -43,7 +43,7 @@ from hubbub.issuer.accounts import add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
 from hubbub.keys.opening_keys import read_public_keys
-from hubbub.keys.secret_files import write_secret
+from hubbub.programs.atomic_write import replace_file
 from hubbub.runtime.tls import TlsFolder
 from hubbub.tokens.issuer_key import TOKEN_KEY
 
@@ -251,7 +251,7 @@ class LocalRun:
         if self._catalog.tokens and not (keys / TOKEN_KEY).exists():
             make_token_key(keys)
             key = add_account(self.home / ACCOUNTS, "here", vouches=False)
-            write_secret(self.home / ACCOUNT_KEY, key.encode())
+            replace_file(self.home / ACCOUNT_KEY, key.encode(), mode=0o600)
         return build_bundle(
             self._with_short_rounds() if self._development else self._catalog,
             keys,
