@@ -3,6 +3,8 @@
 import base64
 import itertools
 import json
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,20 @@ from hubbub.signing.difference import differences
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.signing.succession import refuse_changes
 from tests.conftest import CatalogFiles
+
+
+def _build(
+    catalog_files: CatalogFiles,
+    keys: Path,
+    out: Path,
+    now: Callable[[], float] = time.time,
+    **changes: Any,
+) -> Bundle:
+    theme = replace(catalog_files.bundle.metric("theme"), **changes)
+    metrics = {**catalog_files.bundle.metrics, "theme": theme}
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=metrics)
+    streams = out.with_name("streams.json")
+    return build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None, now=now)
 
 
 def test_a_bundle_reads_back_as_it_was_signed(catalog_files: CatalogFiles) -> None:
@@ -159,24 +175,12 @@ def test_what_is_promised_of_no_retired_name_is_refused(catalog_files: CatalogFi
 def test_build_refuses_a_change_against_the_bundle_it_would_overwrite(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
-    out, streams = tmp_path / "app.hubbub", tmp_path / "streams.json"
+    out = tmp_path / "app.hubbub"
     keys = catalog_files.folder / "keys"
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
-    build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
+    _build(catalog_files, keys, out)
     before = out.read_bytes()
-    metrics = {
-        **catalog_files.bundle.metrics,
-        "theme": replace(catalog_files.bundle.metric("theme"), epsilon=0.9),
-    }
     with pytest.raises(BundleRefused):
-        build_bundle(
-            Catalog(shuffler="127.0.0.1:1", metrics=metrics),
-            keys,
-            out=out,
-            streams=streams,
-            previous=out,
-            roots=None,
-        )
+        _build(catalog_files, keys, out, epsilon=0.9)
     assert out.read_bytes() == before
 
 
@@ -251,15 +255,6 @@ def test_epochs_are_whole_and_of_utc() -> None:
     assert epoch_start(5, "hour") == 18_000
 
 
-def _build(catalog_files: CatalogFiles, keys: Path, out: Path, **changes: Any) -> Bundle:
-    theme = replace(catalog_files.bundle.metric("theme"), **changes)
-    catalog = Catalog(
-        shuffler="127.0.0.1:1", metrics={**catalog_files.bundle.metrics, "theme": theme}
-    )
-    streams = out.with_name("streams.json")
-    return build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
-
-
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
@@ -283,16 +278,7 @@ def test_every_bundle_is_newer_than_the_one_before(
     out, keys = tmp_path / "app.hubbub", catalog_files.folder / "keys"
     serials = [_build(catalog_files, keys, out).serial for _ in range(3)]
     assert serials == sorted(set(serials))
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
-    back = build_bundle(
-        catalog,
-        keys,
-        out=out,
-        streams=tmp_path / "streams.json",
-        previous=out,
-        roots=None,
-        now=lambda: 5.0,
-    )
+    back = _build(catalog_files, keys, out, now=lambda: 5.0)
     assert back.serial == serials[-1] + 1, "also where the clock was set back"
     assert catalog_files.bundle.serial == 0, "as of version 0.1"
     assert b'"serial"' not in catalog_files.bundle.signed

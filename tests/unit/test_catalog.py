@@ -11,7 +11,9 @@ from hubbub.authoring import read_catalog
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
+from tests.support.catalogs import catalog_toml, metric_toml
 
+VALUES = 'values = ["light", "dark", "system"]'
 WRONG = [
     ("epsilon = 1.0", "epsilon = 20", "theme", "epsilon", r"in \[0.0009765625, 16.0\]"),
     ("epsilon = 1.0", "epsilon = nan", "theme", "epsilon", "must be a number"),
@@ -19,54 +21,24 @@ WRONG = [
     ("epsilon = 1.0", "", "theme", "epsilon", "is missing; write epsilon = 1.0 .a number of nats"),
     ("min_batch = 20", "", "theme", "min_batch", "is missing; write min_batch = 1000 .a whole"),
     (", lifetime_epsilon = 50.0", "", "theme", "limits", "lacks lifetime_epsilon; must hold"),
-    (
-        'mechanism = "unary.oue"',
-        'mechanism = "olh"',
-        "theme",
-        "mechanism",
-        "must be one of auto, rr, grr",
-    ),
-    ('mechanism = "unary.oue"', 'mechanism = "rr"', "theme", "mechanism", "use grr"),
-    (
-        'mechanism = "unary.oue"',
-        "mechanism = 7",
-        "theme",
-        "mechanism",
-        "must be one of auto, rr, grr",
-    ),
+    ('"unary.oue"', '"olh"', "theme", "mechanism", "must be one of auto, rr, grr"),
+    ('"unary.oue"', '"rr"', "theme", "mechanism", "use grr"),
+    ('"unary.oue"', "7", "theme", "mechanism", "must be one of auto, rr, grr"),
     ("expires = 2099-06-30", "expires = 2099-06-30T00:00:00", "theme", "expires", "write YYYY"),
     ("expires = 2099-06-30", 'expires = "soon"', "theme", "expires", "write YYYY-MM-DD"),
-    (
-        'owner = "desktop@example.org"',
-        'owner = " "',
-        "theme",
-        "owner",
-        "names the responsible person",
-    ),
+    ('"desktop@example.org"', '" "', "theme", "owner", "names the responsible person"),
     ('epoch = "day"', 'epoch = "year"', "theme", "epoch", "one of hour, day, week, 28d, month"),
     ("min_batch = 20", "min_batch = 9", "theme", "min_batch", r"in \[10, 1000000\]"),
     ("min_batch = 20", "min_batch = 20.5", "theme", "min_batch", "whole number"),
-    ('values = ["light", "dark", "system"]', "", "theme", "values", "needs its values"),
-    ('["light", "dark", "system"]', '["light", "light"]', "theme", "values", "a value twice"),
-    ('["light", "dark", "system"]', '["light", 7]', "theme", "values", "list of texts"),
-    ('["light", "dark", "system"]', '["light", ""]', "theme", "values", "none empty"),
-    ('["light", "dark", "system"]', '["light"]', "theme", "mechanism", "categories 1 is outside"),
-    (
-        '["light", "dark", "system"]',
-        f'["{"x" * 1025}", "b"]',
-        "theme",
-        "values",
-        "longer than 1024",
-    ),
-    ('values = ["light", "dark", "system"]', 'domain = "string"', "theme", "values", "needs its"),
-    (
-        'values = ["light", "dark", "system"]',
-        'values_file = "no"',
-        "theme",
-        "values_file",
-        "fix the file",
-    ),
-    ('values = ["light", "dark", "system"]', "values_file = 7", "theme", "values_file", "the path"),
+    (VALUES, "", "theme", "values", "needs its values"),
+    ('"dark", "system"', '"light"', "theme", "values", "a value twice"),
+    ('"dark", "system"', "7", "theme", "values", "list of texts"),
+    ('"dark", "system"', '""', "theme", "values", "none empty"),
+    ('"light", "dark", "system"', '"light"', "theme", "mechanism", "categories 1 is outside"),
+    ('"light", "dark", "system"', f'"{"x" * 1025}"', "theme", "values", "longer than 1024"),
+    (VALUES, 'domain = "string"', "theme", "values", "needs its"),
+    (VALUES, 'values_file = "no"', "theme", "values_file", "fix the file"),
+    (VALUES, "values_file = 7", "theme", "values_file", "the path"),
     ('domain = "string"', 'values = ["a", "b"]', "homepage", "domain", "over strings"),
     ("bits = 16\n", "", "homepage", "bits", "rappor needs this number"),
     ("bits = 16", 'bits = "many"', "homepage", "bits", "a number, without quotes"),
@@ -76,13 +48,7 @@ WRONG = [
     ("reports_per_epoch = 3", "reports_per_epoch = 0", "crashed", "limits", "reports_per_epoch"),
     ("lifetime_epsilon = 10.0", "lifetime_epsilon = 1", "crashed", "limits", "not below epsilon"),
     ("lifetime_epsilon = 10.0", "forever = 1", "crashed", "limits", "must hold"),
-    (
-        "min_batch = 20",
-        "min_batch = 20\ncolour = 3",
-        "theme",
-        "colour",
-        "is not known for unary.oue",
-    ),
+    ("min_batch = 20", "min_batch = 20\ncolour = 3", "theme", "colour", "is not known for unary"),
     ("tiers = [0.5, 1.0]", "tiers = [1.0, 0.5]", "crashed", "tiers", "must ascend"),
     ("tiers = [0.5, 1.0]", "tiers = [0.5, 0.5]", "crashed", "tiers", "must ascend"),
     ("tiers = [0.5, 1.0]", "tiers = [0.5, 2.0]", "crashed", "tiers", "below epsilon"),
@@ -94,18 +60,7 @@ WRONG = [
     ("[metrics.theme]", "[metrics.'a|b']", "a|b", "name", "rename the metric"),
 ]
 NUMBER = 'mechanism = "mean.piecewise"\ndomain = "number"\nlow = 0\nhigh = 100'
-ALERTED = """shuffler = "a:1"
-[metrics.a]
-description = "What it is"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-epsilon = 1.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-alert = {{ when = "{when}" }}
-{fields}
-"""
+LISTED = 'mechanism = "grr"\nvalues = ["a", "b"]'
 
 
 def _problems(tmp_path: Path, text: str) -> str:
@@ -202,12 +157,8 @@ def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) ->
 @pytest.mark.parametrize(
     ("fields", "when", "problem"),
     [
-        (
-            'mechanism = "grr"\nvalues = ["a", "b"]',
-            "share of z above .1",
-            "'z' is not one .* as a, b",
-        ),
-        ('mechanism = "grr"\nvalues = ["a", "b"]', "mean above 3", "only numbers have a mean"),
+        (LISTED, "share of z above .1", "'z' is not one .* as a, b"),
+        (LISTED, "mean above 3", "only numbers have a mean"),
         (NUMBER, "share of a above .1", "numbers have no shares"),
         (NUMBER, "mean below 250", "a mean is from 0 to 100, so 'mean below 250' is always so"),
         (NUMBER, "mean above nan", "its number is outside the numbers"),
@@ -222,8 +173,9 @@ def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) ->
 def test_an_alert_that_cannot_be_or_always_is_is_told_at_its_field(
     tmp_path: Path, fields: str, when: str, problem: str
 ) -> None:
-    text = ALERTED.format(fields=fields, when=when)
-    assert re.search(f':10: metric "a", field "alert": .*{problem}', _problems(tmp_path, text))
+    text = catalog_toml(metric_toml("a", fields, epsilon=1.0, alert={"when": when}))
+    line = text.splitlines().index(f'alert = {{ when = "{when}" }}') + 1
+    assert re.search(f':{line}: metric "a", field "alert": .*{problem}', _problems(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -238,7 +190,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_values_may_come_from_a_file_plain_or_packed(tmp_path: Path) -> None:
     (tmp_path / "themes.txt").write_text("light\ndark\nsystem\n")
     (tmp_path / "themes.txt.gz").write_bytes(gzip.compress(b"light\ndark\nsystem\n"))
-    plain = CATALOG.replace('values = ["light", "dark", "system"]', 'values_file = "themes.txt"')
+    plain = CATALOG.replace(VALUES, 'values_file = "themes.txt"')
     for text in (plain, plain.replace("themes.txt", "themes.txt.gz")):
         path = tmp_path / "metrics.toml"
         path.write_text(text)

@@ -21,13 +21,11 @@ from hubbub.client.testing import FakeClock, FakeShuffler, capture
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.privacy.leaflet import leaflet
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.catalogs import metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.moment import now
 
 HOUR = 3600
-CATALOG = """
-shuffler = "127.0.0.1:1"
-"""
+CATALOG = catalog_toml()
 FUNNEL = 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'
 RATE = 'rate = { of = "crashed", per = "started", most = 5 }'
 RETENTION = 'kind = "retention"\nweeks = 2'
@@ -47,13 +45,11 @@ def _table(name: str, more: str, epoch: str = "day", mechanism: str = "grr") -> 
     )
 
 
-EVERY = CATALOG + "".join(
-    (
-        _table("checkout", FUNNEL),
-        _table("crashes", SMALL_RATE, mechanism="vector.codes"),
-        _table("use", 'kind = "activity"'),
-        _table("back", RETENTION, "week"),
-    )
+EVERY = catalog_toml(
+    _table("checkout", FUNNEL),
+    _table("crashes", SMALL_RATE, mechanism="vector.codes"),
+    _table("use", 'kind = "activity"'),
+    _table("back", RETENTION, "week"),
 )
 
 
@@ -217,10 +213,7 @@ def test_a_forked_child_leaves_what_its_parent_noted_to_it(
     os.waitpid(child, 0)
     client.flush()
     events = FolderState(tmp_path / "state").device_state().events
-    assert {event: number for (_, _, event), number in events.items()} == {
-        "started": 1,
-        "crashed": 1,
-    }
+    assert {event: n for (_, _, event), n in events.items()} == {"started": 1, "crashed": 1}
     client.close()
 
 
@@ -302,11 +295,8 @@ def test_local_mode_counts_events_and_reports_nothing(signed: Signed, clock: Fak
     clock.advance(DAY)
     client.flush()
     view = client.ledger()
-    assert view.own_counts == {
-        "checkout": {"cart": 1},
-        "crashes": {"crashed": 1},
-        "use": {"use": 1},
-    }
+    counts = {"checkout": {"cart": 1}, "crashes": {"crashed": 1}, "use": {"use": 1}}
+    assert view.own_counts == counts
     assert view.payloads == ()
 
 
@@ -373,18 +363,15 @@ def test_bad_input_is_refused_where_it_stands(
 
 
 def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(
-        CATALOG + _table("it", FUNNEL).replace("reports_per_epoch = 1", "reports_per_epoch = 2")
-    )
-    with pytest.raises(CatalogInvalid, match='"limits": reports_per_epoch must be 1'):
-        read_catalog(path)
-    path.write_text("cover = true\n" + CATALOG + _table("it", FUNNEL))
-    with pytest.raises(CatalogInvalid, match="cannot be combined with cover"):
-        read_catalog(path)
-    path.write_text(CATALOG + _table("it", FUNNEL, mechanism="privset").replace("grr", "privset"))
-    with pytest.raises(CatalogInvalid, match="privset"):
-        read_catalog(path)
+    path, funnel = tmp_path / "metrics.toml", _table("it", FUNNEL)
+    for text, problem in (
+        (CATALOG + funnel.replace("_epoch = 1", "_epoch = 2"), "reports_per_epoch must be 1"),
+        (catalog_toml(funnel, cover=True), "cannot be combined with cover"),
+        (CATALOG + _table("it", FUNNEL, mechanism="privset"), "privset"),
+    ):
+        path.write_text(text)
+        with pytest.raises(CatalogInvalid, match=problem):
+            read_catalog(path)
 
 
 def test_codegen_knows_the_events(tmp_path: Path) -> None:
@@ -412,12 +399,8 @@ def test_catalog_new_writes_each_kind(tmp_path: Path) -> None:
         texts = ["--description", "What devices do", "--owner", "you@example.org"]
         assert main(["catalog", "new", name, "--catalog", str(path), *texts, *options]) == 0
     metrics = read_catalog(path).metrics
-    assert [metric.kind for metric in metrics.values()] == [
-        "funnel",
-        "rate",
-        "activity",
-        "retention",
-    ]
+    kinds = [metric.kind for metric in metrics.values()]
+    assert kinds == ["funnel", "rate", "activity", "retention"]
     assert metrics["back"].epoch == "week"
 
 
@@ -441,16 +424,8 @@ def test_a_funnel_and_a_rate_are_reported_in_the_arm_of_an_experiment(
     tmp_path: Path, signed: Signed, clock: FakeClock
 ) -> None:
     arms = "[experiments.menu]\narms = { control = 1, new = 1 }\n"
-    tables = (
-        CATALOG
-        + arms
-        + "".join(
-            (
-                _table("checkout", f'{FUNNEL}\nexperiment = "menu"'),
-                _table("crashes", f'{SMALL_RATE}\nexperiment = "menu"', mechanism="vector.codes"),
-            )
-        )
-    )
+    tables = CATALOG + arms + _table("checkout", f'{FUNNEL}\nexperiment = "menu"')
+    tables += _table("crashes", f'{SMALL_RATE}\nexperiment = "menu"', mechanism="vector.codes")
     in_arms = make_signed(tmp_path, tables, start=signed.bundle.keys[0].start).bundle
     streams = set()
     for _ in range(22):  # all in one arm with a chance of 5e-7
@@ -461,9 +436,7 @@ def test_a_funnel_and_a_rate_are_reported_in_the_arm_of_an_experiment(
         assert client.report("crashes", "started") is Outcome.NOTED
         now.set(now.now() + DAY)
         client.flush(0)
-        streams_now = [
-            payload.stream.name for payload in client.ledger().payloads if payload.stream
-        ]
+        streams_now = [row.stream.name for row in client.ledger().payloads if row.stream]
         assert streams_now == [f"checkout@menu={arm}", f"crashes@menu={arm}"]
         streams |= {*streams_now}
     assert len(streams) == 4

@@ -1,5 +1,6 @@
 """Booleans, counts, durations, sizes and ranges: what is reported, and what is refused."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -230,11 +231,7 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
         ('kind = "count"\nedges = { from = 0, to = 9, parts = 3 }', "edges", "from above 0"),
         ('kind = "count"\nedges = [0, 0.5, 2]', "edges", "must be whole numbers"),
         ('kind = "size"\nedges = [0, 1, 2]', "unit", "of a size it must be one of B"),
-        (
-            'kind = "size"\nunit = "MB"\nlow = 0\nhigh = "9 MB"',
-            "high",
-            "unit gives its unit",
-        ),
+        ('kind = "size"\nunit = "MB"\nlow = 0\nhigh = "9 MB"', "high", "unit gives its unit"),
         ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "unit", "must be one of us"),
         ('kind = "boolean"\noutside = "clamp"', "outside", "is only for numbers; leave it out"),
         ('kind = "count"', "mechanism", "auto needs low and high for a number"),
@@ -273,14 +270,8 @@ def test_what_is_refused_is_counted_and_never_sent(tmp_path: Path) -> None:
     for strict in (True, False):
         shuffler = FakeShuffler()
         clock = FakeClock(20_000 * DAY + 1)
-        with Client(
-            signed.bundle,
-            MemoryState(),
-            shuffler,
-            hold_seconds=None,
-            strict=strict,
-            clock=clock,
-        ) as client:
+        options: Any = {"hold_seconds": None, "strict": strict, "clock": clock}
+        with Client(signed.bundle, MemoryState(), shuffler, **options) as client:
             for value in (61, timedelta(hours=1), "soon", None):
                 if strict:
                     with pytest.raises(ValueOutOfDomain):
@@ -293,70 +284,53 @@ def test_what_is_refused_is_counted_and_never_sent(tmp_path: Path) -> None:
             assert len(shuffler.reports()) == 1
 
 
-def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> None:
-    tabs = metrics["tabs"]
-    assert tabs.values
-    counts = zip(tabs.values, (125.0, 500.0, 250.0, 125.0), strict=True)
+def _answer(counts: Mapping[str, float], reports: int, span: tuple[float, float] | None) -> Answer:
+    """Estimates of so many reports; with a span it is a mean's."""
     values = tuple(
         ValueAnswer(
-            value=name, estimate=n, stderr=1.0, low=n, high=n, share=n / 1000, rank=1, detected=None
+            value=name,
+            estimate=n,
+            stderr=1.0,
+            low=n,
+            high=n,
+            share=n / reports,
+            rank=1,
+            detected=None,
         )
-        for name, n in counts
+        for name, n in counts.items()
     )
-    [note] = notes(
-        tabs, Answer(kind="values", reports=1000, confidence=0.95, values=values, correlation=0.0)
+    return Answer(
+        kind="mean" if span else "values",
+        reports=reports,
+        confidence=0.95,
+        values=values,
+        correlation=0.0,
+        span=span,
     )
+
+
+def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> None:
+    tabs = metrics["tabs"]
+    counts = dict(zip(tabs.values or (), (125.0, 500.0, 250.0, 125.0), strict=True))
+    [note] = notes(tabs, _answer(counts, 1000, None))
     assert note == "Numbers above 10 are counted at that end: 5 or more 12.5%."
-    mean = Answer(
-        kind="mean", reports=1000, confidence=0.95, values=(), correlation=0.0, span=(0.0, 64.0)
-    )
-    assert "0 to 64 MiB: others count as the nearer end" in notes(metrics["file"], mean)[0]
-    unit = Answer(
-        kind="mean", reports=1000, confidence=0.95, values=(), correlation=0.0, span=(0.0, 1.0)
-    )
-    assert "devices report no others" in notes(metrics["load"], unit)[0]
-    assert (
-        notes(
-            metrics["strict"],
-            Answer(kind="values", reports=1000, confidence=0.95, values=(), correlation=0.0),
-        )
-        == []
-    )
+    [note, *_] = notes(metrics["file"], _answer({}, 1000, (0.0, 64.0)))
+    assert "0 to 64 MiB: others count as the nearer end" in note
+    [note, *_] = notes(metrics["load"], _answer({}, 1000, (0.0, 1.0)))
+    assert "devices report no others" in note
+    assert notes(metrics["strict"], _answer({}, 1000, None)) == []
 
 
 def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
     def notes_at(share: float) -> list[str]:
-        values = tuple(
-            ValueAnswer(
-                value=name, estimate=n, stderr=1.0, low=n, high=n, share=n, rank=1, detected=None
-            )
-            for name, n in (("vi", 1), ("emacs", share))
-        )
-        return notes(
-            metrics["editor"],
-            Answer(kind="values", reports=1, confidence=0.95, values=values, correlation=0.0),
-        )
+        return notes(metrics["editor"], _answer({"vi": 1, "emacs": share}, 1, None))
 
     assert notes_at(-0.01) == []
     [note] = notes_at(-0.157)
     assert note.startswith("A share below 0 or above 100% is no mistake")
     assert "in 1 report it was larger or smaller" in note
-    mean = (
-        ValueAnswer(
-            value="mean",
-            estimate=-37.2,
-            stderr=61.4,
-            low=0,
-            high=64,
-            share=0,
-            rank=1,
-            detected=None,
-        ),
-    )
-    outside = Answer(
-        kind="mean", reports=1, confidence=0.95, values=mean, correlation=0.0, span=(0.0, 64.0)
-    )
-    assert notes(metrics["file"], outside)[-1].startswith("A mean outside its range is no mistake")
+    outside = notes(metrics["file"], _answer({"mean": -37.2}, 1, (0.0, 64.0)))
+    assert outside[-1].startswith("A mean outside its range is no mistake")
 
 
 def test_members_of_an_enum_are_taken_in_sets_and_told_to_trees_as_their_texts() -> None:
