@@ -29,8 +29,8 @@ from tests.unit.test_central import HEAD, THEME
 # What the parser alone knows, and why.
 BEYOND_THE_SCHEMA = {
     "epsilon = nan": "JSON has no such number",
-    'mechanism = "rr"': "how many values fit the mechanism",
-    '["light"]': "how many values fit the mechanism",
+    '"rr"': "how many values fit the mechanism",
+    '"alone"': "how many values fit the mechanism",
     'values_file = "no"': "what is in a file",
     "q = 0.99": "what several numbers together let a report say",
     "q = 0.1": "the order of two numbers",

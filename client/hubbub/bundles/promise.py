@@ -1,7 +1,7 @@
 """A promise: what people were told about a metric, which no later bundle may exceed."""
 
 from collections.abc import Mapping
-from math import inf
+from dataclasses import replace
 from typing import Any, Final, Self
 
 from hubbub.catalog.metric import Metric
@@ -10,6 +10,12 @@ from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number
 
 _DIGEST_LETTERS: Final = 64
+_LIMITS: Final = (
+    "epsilon",
+    "reports_per_epoch",
+    "lifetime_epsilon",
+    "lifetime_central_epsilon",
+)
 
 
 @frozen(kw_only=True)
@@ -71,21 +77,13 @@ class Promise:
 
     def broken_by(self, other: Self) -> str:
         """How a later promise of the same name exceeds this one; "" if it does not."""
-        broken = [
-            f"{name} raised from {before:g} to {now:g}"
-            for name in ("epsilon", "reports_per_epoch", "lifetime_epsilon")
-            if (before := getattr(self, name)) is not None
-            and (now := getattr(other, name)) is not None
-            and now > before
-        ]
-        central, now_central = self.lifetime_central_epsilon, other.lifetime_central_epsilon
-        if central is not None and other.epsilon is not None:
-            if now_central is None:
-                broken.append(f"lifetime_central_epsilon {central:g} taken away")
-            elif now_central > central:
-                broken.append(
-                    f"lifetime_central_epsilon raised from {central:g} to {now_central:g}"
-                )
+        broken = []
+        for name in () if other.epsilon is None else _LIMITS:
+            before, now = getattr(self, name), getattr(other, name)
+            if before is not None and now is None:
+                broken.append(f"{name} {before:g} taken away")
+            elif before is not None and now > before:
+                broken.append(f"{name} raised from {before:g} to {now:g}")
         if not broken and self.digest != other.digest:
             broken = ["its definition changed"]
         return ", ".join(broken)
@@ -94,18 +92,11 @@ class Promise:
         """The combination of two compatible promises, with the smaller limits."""
         if self.reports_per_epoch is None or other.reports_per_epoch is None:
             return other if self.reports_per_epoch is None else self
-        assert self.lifetime_epsilon is not None  # noqa: S101 the figures are there together
-        assert other.lifetime_epsilon is not None  # noqa: S101
-        central = (self.lifetime_central_epsilon, other.lifetime_central_epsilon)
-        return type(self)(
-            digest=self.digest,
-            epsilon=self.epsilon,
-            reports_per_epoch=min(self.reports_per_epoch, other.reports_per_epoch),
-            lifetime_epsilon=min(self.lifetime_epsilon, other.lifetime_epsilon),
-            lifetime_central_epsilon=min(
-                central, key=lambda limit: inf if limit is None else limit
-            ),
-        )
+        limits: dict[str, Any] = {}
+        for name in _LIMITS:
+            both = (getattr(self, name), getattr(other, name))
+            limits[name] = min((limit for limit in both if limit is not None), default=None)
+        return replace(self, **limits)
 
 
 def promised_in_all(

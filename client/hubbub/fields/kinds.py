@@ -36,6 +36,11 @@ _MAX_EDGES: Final = 257
 Schema = dict[str, Any]
 
 MAX_VALUE_BYTES: Final = 1024
+_TEXTS: Final[Schema] = {
+    "type": "array",
+    "uniqueItems": True,
+    "items": {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES},
+}
 # Shares are written with a few digits; three thirds are one.
 _ROUNDING: Final = 1e-9
 
@@ -265,18 +270,14 @@ def edges_of(value: Any) -> tuple[float, ...]:
 def values() -> Kind:
     """The values of a metric: distinct texts; or true and false, which become texts."""
     words = "a list of texts, none empty and none twice; or of true and false"
-    texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
-    array: Schema = {"type": "array", "uniqueItems": True}
+    booleans = {**_TEXTS, "items": {"type": "boolean"}, "minItems": 2}
     return Kind(
         words=lambda: words,
         problem=_problem_with_values,
-        schema=lambda: {
-            "anyOf": [
-                {**array, "items": texts},
-                {**array, "items": {"type": "boolean"}, "minItems": 2},
-            ]
-        },
-        read=lambda texts: tuple(map(_as_text, texts)),
+        schema=lambda: {"anyOf": [_TEXTS, booleans]},
+        read=lambda values: tuple(
+            str(value).lower() if isinstance(value, bool) else str(value) for value in values
+        ),
         dump=lambda texts: None if texts is None else list(texts),
         load=lambda texts: None if texts is None else as_tuple(texts),
     )
@@ -293,12 +294,10 @@ def names(least: int, most: int) -> Kind:
             return f"must be {words}"
         return listed.problem(value)
 
-    texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
-    array = {"type": "array", "uniqueItems": True, "minItems": least, "maxItems": most}
     return Kind(
         words=lambda: words,
         problem=problem,
-        schema=lambda: {**array, "items": texts},
+        schema=lambda: {**_TEXTS, "minItems": least, "maxItems": most},
         read=tuple,
         dump=list,
         load=as_tuple,
@@ -308,7 +307,6 @@ def names(least: int, most: int) -> Kind:
 def strings() -> Kind:
     """Distinct strings to look for; in metrics.toml also the file that contains them."""
     words = "the path of a text file, one string a line, plain or .gz; or a list of strings"
-    texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
 
     def problem(value: Any) -> str:
         if isinstance(value, str) and value:
@@ -320,12 +318,7 @@ def strings() -> Kind:
     return Kind(
         words=lambda: words,
         problem=problem,
-        schema=lambda: {
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {"type": "array", "minItems": 1, "uniqueItems": True, "items": texts},
-            ]
-        },
+        schema=lambda: {"anyOf": [{"type": "string", "minLength": 1}, {**_TEXTS, "minItems": 1}]},
         read=tuple,
         dump=list,
         load=as_tuple,
@@ -348,10 +341,6 @@ def _problem_with_values(value: Any) -> str:
 
 def _are_both_booleans(values: list[Any]) -> bool:
     return all(isinstance(value, bool) for value in values) and sorted(values) == [False, True]
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def numbers_by_name() -> Kind:

@@ -28,7 +28,8 @@ class Feature:
 
     def __post_init__(self) -> None:
         values, whose = self.says, f'feature "{self.name}"'
-        if len(values) < _PAIR or not (_are_texts(values) or all(map(is_number, values))):
+        are_texts = all(isinstance(value, str) and value.strip() for value in values)
+        if len(values) < _PAIR or not (are_texts or all(map(is_number, values))):
             raise BadParameter(f"{whose}: {_WRITE}")
         if len(set(values)) < len(values) or (
             not self.is_listed and list(values) != sorted(values)
@@ -96,7 +97,3 @@ def features_of(table: Mapping[str, Any]) -> tuple[Feature, ...]:
             raise BadParameter(f'feature "{name}": {_WRITE}')
         features.append(Feature(name, tuple(says)))
     return tuple(features)
-
-
-def _are_texts(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, str) and value.strip() for value in values)

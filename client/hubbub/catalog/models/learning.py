@@ -75,18 +75,14 @@ def _features() -> kinds.Kind:
 
 
 def _classes() -> kinds.Kind:
-    words = "a list of texts, none empty and none twice"
+    words, listed = "a list of texts, none empty and none twice", kinds.values()
 
     def problem(value: Any) -> str:
         texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
-        return kinds.values().problem(value) if texts else f"must be {words}"
+        return listed.problem(value) if texts else f"must be {words}"
 
-    return replace(
-        kinds.values(),
-        words=lambda: words,
-        problem=problem,
-        schema=lambda: kinds.values().schema()["anyOf"][0],
-    )
+    schema = listed.schema()["anyOf"][0]
+    return replace(listed, words=lambda: words, problem=problem, schema=lambda: schema)
 
 
 def _begins() -> kinds.Kind:
