@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from hubbub.aggregator.access.tokens import add_token
-from tests.interfaces.browser import chromium
+from tests.interfaces.browser import Watched, chromium
 from tests.interfaces.running_aggregator import House, house
 
 
@@ -21,6 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def browser() -> Iterator[Browser]:
     with chromium() as chrome:
         yield chrome
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    """A page that is without errors at the end of the test."""
+    with Watched(browser) as new_page:
+        yield new_page
 
 
 @pytest.fixture(scope="session")

@@ -110,19 +110,18 @@ def test_a_field_that_is_none_in_an_address_is_refused(browser: Browser, home: H
 
 
 def test_the_page_draws_every_part_and_changes_with_its_field(
-    browser: Browser, home: House
+    watched: Watched, home: House
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=version")
-        whiskers = page.locator("#broken svg path.whisker")
-        expect(whiskers).to_have_count(4)
-        ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
-        breakdown = _response(home, by="version", epochs="all")
-        assert ends == [[row["low"], row["high"]] for row in breakdown["values"]]
-        assert "differ from all others beyond chance" in page.inner_text("#broken")
-        page.select_option("#breaking [name=by]", "os")
-        expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
-        assert "by=os" in page.url
-        part = watched.open(f"{home.page}/metric?name=crashed@os=linux")
-        expect(part.locator("#answer")).to_contain_text("report")
-        assert not watched.open(f"{home.page}/metric?name=theme").is_visible("#breakdown")
+    page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=version")
+    whiskers = page.locator("#broken svg path.whisker")
+    expect(whiskers).to_have_count(4)
+    ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
+    breakdown = _response(home, by="version", epochs="all")
+    assert ends == [[row["low"], row["high"]] for row in breakdown["values"]]
+    assert "differ from all others beyond chance" in page.inner_text("#broken")
+    page.select_option("#breaking [name=by]", "os")
+    expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
+    assert "by=os" in page.url
+    part = watched.open(f"{home.page}/metric?name=crashed@os=linux")
+    expect(part.locator("#answer")).to_contain_text("report")
+    assert not watched.open(f"{home.page}/metric?name=theme").is_visible("#breakdown")

@@ -120,7 +120,7 @@ def test_candidates_that_cannot_be_are_told_of_their_line(
 
 
 @pytest.mark.parametrize("backend", ["memory", "redis"])
-def test_lists_are_saved_by_name(home: House, backend: str) -> None:
+async def test_lists_are_saved_by_name(home: House, backend: str) -> None:
     async def body(lists: CandidateLists, spoil: Callable[[], Awaitable[None]]) -> None:
         assert await lists.all() == []
         candidate_list = await lists.save("mine", ["b", "a", "b"])
@@ -151,46 +151,40 @@ def test_lists_are_saved_by_name(home: House, backend: str) -> None:
         with pytest.raises(UnknownList, match="saved are: none"):
             await lists.remove("mine")
 
-    async def run() -> None:
-        if backend == "memory":
-            await body(CandidateLists(MemoryServer(), lambda: 1000.0), lambda: asyncio.sleep(0))
-            return
-        server = await connect_redis(home.redis_url)
+    if backend == "memory":
+        await body(CandidateLists(MemoryServer(), lambda: 1000.0), lambda: asyncio.sleep(0))
+        return
+    server = await connect_redis(home.redis_url)
+    lists = CandidateLists(server, lambda: 1000.0)
+
+    async def spoil() -> None:
+        await server.ask("HSET", "aggregator:candidates", "mine", b"\x1f\x8bnothing")
+        with pytest.raises(StoreUnavailable, match="save it again"):
+            await lists.find("mine")
+        await server.ask("HSET", "aggregator:candidate_lists", "torn", b"{")
+        assert [candidate_list.name for candidate_list in await lists.all()] == [
+            "anyone.s",
+            "mine",
+        ]
+        await server.ask("HDEL", "aggregator:candidate_lists", "torn")
+
+    await body(lists, spoil)
+    await server.close()
+
+
+async def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis_url: str) -> None:
+    server = await connect_redis(redis_url)
+    [node] = await server.info("memory")
+    await server.ask("CONFIG", "SET", "maxmemory", 2 * int(node["used_memory"]) + 200_000)
+    try:
         lists = CandidateLists(server, lambda: 1000.0)
-
-        async def spoil() -> None:
-            await server.ask("HSET", "aggregator:candidates", "mine", b"\x1f\x8bnothing")
-            with pytest.raises(StoreUnavailable, match="save it again"):
-                await lists.find("mine")
-            await server.ask("HSET", "aggregator:candidate_lists", "torn", b"{")
-            assert [candidate_list.name for candidate_list in await lists.all()] == [
-                "anyone.s",
-                "mine",
-            ]
-            await server.ask("HDEL", "aggregator:candidate_lists", "torn")
-
-        await body(lists, spoil)
+        await lists.save("small", ["a"])
+        with pytest.raises(StoreFull, match="for reports"):
+            await lists.save("large", [secrets.token_hex(400) for _ in range(2000)])
+        assert [candidate_list.name for candidate_list in await lists.all()] == ["small"]
+    finally:
+        await server.ask("CONFIG", "SET", "maxmemory", 0)
         await server.close()
-
-    asyncio.run(run())
-
-
-def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis_url: str) -> None:
-    async def body() -> None:
-        server = await connect_redis(redis_url)
-        [node] = await server.info("memory")
-        await server.ask("CONFIG", "SET", "maxmemory", 2 * int(node["used_memory"]) + 200_000)
-        try:
-            lists = CandidateLists(server, lambda: 1000.0)
-            await lists.save("small", ["a"])
-            with pytest.raises(StoreFull, match="for reports"):
-                await lists.save("large", [secrets.token_hex(400) for _ in range(2000)])
-            assert [candidate_list.name for candidate_list in await lists.all()] == ["small"]
-        finally:
-            await server.ask("CONFIG", "SET", "maxmemory", 0)
-            await server.close()
-
-    asyncio.run(body())
 
 
 def test_a_saved_list_is_asked_for_by_name_from_every_face(

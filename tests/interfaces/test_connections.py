@@ -221,7 +221,7 @@ def test_an_answer_that_nobody_reads_is_ended(
     run_moved(body)
 
 
-def test_an_answer_does_not_wait_until_the_reader_acknowledges_its_head(
+async def test_an_answer_does_not_wait_until_the_reader_acknowledges_its_head(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a kept connection each answer else comes 40 ms late: Nagle's algorithm holds its body."""
@@ -233,58 +233,49 @@ def test_an_answer_does_not_wait_until_the_reader_acknowledges_its_head(
             sock = transport.get_extra_info("socket")
             undelayed.append(bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
 
-    async def body() -> None:
-        async with _served(monkeypatch) as face, _client(face) as client:
-            monkeypatch.setattr("hubbub.runtime.http.server.TimedConnection", Noting)
-            assert (await client.post("/told", content=b"abc")).text == "3"
-
-    asyncio.run(body())
+    async with _served(monkeypatch) as face, _client(face) as client:
+        monkeypatch.setattr("hubbub.runtime.http.server.TimedConnection", Noting)
+        assert (await client.post("/told", content=b"abc")).text == "3"
     assert undelayed == [True]
 
 
 @pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
-def test_the_connection_that_waits_longest_gives_way(
+async def test_the_connection_that_waits_longest_gives_way(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    async def body() -> None:
-        async with _served(monkeypatch, **{limit: 10}) as face:
-            slow = asyncio.create_task(_response_bytes(face, SLOW))
-            await face.begun.wait()
-            halves = [asyncio.create_task(_response_bytes(face, HEAD)) for _ in range(30)]
-            async with _client(face) as client:
-                assert (await client.post("/told", content=b"abc")).text == "3"
-            face.may_end.set()
-            assert (await slow).endswith(b'"done"'), "what is answered is not ended"
+    async with _served(monkeypatch, **{limit: 10}) as face:
+        slow = asyncio.create_task(_response_bytes(face, SLOW))
+        await face.begun.wait()
+        halves = [asyncio.create_task(_response_bytes(face, HEAD)) for _ in range(30)]
+        async with _client(face) as client:
+            assert (await client.post("/told", content=b"abc")).text == "3"
+        face.may_end.set()
+        assert (await slow).endswith(b'"done"'), "what is answered is not ended"
 
-            async def ended() -> bool:
-                return sum(half.done() for half in halves) >= 21
+        async def ended() -> bool:
+            return sum(half.done() for half in halves) >= 21
 
-            await eventually_async(ended)
-            assert face.refusals["gave_way"] >= 21
-            for half in halves:
-                half.cancel()
-
-    asyncio.run(body())
+        await eventually_async(ended)
+        assert face.refusals["gave_way"] >= 21
+        for half in halves:
+            half.cancel()
 
 
 @pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
-def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
+async def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """They waited for nobody, and so kept everybody out for as long as an answer may take."""
 
-    async def body() -> None:
-        number = 10
-        async with _served(monkeypatch, **{limit: number}) as face:
-            unread = [await _unread(face.port) for _ in range(3 * number)]
-            async with _client(face) as client:
-                for _ in range(3):
-                    assert (await client.post("/told", content=b"abc")).text == "3"
-            assert face.refusals == {"gave_way": 2 * number + 1}
-            for writer in unread:
-                writer.transport.abort()
-
-    asyncio.run(body())
+    number = 10
+    async with _served(monkeypatch, **{limit: number}) as face:
+        unread = [await _unread(face.port) for _ in range(3 * number)]
+        async with _client(face) as client:
+            for _ in range(3):
+                assert (await client.post("/told", content=b"abc")).text == "3"
+        assert face.refusals == {"gave_way": 2 * number + 1}
+        for writer in unread:
+            writer.transport.abort()
 
 
 async def _unread(port: int) -> asyncio.StreamWriter:
@@ -367,21 +358,15 @@ def test_a_slow_reader_does_not_give_way_to_addresses_that_read_nothing() -> Non
 async def _nothing(_scope: object, _receive: object, _send: object) -> None: ...
 
 
-def test_a_fault_is_a_problem_and_its_text_stays_out_of_answer_and_log(
+async def test_a_fault_is_a_problem_and_its_text_stays_out_of_answer_and_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body() -> None:
-        async with (
-            _served(monkeypatch) as face,
-            _client(face) as client,
-        ):
-            answer = await client.get("/broken")
-            assert answer.status_code == 500
-            assert answer.headers["content-type"] == "application/problem+json"
-            assert answer.json()["detail"] == "a fault of ours; see our log"
-
-    with caplog.at_level(logging.DEBUG):
-        asyncio.run(body())
+    caplog.set_level(logging.DEBUG)
+    async with _served(monkeypatch) as face, _client(face) as client:
+        answer = await client.get("/broken")
+        assert answer.status_code == 500
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["detail"] == "a fault of ours; see our log"
     assert "GET of HTTP failed: RuntimeError at " in caplog.text
     assert "secret" not in caplog.text
     assert "Traceback" not in caplog.text
@@ -424,30 +409,26 @@ def test_for_whom_somebody_asks_is_believed_of_named_proxies_alone(
         assert set(codes) == ({401} if proxy else {401, 429})
 
 
-def test_bytes_that_are_no_http_write_no_traceback(
+async def test_bytes_that_are_no_http_write_no_traceback(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Such as a chunk that is none, behind an answer that was given before it."""
     chunked = b"POST /told HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-    async def body() -> None:
-        async with _served(monkeypatch) as face:
-            results = await asyncio.gather(
-                _response_bytes(face, chunked + b"secret\r\n"),
-                _response_bytes(face, b"\x16\x03\x01secret\r\n\r\n"),
-                _response_bytes(face, HEAD + b"\r\n123456789secret\r\n\r\n"),
-                _response_bytes(face, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-            )
-            assert len(results) == 4
-            reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
-            writer.write(chunked)
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 411")
-            writer.write(b"secret\r\n")
-            await asyncio.wait_for(reader.read(), HANG_SECONDS)
-            writer.close()
-
-    with caplog.at_level(logging.DEBUG):
-        asyncio.run(body())
+    caplog.set_level(logging.DEBUG)
+    async with _served(monkeypatch) as face:
+        results = await asyncio.gather(
+            _response_bytes(face, chunked + b"secret\r\n"),
+            _response_bytes(face, b"\x16\x03\x01secret\r\n\r\n"),
+            _response_bytes(face, HEAD + b"\r\n123456789secret\r\n\r\n"),
+            _response_bytes(face, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        )
+        assert len(results) == 4
+        reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
+        writer.write(chunked)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 411")
+        writer.write(b"secret\r\n")
+        await asyncio.wait_for(reader.read(), HANG_SECONDS)
+        writer.close()
     assert "secret" not in caplog.text
     assert "Traceback" not in caplog.text

@@ -6,7 +6,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Route, expect
 
 import hubbub.notebook
 from hubbub.cli.commands.query import show_cross
@@ -26,34 +26,31 @@ def _cells(home: House, rows: str, columns: str) -> list[dict[str, Any]]:
 
 
 def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(
-    browser: Browser, home: House
+    watched: Watched, home: House
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(
-            f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme"
-        )
-        drawn = page.locator("#crossed svg g.cell")
-        cells = _cells(home, "country", "theme")
-        expect(drawn).to_have_count(6)
-        whiskers = page.locator("#crossed svg path.whisker")
-        ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
-        assert ends == [[cell["within_low"], cell["within_high"]] for cell in cells]
-        labels = drawn.locator("text").all_text_contents()
-        assert labels == [f"{100 * cell['within']:.0f}%" for cell in cells]
-        assert "country and theme go together (p < 1e-12); Cramer" in page.inner_text("#crossed")
-        page.select_option("#crossing [name=columns]", "new")
-        expect(page.locator("#crossed")).to_contain_text("country and new go together")
-        expect(drawn).to_have_count(6)
-        assert "columns=new" in page.url
-        page.select_option("#crossing [name=rows]", "new")
-        expect(page.locator("#crossed")).to_contain_text("new and country go together")
-        expect(page).to_have_url(re.compile("rows=new&columns=country"))
-        page = watched.open(f"{home.page}/metric?name=theme")
-        assert not page.is_visible("#cross")
+    page = watched.open(f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme")
+    drawn = page.locator("#crossed svg g.cell")
+    cells = _cells(home, "country", "theme")
+    expect(drawn).to_have_count(6)
+    whiskers = page.locator("#crossed svg path.whisker")
+    ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
+    assert ends == [[cell["within_low"], cell["within_high"]] for cell in cells]
+    labels = drawn.locator("text").all_text_contents()
+    assert labels == [f"{100 * cell['within']:.0f}%" for cell in cells]
+    assert "country and theme go together (p < 1e-12); Cramer" in page.inner_text("#crossed")
+    page.select_option("#crossing [name=columns]", "new")
+    expect(page.locator("#crossed")).to_contain_text("country and new go together")
+    expect(drawn).to_have_count(6)
+    assert "columns=new" in page.url
+    page.select_option("#crossing [name=rows]", "new")
+    expect(page.locator("#crossed")).to_contain_text("new and country go together")
+    expect(page).to_have_url(re.compile("rows=new&columns=country"))
+    page = watched.open(f"{home.page}/metric?name=theme")
+    assert not page.is_visible("#cross")
 
 
 @pytest.mark.thorough
-def test_a_heat_map_of_many_columns_scrolls_on_a_phone(browser: Browser, home: House) -> None:
+def test_a_heat_map_of_many_columns_scrolls_on_a_phone(watched: Watched, home: House) -> None:
     def widened(route: Route) -> None:
         answer = route.fetch()
         document = answer.json()
@@ -65,19 +62,16 @@ def test_a_heat_map_of_many_columns_scrolls_on_a_phone(browser: Browser, home: H
         ]
         route.fulfill(response=answer, json=document)
 
-    with Watched(browser) as watched:
-        watched.page.set_viewport_size({"width": 390, "height": 800})
-        watched.page.route("**/v1/metrics/profile/cross?*", widened)
-        page = watched.open(
-            f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme"
-        )
-        texts = page.locator("#crossed svg g.cell text")
-        expect(texts).to_have_text(["0%"] * 3 * 16)
-        boxes = [texts.nth(place).bounding_box() for place in range(16)]
-        ends = [(box["x"], box["x"] + box["width"]) for box in boxes if box]
-        assert all(end < start for (_, end), (start, _) in pairwise(ends))
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        expect(page.get_by_role("region", name="Map of cells")).to_have_attribute("tabindex", "0")
+    watched.page.set_viewport_size({"width": 390, "height": 800})
+    watched.page.route("**/v1/metrics/profile/cross?*", widened)
+    page = watched.open(f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme")
+    texts = page.locator("#crossed svg g.cell text")
+    expect(texts).to_have_text(["0%"] * 3 * 16)
+    boxes = [texts.nth(place).bounding_box() for place in range(16)]
+    ends = [(box["x"], box["x"] + box["width"]) for box in boxes if box]
+    assert all(end < start for (_, end), (start, _) in pairwise(ends))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(page.get_by_role("region", name="Map of cells")).to_have_attribute("tabindex", "0")
 
 
 def test_a_notebook_draws_a_heat_map(home: House) -> None:

@@ -63,37 +63,36 @@ def _json(address: str, path: str, **parameters: Any) -> Any:
     return web.get(f"{address}/v1/metrics/{path}", params=parameters).json()
 
 
-def test_what_was_found_is_drawn_beside_what_is_counted(browser: Browser, address: str) -> None:
+def test_what_was_found_is_drawn_beside_what_is_counted(watched: Watched, address: str) -> None:
     document = _json(address, "plugin/estimates", tier="tree")
     assert {value["value"] for value in document["values"]} == set(DISCOVERED)
     assert _json(address, "plugin")["metric"]["discover"] == 0.5
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=plugin")
-        expect(page.locator("#table tbody tr")).to_have_count(3)  # git, vim, other
-        section = page.locator("#discovery")
-        rows = section.locator("tbody tr")
-        names = rows.locator("td:first-child").all_inner_texts()
-        assert names == [value["value"] for value in document["values"]]
-        whiskers = section.locator("svg path.whisker")
-        ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
-        assert ends == [[value["low"], value["high"]] for value in document["values"]]
-        text = section.inner_text()
-        assert "50% of the devices tell any string, listed or not" in text
-        assert "hubbub discover plugin --as-candidates FILE" in text
-        assert "Strings that were not found: " in text
-        assert "12,000 reports" in text
-        # Its confidence is the page's; that intervals hold at every look is of the count alone.
-        page.select_option("[name=confidence]", "0.99")
-        wider = _json(address, "plugin/estimates", tier="tree", confidence=0.99)["values"][0]
-        expect(whiskers.first).to_have_attribute("data-low", f"{wider['low']}")
-        page.select_option("[name=looks]", "any")
-        watched.settled()
-        assert "look as often as you like" in page.inner_text("#bars-notes")
-        assert "look as often as you like" not in section.inner_text()
-        assert "These hold at one look only." in section.inner_text()
-        assert names == rows.locator("td:first-child").all_inner_texts()
-        page = watched.open(f"{address}/metric?name=plain")
-        assert not page.is_visible("#discovery")
+    page = watched.open(f"{address}/metric?name=plugin")
+    expect(page.locator("#table tbody tr")).to_have_count(3)  # git, vim, other
+    section = page.locator("#discovery")
+    rows = section.locator("tbody tr")
+    names = rows.locator("td:first-child").all_inner_texts()
+    assert names == [value["value"] for value in document["values"]]
+    whiskers = section.locator("svg path.whisker")
+    ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
+    assert ends == [[value["low"], value["high"]] for value in document["values"]]
+    text = section.inner_text()
+    assert "50% of the devices tell any string, listed or not" in text
+    assert "hubbub discover plugin --as-candidates FILE" in text
+    assert "Strings that were not found: " in text
+    assert "12,000 reports" in text
+    # Its confidence is the page's; that intervals hold at every look is of the count alone.
+    page.select_option("[name=confidence]", "0.99")
+    wider = _json(address, "plugin/estimates", tier="tree", confidence=0.99)["values"][0]
+    expect(whiskers.first).to_have_attribute("data-low", f"{wider['low']}")
+    page.select_option("[name=looks]", "any")
+    watched.settled()
+    assert "look as often as you like" in page.inner_text("#bars-notes")
+    assert "look as often as you like" not in section.inner_text()
+    assert "These hold at one look only." in section.inner_text()
+    assert names == rows.locator("td:first-child").all_inner_texts()
+    page = watched.open(f"{address}/metric?name=plain")
+    assert not page.is_visible("#discovery")
 
 
 @pytest.mark.thorough
@@ -112,22 +111,21 @@ def test_each_half_says_by_itself_that_it_has_too_few(browser: Browser, address:
 
 @pytest.mark.thorough
 def test_strings_that_nobody_named_are_those_that_were_found(
-    browser: Browser, address: str
+    watched: Watched, address: str
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=sketch")
-        expect(page.locator("#table tbody tr")).to_have_count(len(DISCOVERED))
-        element = page.locator("#lists label", has_text="what was discovered").locator("input")
-        expect(element).to_be_checked()
-        assert not page.locator("#lists button").count()
-        page.fill("textarea[name=typed]", "vim")
-        page.locator("textarea[name=typed]").blur()
-        expect(page.locator("#table tbody tr")).to_have_count(len(DISCOVERED) + 1)
-        assert "list=discovered" in page.url
+    page = watched.open(f"{address}/metric?name=sketch")
+    expect(page.locator("#table tbody tr")).to_have_count(len(DISCOVERED))
+    element = page.locator("#lists label", has_text="what was discovered").locator("input")
+    expect(element).to_be_checked()
+    assert not page.locator("#lists button").count()
+    page.fill("textarea[name=typed]", "vim")
+    page.locator("textarea[name=typed]").blur()
+    expect(page.locator("#table tbody tr")).to_have_count(len(DISCOVERED) + 1)
+    assert "list=discovered" in page.url
 
 
 @pytest.mark.thorough
-def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, address: str) -> None:
+def test_what_is_likely_too_is_named_when_a_reader_asks(watched: Watched, address: str) -> None:
     document = _json(address, "words/estimates", likely=0.5)
     likely, values = document["likely"], {value["value"] for value in document["values"]}
     truth = TRUE_COUNTS["words"]
@@ -137,19 +135,18 @@ def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, addres
     # False alarms below 1e-6: each is false by half at most, and few of them are.
     assert sum(row["value"] in truth for row in likely) > len(likely) / 4
     assert not _json(address, "words/estimates")["likely"]
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=words")
-        page.click("#likely button")
-        element = page.locator("#likely .note")
-        expect(element).to_contain_text("Likely, too, the surest first: ")
-        for row in likely:
-            expect(element).to_contain_text(f"“{row['value']}” (at most {round(row['high']):,})")
-        expect(element).to_contain_text(f"{likely[-1]['doubt']:.0%} of them may be held by nobody")
-        page = watched.open(f"{address}/metric?name=plain")
-        assert not page.locator("#likely button").count()
-        page = watched.open(f"{address}/metric?name=plugin")
-        page.click("#discovered button")
-        expect(page.locator("#discovered")).to_contain_text("No further string is likely.")
+    page = watched.open(f"{address}/metric?name=words")
+    page.click("#likely button")
+    element = page.locator("#likely .note")
+    expect(element).to_contain_text("Likely, too, the surest first: ")
+    for row in likely:
+        expect(element).to_contain_text(f"“{row['value']}” (at most {round(row['high']):,})")
+    expect(element).to_contain_text(f"{likely[-1]['doubt']:.0%} of them may be held by nobody")
+    page = watched.open(f"{address}/metric?name=plain")
+    assert not page.locator("#likely button").count()
+    page = watched.open(f"{address}/metric?name=plugin")
+    page.click("#discovered button")
+    expect(page.locator("#discovered")).to_contain_text("No further string is likely.")
 
 
 @pytest.mark.thorough

@@ -77,20 +77,17 @@ def _hook() -> Iterator[str]:
         server.server_close()
 
 
-def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Path) -> None:
-    async def body() -> None:
-        server = await connect_redis(home.redis_url)
-        query = QueryEngine(home.signed.bundle, RedisStore(server))
-        publisher = EpochPublisher(query, [Folder(tmp_path / "dropped")])
-        # Written before files were called by dates.
-        old = tmp_path / "dropped" / "hostile" / f"{home.today - DAYS + 1}.json"
-        old.parent.mkdir()
-        old.write_text("{}")
-        assert await publisher.publish_closed() == 7 * CLOSED - 1
-        assert await publisher.publish_closed() == 0
-        await server.close()
-
-    asyncio.run(body())
+async def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Path) -> None:
+    server = await connect_redis(home.redis_url)
+    query = QueryEngine(home.signed.bundle, RedisStore(server))
+    publisher = EpochPublisher(query, [Folder(tmp_path / "dropped")])
+    # Written before files were called by dates.
+    old = tmp_path / "dropped" / "hostile" / f"{home.today - DAYS + 1}.json"
+    old.parent.mkdir()
+    old.write_text("{}")
+    assert await publisher.publish_closed() == 7 * CLOSED - 1
+    assert await publisher.publish_closed() == 0
+    await server.close()
     dropped = tmp_path / "dropped"
     names = {path.relative_to(dropped).as_posix() for path in dropped.rglob("*.*")}
     oldest = epoch_date(home.today - DAYS + 1, DAY)
@@ -137,8 +134,9 @@ def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest
 
 
 @pytest.mark.parametrize("backend", ["memory", "redis"])
-def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, backend: str) -> None:
-    async def body(url: str) -> None:
+async def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, backend: str) -> None:
+
+    with _hook() as url:
         server = await connect_redis(home.redis_url)
         clock = [1e9]
         delivery_log = DeliveryLog(
@@ -160,9 +158,6 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, backend: s
             assert await publisher.publish_closed() == 2
         assert await publisher.publish_closed() == 0
         await server.close()
-
-    with _hook() as url:
-        asyncio.run(body(url))
     ids = [headers["X-Hubbub-Id"] for headers, _ in Hook.heard]
     assert len(ids) == len(set(ids)) == 7 * CLOSED
     for headers, sent in Hook.heard:

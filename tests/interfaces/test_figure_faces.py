@@ -257,15 +257,14 @@ def test_the_page_draws_figures_with_their_intervals(
         assert section.locator("path.whisker").count() <= number
 
 
-def test_the_page_takes_along_the_figures_that_it_shows(browser: Browser, address: str) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=lately")
-        shown_rows = page.locator("#figures tbody tr")
-        expect(shown_rows.first).to_be_visible()
-        expect(page.locator("#commands")).to_contain_text("..")
-        with page.expect_response("**/export?**") as exported:
-            page.get_by_role("button", name="Download CSV").click()
-        assert len(web.get(exported.value.url).text.splitlines()) == shown_rows.count() + 1
+def test_the_page_takes_along_the_figures_that_it_shows(watched: Watched, address: str) -> None:
+    page = watched.open(f"{address}/metric?name=lately")
+    shown_rows = page.locator("#figures tbody tr")
+    expect(shown_rows.first).to_be_visible()
+    expect(page.locator("#commands")).to_contain_text("..")
+    with page.expect_response("**/export?**") as exported:
+        page.get_by_role("button", name="Download CSV").click()
+    assert len(web.get(exported.value.url).text.splitlines()) == shown_rows.count() + 1
 
 
 @pytest.mark.thorough

@@ -249,7 +249,7 @@ def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_pa
         assert "Nobody can log in for now" in page.text
 
 
-def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
+async def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.aggregator.access.login.CALL_SECONDS", 0)
@@ -262,15 +262,12 @@ def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
             await asyncio.sleep(0)
             yield b" "
 
-    async def body() -> None:
-        answers = httpx2.MockTransport(lambda _: httpx2.Response(200, content=drops()))
-        async with AsyncOAuth2Client("hubbub", transport=answers) as client:
-            described = {"token_endpoint": "https://id.example.org/token"}
-            begun = Begun("state", "nonce", "verifier", "/")
-            with pytest.raises(ServiceUnavailable, match="TimeoutError"):
-                await login._exchanged(client, described, begun, "code")
-
-    asyncio.run(body())
+    answers = httpx2.MockTransport(lambda _: httpx2.Response(200, content=drops()))
+    async with AsyncOAuth2Client("hubbub", transport=answers) as client:
+        described = {"token_endpoint": "https://id.example.org/token"}
+        begun = Begun("state", "nonce", "verifier", "/")
+        with pytest.raises(ServiceUnavailable, match="TimeoutError"):
+            await login._exchanged(client, described, begun, "code")
 
 
 @pytest.mark.parametrize(

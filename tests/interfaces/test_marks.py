@@ -1,6 +1,5 @@
 """Marks: the same in memory and in Redis; what cannot be is refused, what cannot be read is not."""
 
-import asyncio
 import json
 from dataclasses import asdict
 
@@ -15,7 +14,7 @@ from tests.support import web
 
 
 @pytest.mark.parametrize("backend", ["memory", "redis"])
-def test_marks_are_kept_by_name(home: House, backend: str) -> None:
+async def test_marks_are_kept_by_name(home: House, backend: str) -> None:
     async def body(marks: Marks) -> None:
         late, early = Mark("late", "2026-03-01", metric="theme"), Mark("early", "2026-01-01", "é")
         for mark in (late, early):
@@ -43,50 +42,43 @@ def test_marks_are_kept_by_name(home: House, backend: str) -> None:
         await marks.remove("late")
         assert await marks.all() == []
 
-    async def run() -> None:
-        if backend == "memory":
-            await body(Marks(MemoryServer()))
-            return
-        server = await connect_redis(home.redis_url)
-        marks = Marks(server)
-        await server.ask("HSET", "aggregator:marks", "torn", b"{")
-        await server.ask("HSET", "aggregator:marks", "odd", b'["name"]')
-        await body(marks)
-        await server.ask("HDEL", "aggregator:marks", "torn", "odd")
-        await server.close()
-
-    asyncio.run(run())
+    if backend == "memory":
+        await body(Marks(MemoryServer()))
+        return
+    server = await connect_redis(home.redis_url)
+    marks = Marks(server)
+    await server.ask("HSET", "aggregator:marks", "torn", b"{")
+    await server.ask("HSET", "aggregator:marks", "odd", b'["name"]')
+    await body(marks)
+    await server.ask("HDEL", "aggregator:marks", "torn", "odd")
+    await server.close()
 
 
-def test_marks_of_an_earlier_version_are_read_replaced_and_removed(home: House) -> None:
-    async def run() -> None:
-        server = await connect_redis(home.redis_url)
-        marks = Marks(server)
-        for name in ("first", "second"):
-            mark = Mark(name, "2026-01-01", metric="theme")
-            await server.ask("HSET", "aggregator:marks", name, json.dumps(asdict(mark)))
-        other = await marks.save(Mark("first", "2026-01-02"))
-        newer = await marks.save(Mark("first", "2026-01-03", metric="theme"))
-        await marks.remove("second")
-        assert await marks.all() == [other, newer]
-        for mark in (other, newer):
-            await marks.remove(mark.name, mark.metric)
-        assert not await server.ask("EXISTS", "aggregator:marks")
-        await server.close()
+async def test_marks_of_an_earlier_version_are_read_replaced_and_removed(home: House) -> None:
 
-    asyncio.run(run())
+    server = await connect_redis(home.redis_url)
+    marks = Marks(server)
+    for name in ("first", "second"):
+        mark = Mark(name, "2026-01-01", metric="theme")
+        await server.ask("HSET", "aggregator:marks", name, json.dumps(asdict(mark)))
+    other = await marks.save(Mark("first", "2026-01-02"))
+    newer = await marks.save(Mark("first", "2026-01-03", metric="theme"))
+    await marks.remove("second")
+    assert await marks.all() == [other, newer]
+    for mark in (other, newer):
+        await marks.remove(mark.name, mark.metric)
+    assert not await server.ask("EXISTS", "aggregator:marks")
+    await server.close()
 
 
-def test_marks_end_somewhere() -> None:
-    async def run() -> None:
-        marks = Marks(MemoryServer())
-        for number in range(1000):
-            await marks.save(Mark(f"m{number}", "2026-01-01"))
-        await marks.save(Mark("m7", "2026-01-02"))
-        with pytest.raises(BadParameter, match="1000 marks exist"):
-            await marks.save(Mark("more", "2026-01-01"))
+async def test_marks_end_somewhere() -> None:
 
-    asyncio.run(run())
+    marks = Marks(MemoryServer())
+    for number in range(1000):
+        await marks.save(Mark(f"m{number}", "2026-01-01"))
+    await marks.save(Mark("m7", "2026-01-02"))
+    with pytest.raises(BadParameter, match="1000 marks exist"):
+        await marks.save(Mark("more", "2026-01-01"))
 
 
 def test_what_is_no_mark_is_refused(home: House) -> None:

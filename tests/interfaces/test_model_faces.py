@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 import hubbub.notebook
 from hubbub.aggregator.learning.rounds import Rounds
@@ -170,31 +170,30 @@ def test_the_state_is_signed_for_devices_once(
     assert "the following arguments are required: --out" in refusal_of(capsys, *words)
 
 
-def test_the_page_shows_coefficients_and_rounds(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=churn")
-        expect(page.locator("#learned")).to_contain_text("after round 3 of 4, of 690 reports")
-        rows = page.locator("#learned table").first.locator("tbody tr")
-        expect(rows).to_have_count(4)
-        expect(rows.first).to_contain_text("intercept")
-        steps = page.locator("#learned table").last.locator("tbody tr")
-        expect(steps).to_have_count(5)
-        assert not page.is_visible("#controls")
-        page = watched.open(home.page)
-        expect(page.locator("#metrics")).to_contain_text("A model, after round 3 of 4.")
-        expect(page.locator("#metrics")).to_contain_text("A finished model, of AUC")
-        page = watched.open(f"{home.page}/metric?name=stays")
-        expect(page.locator("#learned")).to_contain_text("on 220 devices that did not train it")
-        expect(page.locator("#learned table").nth(1).locator("tbody tr")).to_have_count(8)
-        page = watched.open(f"{home.page}/metric?name=tariff")
-        expect(page.locator("#learned")).to_contain_text("Accuracy 0.803")
-        coefficients = page.locator("#learned table").first
-        expect(coefficients.locator("thead th").first).to_have_text("class")
-        expect(coefficients.locator("tbody tr")).to_have_count(12)
+def test_the_page_shows_coefficients_and_rounds(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=churn")
+    expect(page.locator("#learned")).to_contain_text("after round 3 of 4, of 690 reports")
+    rows = page.locator("#learned table").first.locator("tbody tr")
+    expect(rows).to_have_count(4)
+    expect(rows.first).to_contain_text("intercept")
+    steps = page.locator("#learned table").last.locator("tbody tr")
+    expect(steps).to_have_count(5)
+    assert not page.is_visible("#controls")
+    page = watched.open(home.page)
+    expect(page.locator("#metrics")).to_contain_text("A model, after round 3 of 4.")
+    expect(page.locator("#metrics")).to_contain_text("A finished model, of AUC")
+    page = watched.open(f"{home.page}/metric?name=stays")
+    expect(page.locator("#learned")).to_contain_text("on 220 devices that did not train it")
+    expect(page.locator("#learned table").nth(1).locator("tbody tr")).to_have_count(8)
+    page = watched.open(f"{home.page}/metric?name=tariff")
+    expect(page.locator("#learned")).to_contain_text("Accuracy 0.803")
+    coefficients = page.locator("#learned table").first
+    expect(coefficients.locator("thead th").first).to_have_text("class")
+    expect(coefficients.locator("tbody tr")).to_have_count(12)
 
 
 @pytest.mark.parametrize("backend", ["memory", "redis"])
-def test_a_round_is_written_once(home: House, backend: str) -> None:
+async def test_a_round_is_written_once(home: House, backend: str) -> None:
     async def body(rounds: Rounds) -> None:
         first, other = TAUGHT[0], replace(TAUGHT[0], reports=7)
         assert await rounds.finished("once") == []
@@ -208,16 +207,13 @@ def test_a_round_is_written_once(home: House, backend: str) -> None:
         await rounds.write("once", replace(TAUGHT[2]))
         assert await rounds.finished("once") == [winner], "the round between is not over"
 
-    async def run() -> None:
-        if backend == "memory":
-            await body(Rounds(MemoryServer()))
-            return
-        server = await connect_redis(home.redis_url)
-        await body(Rounds(server))
-        await server.ask("HSET", "aggregator:model:once", "1", b"{")
-        with pytest.raises(TotalsUnreadable, match="is unreadable"):
-            await Rounds(server).finished("once")
-        await server.ask("UNLINK", "aggregator:model:once")
-        await server.close()
-
-    asyncio.run(run())
+    if backend == "memory":
+        await body(Rounds(MemoryServer()))
+        return
+    server = await connect_redis(home.redis_url)
+    await body(Rounds(server))
+    await server.ask("HSET", "aggregator:model:once", "1", b"{")
+    with pytest.raises(TotalsUnreadable, match="is unreadable"):
+        await Rounds(server).finished("once")
+    await server.ask("UNLINK", "aggregator:model:once")
+    await server.close()

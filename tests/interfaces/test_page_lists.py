@@ -24,20 +24,19 @@ def _column(page: Page, table: str, name: str) -> list[float]:
     return [float(cell.replace(",", "").replace("%", "")) for cell in cells]
 
 
-def test_every_column_of_estimates_sorts(browser: Browser, home: House) -> None:
-    with Watched(browser) as watch:
-        page = watch.open(f"{home.page}/metric?name=theme")
-        columns = page.locator("#table thead th").count()
-        assert len(_headings(page, "#table")) == columns
-        for name in ("share", "consistent", "std. error"):
-            page.click(f"#table thead button:has-text('{name}')")
-            watch.settled()
-            expect(page.locator("#table thead th[aria-sort=descending]")).to_have_count(1)
-            figures = _column(page, "#table", name)
-            assert figures == sorted(figures, reverse=True), name
-        page.click("#table thead button:has-text('detected')")
-        watch.settled()
-        expect(page.locator("#table thead th[aria-sort=descending]")).to_contain_text("detected")
+def test_every_column_of_estimates_sorts(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=theme")
+    columns = page.locator("#table thead th").count()
+    assert len(_headings(page, "#table")) == columns
+    for name in ("share", "consistent", "std. error"):
+        page.click(f"#table thead button:has-text('{name}')")
+        watched.settled()
+        expect(page.locator("#table thead th[aria-sort=descending]")).to_have_count(1)
+        figures = _column(page, "#table", name)
+        assert figures == sorted(figures, reverse=True), name
+    page.click("#table thead button:has-text('detected')")
+    watched.settled()
+    expect(page.locator("#table thead th[aria-sort=descending]")).to_contain_text("detected")
 
 
 @pytest.mark.thorough
@@ -64,34 +63,33 @@ def test_every_column_of_a_comparison_sorts_and_a_link_says_so(
 
 
 def test_strings_that_were_typed_are_kept_as_a_list_and_forgotten(
-    browser: Browser, home: House
+    watched: Watched, home: House
 ) -> None:
     url = f"{home.page}/v1/candidates"
-    with Watched(browser) as watch:
-        page = watch.page
-        page.on("dialog", lambda dialog: dialog.accept())
-        watch.open(f"{home.page}/metric?name=homepage")
-        expect(page.locator("#keep")).to_be_hidden()
-        page.fill("textarea[name=typed]", "google.com\nnever.example\n")
-        page.keyboard.press("Tab")
-        expect(page.locator("#table tbody tr")).to_have_count(2)
-        watch.settled()
-        page.click("text=Save the list")
-        expect(page.locator("#kept")).to_have_text("Give it a name first.")
-        page.fill("input[name=keep]", "mine")
-        page.keyboard.press("Enter")
-        expect(page.locator("#kept")).to_contain_text("Saved: mine, 2 strings.")
-        watch.settled()
-        assert parse_qs(urlsplit(page.url).query)["list"] == ["mine"]
-        assert not urlsplit(page.url).fragment, "the list stands in place of what was typed"
-        assert page.is_checked("#lists input[value=mine]")
-        expect(page.locator("#table tbody tr")).to_have_count(2)
-        assert web.get(f"{url}/mine").json()["candidates"] == ["google.com", "never.example"]
-        page.click("button[aria-label='Forget mine']")
-        expect(page.locator("#lists input[value=mine]")).to_have_count(0)
-        watch.settled()
-        assert web.get(f"{url}/mine").status_code == 404
-        assert "list" not in parse_qs(urlsplit(page.url).query)
+    page = watched.page
+    page.on("dialog", lambda dialog: dialog.accept())
+    watched.open(f"{home.page}/metric?name=homepage")
+    expect(page.locator("#keep")).to_be_hidden()
+    page.fill("textarea[name=typed]", "google.com\nnever.example\n")
+    page.keyboard.press("Tab")
+    expect(page.locator("#table tbody tr")).to_have_count(2)
+    watched.settled()
+    page.click("text=Save the list")
+    expect(page.locator("#kept")).to_have_text("Give it a name first.")
+    page.fill("input[name=keep]", "mine")
+    page.keyboard.press("Enter")
+    expect(page.locator("#kept")).to_contain_text("Saved: mine, 2 strings.")
+    watched.settled()
+    assert parse_qs(urlsplit(page.url).query)["list"] == ["mine"]
+    assert not urlsplit(page.url).fragment, "the list stands in place of what was typed"
+    assert page.is_checked("#lists input[value=mine]")
+    expect(page.locator("#table tbody tr")).to_have_count(2)
+    assert web.get(f"{url}/mine").json()["candidates"] == ["google.com", "never.example"]
+    page.click("button[aria-label='Forget mine']")
+    expect(page.locator("#lists input[value=mine]")).to_have_count(0)
+    watched.settled()
+    assert web.get(f"{url}/mine").status_code == 404
+    assert "list" not in parse_qs(urlsplit(page.url).query)
 
 
 @pytest.mark.thorough

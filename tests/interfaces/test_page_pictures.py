@@ -55,46 +55,44 @@ def _marks(page: Page, picture: str) -> list[str]:
 
 @pytest.mark.thorough
 def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
-    browser: Browser, address: str
+    watched: Watched, address: str
 ) -> None:
     values = web.get(f"{address}/v1/metrics/scores/estimates").json()["values"]
     assert [value["value"] for value in values] == ["speed", "ease"]
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=scores")
-        assert page.locator("#bars g.row > text").all_text_contents() == ["speed", "ease"]
-        expect(page.locator("#bars")).to_contain_text("mean, in points")
-        expect(page.locator("#bars-notes")).to_contain_text("Vectors up to 2 long")
-        expect(page.locator("#flags")).not_to_contain_text("No value is detected")
-        expect(page.locator("#table caption")).to_contain_text("points")
-        expect(page.locator("#table tbody tr")).to_have_count(2)
-        expect(page.locator("#trend")).to_contain_text("mean, in points")
-        expect(page.locator("#legend bdi")).to_have_text(["speed", "ease"])
-        expect(page.locator("#compared")).to_contain_text("2 of 2 changed")
-        expect(page.locator("#compared")).to_contain_text("difference of means, in points")
-        page.goto(address)
-        watched.settled()
-        card = page.locator(".card:has-text('scores')")
-        for value in values:
-            expect(card).to_contain_text(f"{value['low']:.3f}")
-            expect(card).to_contain_text(value["value"])
+    page = watched.open(f"{address}/metric?name=scores")
+    assert page.locator("#bars g.row > text").all_text_contents() == ["speed", "ease"]
+    expect(page.locator("#bars")).to_contain_text("mean, in points")
+    expect(page.locator("#bars-notes")).to_contain_text("Vectors up to 2 long")
+    expect(page.locator("#flags")).not_to_contain_text("No value is detected")
+    expect(page.locator("#table caption")).to_contain_text("points")
+    expect(page.locator("#table tbody tr")).to_have_count(2)
+    expect(page.locator("#trend")).to_contain_text("mean, in points")
+    expect(page.locator("#legend bdi")).to_have_text(["speed", "ease"])
+    expect(page.locator("#compared")).to_contain_text("2 of 2 changed")
+    expect(page.locator("#compared")).to_contain_text("difference of means, in points")
+    page.goto(address)
+    watched.settled()
+    card = page.locator(".card:has-text('scores')")
+    for value in values:
+        expect(card).to_contain_text(f"{value['low']:.3f}")
+        expect(card).to_contain_text(value["value"])
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1440])
 def test_names_that_differ_in_their_middle_are_told_apart_and_nothing_is_cut_off(
-    browser: Browser, address: str, width: int
+    watched: Watched, address: str, width: int
 ) -> None:
-    with Watched(browser) as watched:
-        watched.page.set_viewport_size({"width": width, "height": 900})
-        page = watched.open(f"{address}/metric?name=alike")
-        names = page.locator("#bars g.row > text").all_text_contents()
-        assert len(set(names)) == len(ALIKE)
-        expect(page.locator("#trend .tick").first).to_be_visible()
-        expect(page.locator("#compared svg")).to_be_visible()
-        table = page.locator("#compared .wide")
-        assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, "all is in sight"
-        beyond = page.evaluate(
-            """() => [
+    watched.page.set_viewport_size({"width": width, "height": 900})
+    page = watched.open(f"{address}/metric?name=alike")
+    names = page.locator("#bars g.row > text").all_text_contents()
+    assert len(set(names)) == len(ALIKE)
+    expect(page.locator("#trend .tick").first).to_be_visible()
+    expect(page.locator("#compared svg")).to_be_visible()
+    table = page.locator("#compared .wide")
+    assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, "all is in sight"
+    beyond = page.evaluate(
+        """() => [
               ...document.querySelectorAll("#bars svg, #trend svg, #compared svg"),
             ].flatMap((svg) => {
               const whole = svg.getBoundingClientRect();
@@ -105,47 +103,45 @@ def test_names_that_differ_in_their_middle_are_told_apart_and_nothing_is_cut_off
                 })
                 .map((one) => one.textContent);
             })"""
-        )
-        assert beyond == []
+    )
+    assert beyond == []
 
 
 @pytest.mark.thorough
 def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar_does(
-    browser: Browser, address: str
+    watched: Watched, address: str
 ) -> None:
     values = web.get(f"{address}/v1/metrics/rare/estimates").json()["values"]
     assert any(value["estimate"] < 0 for value in values), "as this seed has it"
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=rare")
-        marks = _marks(page, "#bars") + _marks(page, "#trend")
-        assert "0" in marks
-        assert not [mark for mark in marks if mark[0] in "-\N{MINUS SIGN}"]
-        expect(page.locator("#bars-notes")).to_contain_text("An estimate below 0, or above all")
-        page.goto(f"{address}/metric?name=long")
-        watched.settled()
-        expect(page.locator("#bars-notes")).not_to_contain_text("An estimate below 0")
-        page.goto(address)
-        shares = page.locator(".card:has-text('rare') dd")
-        expect(shares).to_have_count(3)
-        bold = [share.locator("b").count() for share in shares.all()]
-        can = [v["low"] <= v["estimate"] <= v["high"] for v in values]  # the largest first
-        assert bold == can
+    page = watched.open(f"{address}/metric?name=rare")
+    marks = _marks(page, "#bars") + _marks(page, "#trend")
+    assert "0" in marks
+    assert not [mark for mark in marks if mark[0] in "-\N{MINUS SIGN}"]
+    expect(page.locator("#bars-notes")).to_contain_text("An estimate below 0, or above all")
+    page.goto(f"{address}/metric?name=long")
+    watched.settled()
+    expect(page.locator("#bars-notes")).not_to_contain_text("An estimate below 0")
+    page.goto(address)
+    shares = page.locator(".card:has-text('rare') dd")
+    expect(shares).to_have_count(3)
+    bold = [share.locator("b").count() for share in shares.all()]
+    can = [v["low"] <= v["estimate"] <= v["high"] for v in values]  # the largest first
+    assert bold == can
 
 
 def test_names_that_differ_at_their_ends_are_told_apart_everywhere(
-    browser: Browser, address: str
+    watched: Watched, address: str
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=long")
-        assert page.locator("#bars .row text").all_text_contents() == FENCES[::-1]
-        page.goto(address)
-        names = page.locator(".card:has-text('long') dt")
-        expect(names).to_have_count(2)
-        assert [name[-9:] for name in names.all_inner_texts()] == ["2nd fence", "1st fence"]
+    page = watched.open(f"{address}/metric?name=long")
+    assert page.locator("#bars .row text").all_text_contents() == FENCES[::-1]
+    page.goto(address)
+    names = page.locator(".card:has-text('long') dt")
+    expect(names).to_have_count(2)
+    assert [name[-9:] for name in names.all_inner_texts()] == ["2nd fence", "1st fence"]
 
 
 def test_ranges_of_numbers_are_shown_in_their_own_order(
-    browser: Browser, address: str, capsys: pytest.CaptureFixture[str]
+    watched: Watched, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = f"{address}/v1/metrics/took"
     assert [web.get(path).json()["metric"][end] for end in ("lowest", "highest")] == [0, 1000]
@@ -155,9 +151,8 @@ def test_ranges_of_numbers_are_shown_in_their_own_order(
     show_estimates(response)
     output = capsys.readouterr().out
     assert sorted(ranges, key=output.index) == ranges
-    with Watched(browser) as watched:
-        page = watched.open(f"{address}/metric?name=took")
-        assert page.locator("#table tbody td:first-child").all_inner_texts() == ranges
+    page = watched.open(f"{address}/metric?name=took")
+    assert page.locator("#table tbody td:first-child").all_inner_texts() == ranges
 
 
 @pytest.mark.thorough
@@ -203,21 +198,19 @@ def test_shares_of_a_set_are_no_parts_of_one_whole_and_that_is_said(
     assert note == "Each table of parts has shares of its own, which add up to 100%."
 
 
-def test_a_metric_of_one_epoch_has_no_columns_on_its_card(browser: Browser, address: str) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(address)
-        card = page.locator(".card:has-text('rare')")
-        expect(card.locator("dt")).to_have_count(3)
-        assert card.locator("svg").count() == 0
+def test_a_metric_of_one_epoch_has_no_columns_on_its_card(watched: Watched, address: str) -> None:
+    page = watched.open(address)
+    card = page.locator(".card:has-text('rare')")
+    expect(card.locator("dt")).to_have_count(3)
+    assert card.locator("svg").count() == 0
 
 
 @pytest.mark.thorough
-def test_a_trend_says_what_its_dots_and_bands_are(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=theme")
-        expect(page.locator("#legend")).to_contain_text("Dots: the estimate of each epoch alone.")
-        page.select_option("select[name=range]", "last:7d")
-        expect(page.locator("#legend")).to_contain_text("Bands: 95% intervals, of each epoch")
+def test_a_trend_says_what_its_dots_and_bands_are(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=theme")
+    expect(page.locator("#legend")).to_contain_text("Dots: the estimate of each epoch alone.")
+    page.select_option("select[name=range]", "last:7d")
+    expect(page.locator("#legend")).to_contain_text("Bands: 95% intervals, of each epoch")
 
 
 @pytest.mark.thorough
@@ -233,36 +226,34 @@ def test_letters_of_a_picture_keep_their_size_on_a_phone(browser: Browser, addre
 
 
 @pytest.mark.thorough
-def test_differences_of_shares_are_in_points(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=theme")
-        table = page.locator("#compared table")
-        expect(table).to_contain_text("difference (points)")
-        cells = table.locator("tbody tr").first.locator("td").all_inner_texts()
-        assert re.fullmatch(r"[+-]\d+\.\d\d", cells[3])
-        page.goto(f"{home.page}/metric?name=seconds")
-        watched.settled()
-        assert "points" not in page.inner_text("#compared table")
+def test_differences_of_shares_are_in_points(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=theme")
+    table = page.locator("#compared table")
+    expect(table).to_contain_text("difference (points)")
+    cells = table.locator("tbody tr").first.locator("td").all_inner_texts()
+    assert re.fullmatch(r"[+-]\d+\.\d\d", cells[3])
+    page.goto(f"{home.page}/metric?name=seconds")
+    watched.settled()
+    assert "points" not in page.inner_text("#compared table")
 
 
 def test_the_pipeline_shows_the_terms_that_tell_something_and_all_rows_on_demand(
-    browser: Browser, home: House
+    watched: Watched, home: House
 ) -> None:
     total = len(web.get(f"{home.page}/v1/status").json()["windows"])
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/pipeline")
-        rows = page.locator("#windows tbody tr")
-        expect(rows).to_have_count(50)
-        heads = page.locator("#windows thead th").all_inner_texts()
-        assert heads == ["stream", "epoch", "counted", "balanced"]
-        expect(page.locator("#windows caption")).to_contain_text("in any of them: acknowledged")
-        wide = page.locator("#windows").evaluate("(t) => t.scrollWidth - t.parentNode.clientWidth")
-        assert wide <= 0
-        page.click("#rows button")
-        expect(rows).to_have_count(total)
-        assert page.url.endswith("?rows=all")
-        page.go_back()
-        expect(rows).to_have_count(50)
+    page = watched.open(f"{home.page}/pipeline")
+    rows = page.locator("#windows tbody tr")
+    expect(rows).to_have_count(50)
+    heads = page.locator("#windows thead th").all_inner_texts()
+    assert heads == ["stream", "epoch", "counted", "balanced"]
+    expect(page.locator("#windows caption")).to_contain_text("in any of them: acknowledged")
+    wide = page.locator("#windows").evaluate("(t) => t.scrollWidth - t.parentNode.clientWidth")
+    assert wide <= 0
+    page.click("#rows button")
+    expect(rows).to_have_count(total)
+    assert page.url.endswith("?rows=all")
+    page.go_back()
+    expect(rows).to_have_count(50)
 
 
 def test_an_address_of_nothing_is_a_page_to_people_and_a_problem_to_programs(

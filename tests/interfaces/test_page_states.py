@@ -67,30 +67,29 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
 
 
 @pytest.mark.thorough
-def test_what_stands_before_an_answer_is_said_once(browser: Browser, home: House) -> None:
+def test_what_stands_before_an_answer_is_said_once(watched: Watched, home: House) -> None:
     notice = "theme: the number of reports is an estimate, 100 ± 3.0"
 
     def say(route: Route) -> None:
         response = web.get(route.request.url).json()
         route.fulfill(json=response | {"notice": notice})
 
-    with Watched(browser) as watched:
-        page = watched.page
-        page.route("**/v1/metrics/theme/estimates*", say)
-        watched.open(f"{home.page}/metric?name=theme")
-        expect(page.locator("#answer")).to_contain_text(f". {notice}")
-        page.evaluate(
-            """said => {
+    page = watched.page
+    page.route("**/v1/metrics/theme/estimates*", say)
+    watched.open(f"{home.page}/metric?name=theme")
+    expect(page.locator("#answer")).to_contain_text(f". {notice}")
+    page.evaluate(
+        """said => {
               const above = document.createElement("aside");
               above.className = "notice";
               above.textContent = `${said} Drawn.`;
               document.body.prepend(above);
             }""",
-            notice,
-        )
-        page.select_option("select[name=confidence]", "0.99")
-        watched.settled()
-        expect(page.locator("#answer")).not_to_contain_text(notice)
+        notice,
+    )
+    page.select_option("select[name=confidence]", "0.99")
+    watched.settled()
+    expect(page.locator("#answer")).not_to_contain_text(notice)
 
 
 @pytest.mark.thorough
@@ -123,27 +122,26 @@ def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
 
 
 def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
-    browser: Browser, home: House
+    watched: Watched, home: House
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=homepage")
-        urls: list[str] = []
-        page.on("request", lambda request: urls.append(request.url))
-        expect(page.locator("#flags")).to_contain_text("no candidates are listed")
-        assert page.locator("#flags .bad").count() == 0
-        page.fill("textarea", "often.example\nsecret?&=#.example")
-        page.keyboard.press("Tab")
-        expect(page.locator("#table tbody tr")).to_have_count(2)
-        assert page.url.endswith("#look=often.example&look=secret%3F%26%3D%23.example")
-        page.reload()
-        watched.settled()
-        assert page.input_value("textarea") == "often.example\nsecret?&=#.example"
-        assert len(_rows(page)) == 2
-        assert not [url for url in urls if "secret" in url.partition("#")[0]]
-        page.fill("textarea", "\n".join(f"host-{n}.example" for n in range(300)))
-        page.keyboard.press("Tab")
-        expect(page.locator("#state")).to_contain_text("Too many strings for a link: save them")
-        assert "#" not in page.url
+    page = watched.open(f"{home.page}/metric?name=homepage")
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
+    expect(page.locator("#flags")).to_contain_text("no candidates are listed")
+    assert page.locator("#flags .bad").count() == 0
+    page.fill("textarea", "often.example\nsecret?&=#.example")
+    page.keyboard.press("Tab")
+    expect(page.locator("#table tbody tr")).to_have_count(2)
+    assert page.url.endswith("#look=often.example&look=secret%3F%26%3D%23.example")
+    page.reload()
+    watched.settled()
+    assert page.input_value("textarea") == "often.example\nsecret?&=#.example"
+    assert len(_rows(page)) == 2
+    assert not [url for url in urls if "secret" in url.partition("#")[0]]
+    page.fill("textarea", "\n".join(f"host-{n}.example" for n in range(300)))
+    page.keyboard.press("Tab")
+    expect(page.locator("#state")).to_contain_text("Too many strings for a link: save them")
+    assert "#" not in page.url
 
 
 @pytest.mark.thorough
@@ -203,53 +201,49 @@ def _without_reports(**fields: object) -> Callable[[Route], None]:
     return answer_for
 
 
-def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        watched.page.route("**/v1/metrics/theme", _without_reports(waiting=161, withheld=39))
-        page = watched.open(f"{home.page}/metric?name=theme")
-        text = page.inner_text("#flags")
-        assert "An answer needs 1,000 reports" in text
-        assert "161 wait at the shuffler" in text
-        assert "39 were withheld" in text
-        assert page.locator(".bad").count() == 0
+def test_too_few_reports_say_where_the_rest_is(watched: Watched, home: House) -> None:
+    watched.page.route("**/v1/metrics/theme", _without_reports(waiting=161, withheld=39))
+    page = watched.open(f"{home.page}/metric?name=theme")
+    text = page.inner_text("#flags")
+    assert "An answer needs 1,000 reports" in text
+    assert "161 wait at the shuffler" in text
+    assert "39 were withheld" in text
+    assert page.locator(".bad").count() == 0
 
 
 @pytest.mark.parametrize("waiting", [0, pytest.param(None, marks=pytest.mark.thorough)])
 def test_that_nothing_was_reported_is_said_where_it_is_known(
-    browser: Browser, home: House, waiting: int | None
+    watched: Watched, home: House, waiting: int | None
 ) -> None:
-    with Watched(browser) as watched:
-        none = _without_reports(waiting=waiting, withheld=waiting)
-        watched.page.route("**/v1/metrics/theme", none)
-        stream = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
-        unknown = "the number of reports at the shuffler is unknown here"
-        assert ("Nothing was reported yet" in stream) == (waiting == 0)
-        assert (unknown in stream) == (waiting is None)
-        assert "once its day is over" not in stream
+    none = _without_reports(waiting=waiting, withheld=waiting)
+    watched.page.route("**/v1/metrics/theme", none)
+    stream = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
+    unknown = "the number of reports at the shuffler is unknown here"
+    assert ("Nothing was reported yet" in stream) == (waiting == 0)
+    assert (unknown in stream) == (waiting is None)
+    assert "once its day is over" not in stream
 
 
 @pytest.mark.thorough
 def test_a_funnel_without_reports_says_when_devices_report_it(
-    browser: Browser, home: House
+    watched: Watched, home: House
 ) -> None:
-    with Watched(browser) as watched:
-        funnel = _without_reports(waiting=0, withheld=0, figures="funnel", min_batch=1)
-        watched.page.route("**/v1/metrics/theme", funnel)
-        text = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
-        assert "The first answer comes with 1 report." in text
-        assert "A device reports a funnel once its day is over." in text
+    funnel = _without_reports(waiting=0, withheld=0, figures="funnel", min_batch=1)
+    watched.page.route("**/v1/metrics/theme", funnel)
+    text = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
+    assert "The first answer comes with 1 report." in text
+    assert "A device reports a funnel once its day is over." in text
 
 
-def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=theme&flavour=new&confidence=7")
-        text = page.inner_text("#state")
-        assert "“flavour” of the link is unknown here" in text
-        assert "“confidence=7” of the link cannot be shown" in text
-        assert len(_rows(page)) == 4
-        page.select_option("select[name=show]", "consistent")
-        watched.settled()
-        assert _query_of(page)["flavour"] == ["new"]
+def test_a_link_of_a_newer_page_loses_nothing(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=theme&flavour=new&confidence=7")
+    text = page.inner_text("#state")
+    assert "“flavour” of the link is unknown here" in text
+    assert "“confidence=7” of the link cannot be shown" in text
+    assert len(_rows(page)) == 4
+    page.select_option("select[name=show]", "consistent")
+    watched.settled()
+    assert _query_of(page)["flavour"] == ["new"]
 
 
 @pytest.mark.thorough
@@ -335,7 +329,6 @@ def test_a_phone_shows_the_interval_and_tables_scroll_by_keyboard(
         eventually(lambda: wide.evaluate("element => element.scrollLeft") > 0)
 
 
-def test_a_link_with_something_else_after_the_sign_is_shown(browser: Browser, home: House) -> None:
-    with Watched(browser) as watch:
-        page = watch.open(f"{home.page}/metric?name=theme#main")
-        expect(page.locator("#table")).to_contain_text("dark")
+def test_a_link_with_something_else_after_the_sign_is_shown(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=theme#main")
+    expect(page.locator("#table")).to_contain_text("dark")

@@ -68,74 +68,70 @@ def _number(text: str) -> int:
 
 @pytest.mark.thorough
 def test_the_overview_shows_every_metric_of_the_demo(
-    browser: Browser, demo: str, tmp_path: Path
+    watched: Watched, demo: str, tmp_path: Path
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(demo)
-        metrics = _json(demo, "/v1/metrics")["metrics"]
-        assert page.locator("#metrics h2").all_inner_texts() == [
-            metric["name"] for metric in metrics
-        ]
-        element = page.locator("#metrics .number").all_inner_texts()
-        assert [_number(text) for text in element] == [metric["reports"] for metric in metrics]
-        questions = demo_questions(tmp_path / "home", PEOPLE).metrics
-        assert len(metrics) == len(questions) == METRICS
-        for metric in metrics:
-            stderr = sqrt(number_variance(questions[metric["name"]], PEOPLE))
-            assert abs(metric["epochs"][-1]["reports"] - PEOPLE) <= 6 * stderr
-        for card in page.locator("#metrics .card").all():
-            card.scroll_into_view_if_needed()
-        expect(page.locator("#metrics .answer[aria-busy=false]")).to_have_count(METRICS)
-        drawn = page.locator("#metrics svg path.line")
-        assert drawn.count() == METRICS
-        points = drawn.first.get_attribute("d")
-        assert points
-        assert points.count("L") + 1 == EPOCHS, "a point a day"
-        best = _json(demo, "/v1/metrics/education/estimates", number=3)["values"]
-        card = page.locator(".card", has=page.locator("h2", has_text=re.compile("^education$")))
-        assert card.locator("dt").all_inner_texts() == [row["value"] for row in best]
-        assert card.locator("dd b").all_inner_texts() == [f"{100 * v['share']:.1f}%" for v in best]
-        counted = sum(metric["reports"] for metric in metrics)
-        assert f"{counted:,} reports counted" in page.inner_text("#summary")
-        assert "are simulated: nobody reported then" in page.inner_text(".notice")
-        page.click("text=education")
-        expect(page.locator("h1")).to_have_text("education")
+    page = watched.open(demo)
+    metrics = _json(demo, "/v1/metrics")["metrics"]
+    assert page.locator("#metrics h2").all_inner_texts() == [metric["name"] for metric in metrics]
+    element = page.locator("#metrics .number").all_inner_texts()
+    assert [_number(text) for text in element] == [metric["reports"] for metric in metrics]
+    questions = demo_questions(tmp_path / "home", PEOPLE).metrics
+    assert len(metrics) == len(questions) == METRICS
+    for metric in metrics:
+        stderr = sqrt(number_variance(questions[metric["name"]], PEOPLE))
+        assert abs(metric["epochs"][-1]["reports"] - PEOPLE) <= 6 * stderr
+    for card in page.locator("#metrics .card").all():
+        card.scroll_into_view_if_needed()
+    expect(page.locator("#metrics .answer[aria-busy=false]")).to_have_count(METRICS)
+    drawn = page.locator("#metrics svg path.line")
+    assert drawn.count() == METRICS
+    points = drawn.first.get_attribute("d")
+    assert points
+    assert points.count("L") + 1 == EPOCHS, "a point a day"
+    best = _json(demo, "/v1/metrics/education/estimates", number=3)["values"]
+    card = page.locator(".card", has=page.locator("h2", has_text=re.compile("^education$")))
+    assert card.locator("dt").all_inner_texts() == [row["value"] for row in best]
+    assert card.locator("dd b").all_inner_texts() == [f"{100 * v['share']:.1f}%" for v in best]
+    counted = sum(metric["reports"] for metric in metrics)
+    assert f"{counted:,} reports counted" in page.inner_text("#summary")
+    assert "are simulated: nobody reported then" in page.inner_text(".notice")
+    page.click("text=education")
+    expect(page.locator("h1")).to_have_text("education")
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["income_over_50k", "education", "occupation", "age_group"])
 def test_a_metrics_page_draws_the_figures_of_the_api(
-    browser: Browser, demo: str, name: str, tmp_path: Path
+    watched: Watched, demo: str, name: str, tmp_path: Path
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{demo}/metric?name={name}")
-        document = _json(demo, f"/v1/metrics/{name}/estimates")
-        _check_bars(page, document["values"])
-        rows = page.locator("#table tbody tr")
-        assert rows.count() == document["total"]
-        first = rows.first.locator("td").all_inner_texts()
-        best = document["values"][0]
-        assert first[0] == best["value"]
-        assert _number(first[1]) == round(best["estimate"])
-        assert first[3] == f"{round(best['low']):,} to {round(best['high']):,}"
-        assert first[4] == f"{100 * best['share']:.1f}%"
-        trend = _json(demo, f"/v1/metrics/{name}/trend", epochs="all")
-        legend = page.locator("#legend span").all_inner_texts()
-        assert legend == [series["value"] for series in trend["series"]]
-        reply = _json(demo, f"/v1/metrics/{name}/commands", epochs="newest", confidence="0.95")
-        expect(page.locator("#commands")).to_contain_text(reply["notebook"].splitlines()[-2])
-        assert reply["shell"] in page.inner_text("#commands")
-        if name == "education":
-            row = rf"{best['value']} +{round(best['estimate']):,} "
-            assert re.search(row, in_shell(reply["shell"], tmp_path))
-            assert best in in_notebook(reply["notebook"])["values"]
-        detail = _json(demo, f"/v1/metrics/{name}")
-        assert detail["sentence"] in page.inner_text("#card")
-        chips = page.locator("#facts .chip").all_inner_texts()
-        facts = [f"{fact['label']} {fact['text']}" for fact in detail["metric"]["facts"]]
-        assert len(facts) == 4
-        assert chips[-4:] == facts
-        assert "Not final" in page.inner_text("#flags")
+    page = watched.open(f"{demo}/metric?name={name}")
+    document = _json(demo, f"/v1/metrics/{name}/estimates")
+    _check_bars(page, document["values"])
+    rows = page.locator("#table tbody tr")
+    assert rows.count() == document["total"]
+    first = rows.first.locator("td").all_inner_texts()
+    best = document["values"][0]
+    assert first[0] == best["value"]
+    assert _number(first[1]) == round(best["estimate"])
+    assert first[3] == f"{round(best['low']):,} to {round(best['high']):,}"
+    assert first[4] == f"{100 * best['share']:.1f}%"
+    trend = _json(demo, f"/v1/metrics/{name}/trend", epochs="all")
+    legend = page.locator("#legend span").all_inner_texts()
+    assert legend == [series["value"] for series in trend["series"]]
+    reply = _json(demo, f"/v1/metrics/{name}/commands", epochs="newest", confidence="0.95")
+    expect(page.locator("#commands")).to_contain_text(reply["notebook"].splitlines()[-2])
+    assert reply["shell"] in page.inner_text("#commands")
+    if name == "education":
+        row = rf"{best['value']} +{round(best['estimate']):,} "
+        assert re.search(row, in_shell(reply["shell"], tmp_path))
+        assert best in in_notebook(reply["notebook"])["values"]
+    detail = _json(demo, f"/v1/metrics/{name}")
+    assert detail["sentence"] in page.inner_text("#card")
+    chips = page.locator("#facts .chip").all_inner_texts()
+    facts = [f"{fact['label']} {fact['text']}" for fact in detail["metric"]["facts"]]
+    assert len(facts) == 4
+    assert chips[-4:] == facts
+    assert "Not final" in page.inner_text("#flags")
 
 
 def _check_bars(page: Page, values: list[dict[str, Any]]) -> None:
@@ -157,142 +153,135 @@ def _check_bars(page: Page, values: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.thorough
-def test_strings_are_looked_for_among_candidates(browser: Browser, demo: str) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{demo}/metric?name=homepage")
-        watched.settled()
-        assert page.locator("#table tbody tr").count() == 100, "the first of the catalog's"
-        document = _json(demo, "/v1/metrics/homepage/estimates", number=1)
-        assert document["lists"] == ["catalog"]
-        assert page.locator("#trend .mark text").all_text_contents() == ["yahoo"]
-        assert f"of {document['total']:,}" in page.inner_text("#pages")
-        page.fill("textarea", "google.com\nfacebook.com\nnever.example\n\ngoogle.com")
-        page.keyboard.press("Tab")
-        expect(page.locator("#pages")).to_contain_text(f"of {document['total'] + 1:,}")
-        page.uncheck("#lists input")
-        expect(page.locator("#table tbody tr")).to_have_count(3)
-        watched.settled()
-        names = page.locator("#table tbody tr td:first-child").all_inner_texts()
-        assert sorted(names) == ["facebook.com", "google.com", "never.example"]
-        estimates = page.locator("#table tbody tr td:nth-child(2)").all_inner_texts()
-        counts = [_number(text) for text in estimates]
-        assert counts == sorted(counts, reverse=True), "the most frequent first"
+def test_strings_are_looked_for_among_candidates(watched: Watched, demo: str) -> None:
+    page = watched.open(f"{demo}/metric?name=homepage")
+    watched.settled()
+    assert page.locator("#table tbody tr").count() == 100, "the first of the catalog's"
+    document = _json(demo, "/v1/metrics/homepage/estimates", number=1)
+    assert document["lists"] == ["catalog"]
+    assert page.locator("#trend .mark text").all_text_contents() == ["yahoo"]
+    assert f"of {document['total']:,}" in page.inner_text("#pages")
+    page.fill("textarea", "google.com\nfacebook.com\nnever.example\n\ngoogle.com")
+    page.keyboard.press("Tab")
+    expect(page.locator("#pages")).to_contain_text(f"of {document['total'] + 1:,}")
+    page.uncheck("#lists input")
+    expect(page.locator("#table tbody tr")).to_have_count(3)
+    watched.settled()
+    names = page.locator("#table tbody tr td:first-child").all_inner_texts()
+    assert sorted(names) == ["facebook.com", "google.com", "never.example"]
+    estimates = page.locator("#table tbody tr td:nth-child(2)").all_inner_texts()
+    counts = [_number(text) for text in estimates]
+    assert counts == sorted(counts, reverse=True), "the most frequent first"
 
 
 @pytest.mark.thorough
-def test_one_question_asked_in_two_ways_is_drawn_beside_itself(browser: Browser, demo: str) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{demo}/metric?name=education_crowd&beside=education")
-        values = page.locator("#table tbody tr").count()
-        below = page.locator("#bars .beside")
-        expect(below).to_have_count(values)
-        widths = [
-            path.evaluate("path => path.getBBox().width")
-            for path in (below.first, page.locator("#bars .whisker").first)
-        ]
-        assert widths[0] > 3 * widths[1], "alone is less sure"
-        assert "Below each bar: the interval of education." in page.inner_text("#bars-notes")
-        page.select_option("select[name=beside]", "")
-        expect(below).to_have_count(0)
-        assert "beside" not in page.url
-        _check_bars(page, _json(demo, "/v1/metrics/education_crowd/estimates")["values"])
-        page = watched.open(f"{demo}/metric?name=homepage&beside=education")
-        expect(page.locator("#beside")).to_be_hidden()
+def test_one_question_asked_in_two_ways_is_drawn_beside_itself(watched: Watched, demo: str) -> None:
+    page = watched.open(f"{demo}/metric?name=education_crowd&beside=education")
+    values = page.locator("#table tbody tr").count()
+    below = page.locator("#bars .beside")
+    expect(below).to_have_count(values)
+    widths = [
+        path.evaluate("path => path.getBBox().width")
+        for path in (below.first, page.locator("#bars .whisker").first)
+    ]
+    assert widths[0] > 3 * widths[1], "alone is less sure"
+    assert "Below each bar: the interval of education." in page.inner_text("#bars-notes")
+    page.select_option("select[name=beside]", "")
+    expect(below).to_have_count(0)
+    assert "beside" not in page.url
+    _check_bars(page, _json(demo, "/v1/metrics/education_crowd/estimates")["values"])
+    page = watched.open(f"{demo}/metric?name=homepage&beside=education")
+    expect(page.locator("#beside")).to_be_hidden()
 
 
 @pytest.mark.thorough
-def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{demo}/pipeline?rows=all")
-        expect(page.locator("#law")).to_contain_text("The law balances")
-        status = _json(demo, "/v1/status")
-        texts = page.locator("#equation b").all_inner_texts()
-        figures = [None if text == "?" else _number(text) for text in texts]
-        terms = ("acknowledged", "dummies", "pooled", "in_flight", "counted", "duplicate")
-        shown = (*terms, "rejected", "withheld")
-        assert figures == [status["total"][term] for term in shown]
-        assert status["total"]["pooled"] is None, "a crowd with noise dummies hides its number"
-        expect(page.locator("#waiting")).to_contain_text("Waiting reports are not shown")
-        today = [line for line in status["windows"] if line["counted"] == PEOPLE]
-        assert len(today) >= METRICS - 1, "all but the crowd with noise dummies"
-        assert all(line["balanced"] for line in status["windows"])
-        assert page.locator("#windows tbody tr").count() == EPOCHS * METRICS
-        page.wait_for_selector("#rate svg")
-        assert page.locator("#arriving").is_hidden(), "no single report is told of production"
+def test_the_pipeline_page_shows_the_law_as_it_runs(watched: Watched, demo: str) -> None:
+    page = watched.open(f"{demo}/pipeline?rows=all")
+    expect(page.locator("#law")).to_contain_text("The law balances")
+    status = _json(demo, "/v1/status")
+    texts = page.locator("#equation b").all_inner_texts()
+    figures = [None if text == "?" else _number(text) for text in texts]
+    terms = ("acknowledged", "dummies", "pooled", "in_flight", "counted", "duplicate")
+    shown = (*terms, "rejected", "withheld")
+    assert figures == [status["total"][term] for term in shown]
+    assert status["total"]["pooled"] is None, "a crowd with noise dummies hides its number"
+    expect(page.locator("#waiting")).to_contain_text("Waiting reports are not shown")
+    today = [line for line in status["windows"] if line["counted"] == PEOPLE]
+    assert len(today) >= METRICS - 1, "all but the crowd with noise dummies"
+    assert all(line["balanced"] for line in status["windows"])
+    assert page.locator("#windows tbody tr").count() == EPOCHS * METRICS
+    page.wait_for_selector("#rate svg")
+    assert page.locator("#arriving").is_hidden(), "no single report is told of production"
 
 
 @pytest.mark.thorough
-def test_dummies_come_with_what_was_acknowledged(browser: Browser, demo: str) -> None:
+def test_dummies_come_with_what_was_acknowledged(watched: Watched, demo: str) -> None:
     """The law: acknowledged + dummies = where all of them are."""
-    with Watched(browser) as watched:
-        page = watched.open(f"{demo}/pipeline")
-        document = _json(demo, "/v1/status")
-        document["total"] |= {"dummies": 5, "counted": document["total"]["counted"] + 5}
-        page.route("**/v1/status", lambda route: route.fulfill(json=document))
-        expect(page.locator("#equation")).to_contain_text("dummies")
-        words = page.locator("#equation").inner_text().replace("\n", " ")
-        came, _, there = words.partition("=")
-        assert [came.split()[place] for place in (0, 2, 3)] == ["acknowledged", "+", "dummies"]
-        assert "dummies" not in there
-        assert "dummies" not in page.locator("#flow").inner_text()
+    page = watched.open(f"{demo}/pipeline")
+    document = _json(demo, "/v1/status")
+    document["total"] |= {"dummies": 5, "counted": document["total"]["counted"] + 5}
+    page.route("**/v1/status", lambda route: route.fulfill(json=document))
+    expect(page.locator("#equation")).to_contain_text("dummies")
+    words = page.locator("#equation").inner_text().replace("\n", " ")
+    came, _, there = words.partition("=")
+    assert [came.split()[place] for place in (0, 2, 3)] == ["acknowledged", "+", "dummies"]
+    assert "dummies" not in there
+    assert "dummies" not in page.locator("#flow").inner_text()
 
 
-def test_what_the_shuffler_did_not_tell_is_not_made_up(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/pipeline")
-        assert "not available here" in page.inner_text("#law")
-        counted = f"{_json(home.page, '/v1/status')['total']['counted']:,}"
-        element = page.locator("#equation b").all_inner_texts()
-        assert element == ["?", "?", "?", "?", counted, "0", "0", "?"]
-        assert page.locator("#windows tbody td").last.inner_text() == "?"
+def test_what_the_shuffler_did_not_tell_is_not_made_up(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/pipeline")
+    assert "not available here" in page.inner_text("#law")
+    counted = f"{_json(home.page, '/v1/status')['total']['counted']:,}"
+    element = page.locator("#equation b").all_inner_texts()
+    assert element == ["?", "?", "?", "?", counted, "0", "0", "?"]
+    assert page.locator("#windows tbody td").last.inner_text() == "?"
 
 
-def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=theme")
-        assert page.locator("#trend .band").count() == 4
-        points = page.locator("#trend g.s0 circle").count()
-        assert points == DAYS
-        page.select_option("select[name=before]", index=0)
-        page.select_option("select[name=after]", index=DAYS - 1)
-        watched.settled()
-        first = home.today - DAYS + 1
-        document = _json(
-            home.page, "/v1/metrics/theme/compare", epochs=first, to_epochs=home.today, number=100
-        )
-        rows = page.locator("#compared tbody tr")
-        for row, change in zip(rows.all(), document["values"], strict=True):
-            cells = row.locator("td").all_inner_texts()
-            assert cells[0] == change["value"]
-            assert cells[3] == f"{100 * change['difference']:+.2f}"
-            assert (cells[6] == "yes") is change["changed"]
-        assert "beyond chance" in page.inner_text("#compared")
-        assert "Not final: these epochs still accept reports" in page.inner_text("#compared")
-        page.select_option("select[name=range]", "last:7d")
-        page.select_option("select[name=confidence]", "0.99")
-        watched.settled()
-        week = _json(home.page, "/v1/metrics/theme/estimates", last="7d", confidence=0.99)
-        expect(page.locator("#answer")).to_contain_text(f"{week['reports']:,}")
-        _check_bars(page, week["values"])
+def test_trends_and_comparisons_are_those_of_the_api(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=theme")
+    assert page.locator("#trend .band").count() == 4
+    points = page.locator("#trend g.s0 circle").count()
+    assert points == DAYS
+    page.select_option("select[name=before]", index=0)
+    page.select_option("select[name=after]", index=DAYS - 1)
+    watched.settled()
+    first = home.today - DAYS + 1
+    document = _json(
+        home.page, "/v1/metrics/theme/compare", epochs=first, to_epochs=home.today, number=100
+    )
+    rows = page.locator("#compared tbody tr")
+    for row, change in zip(rows.all(), document["values"], strict=True):
+        cells = row.locator("td").all_inner_texts()
+        assert cells[0] == change["value"]
+        assert cells[3] == f"{100 * change['difference']:+.2f}"
+        assert (cells[6] == "yes") is change["changed"]
+    assert "beyond chance" in page.inner_text("#compared")
+    assert "Not final: these epochs still accept reports" in page.inner_text("#compared")
+    page.select_option("select[name=range]", "last:7d")
+    page.select_option("select[name=confidence]", "0.99")
+    watched.settled()
+    week = _json(home.page, "/v1/metrics/theme/estimates", last="7d", confidence=0.99)
+    expect(page.locator("#answer")).to_contain_text(f"{week['reports']:,}")
+    _check_bars(page, week["values"])
 
 
-def test_numbers_are_drawn_by_range_with_their_mean(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=launches")
-        assert page.locator("#table tbody tr td:first-child").all_inner_texts()[:2] == [
-            "[0, 2)",
-            "[2, 4)",
-        ]
-        text = page.inner_text("#bars-notes")
-        assert re.search(r"Mean, in h: [\d.]+, [\d.]+ to [\d.]+", text)
-        document = _json(home.page, "/v1/metrics/launches/estimates")["notes"]
-        assert document
-        assert all(note in text for note in document)
-        assert "mean, in h" in page.inner_text("#trend")
-        page.select_option("select[name=show]", "consistent")
-        expect(page.locator("#bars-notes")).to_contain_text("Consistent: post-processed")
-        watched.open(f"{home.page}/metric?name=seconds")
-        assert page.locator("#bars .whisker").count() == 1
+def test_numbers_are_drawn_by_range_with_their_mean(watched: Watched, home: House) -> None:
+    page = watched.open(f"{home.page}/metric?name=launches")
+    assert page.locator("#table tbody tr td:first-child").all_inner_texts()[:2] == [
+        "[0, 2)",
+        "[2, 4)",
+    ]
+    text = page.inner_text("#bars-notes")
+    assert re.search(r"Mean, in h: [\d.]+, [\d.]+ to [\d.]+", text)
+    document = _json(home.page, "/v1/metrics/launches/estimates")["notes"]
+    assert document
+    assert all(note in text for note in document)
+    assert "mean, in h" in page.inner_text("#trend")
+    page.select_option("select[name=show]", "consistent")
+    expect(page.locator("#bars-notes")).to_contain_text("Consistent: post-processed")
+    watched.open(f"{home.page}/metric?name=seconds")
+    assert page.locator("#bars .whisker").count() == 1
 
 
 def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
@@ -379,34 +368,33 @@ CONTRAST = """element => {
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/", "/metric?name=theme", "/pipeline"])
 def test_everything_has_a_name_and_a_place_for_the_keyboard(
-    browser: Browser, home: House, path: str
+    watched: Watched, home: House, path: str
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(home.page + path)
-        unnamed = page.evaluate(
-            """() => [...document.querySelectorAll('input, select, textarea, button, svg, a')]
+    page = watched.open(home.page + path)
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll('input, select, textarea, button, svg, a')]
             .filter(e => e.offsetParent !== null || e instanceof SVGElement)
             .filter(e => !(e.labels?.length || e.ariaLabel || e.getAttribute('aria-label')
                            || e.textContent.trim()))
             .map(e => e.outerHTML.slice(0, 80))"""
-        )
-        assert unnamed == []
-        headings = page.locator("h1").count()
-        assert headings == 1
-        assert page.get_attribute("html", "lang") == "en"
+    )
+    assert unnamed == []
+    headings = page.locator("h1").count()
+    assert headings == 1
+    assert page.get_attribute("html", "lang") == "en"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#main"
+    tag_names = set()
+    for _ in range(12):
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.className") == "skip"
-        page.keyboard.press("Enter")
-        assert page.evaluate("location.hash") == "#main"
-        tag_names = set()
-        for _ in range(12):
-            page.keyboard.press("Tab")
-            tag_names.add(page.evaluate("document.activeElement.tagName"))
-        if "metric" in path:
-            assert {"SELECT", "BUTTON"} <= tag_names
-            page.focus("select[name=confidence]")
-            page.keyboard.press("ArrowDown")
-            expect(page.locator("#bars-notes")).to_contain_text("99%")
+        tag_names.add(page.evaluate("document.activeElement.tagName"))
+    if "metric" in path:
+        assert {"SELECT", "BUTTON"} <= tag_names
+        page.focus("select[name=confidence]")
+        page.keyboard.press("ArrowDown")
+        expect(page.locator("#bars-notes")).to_contain_text("99%")
 
 
 @pytest.mark.thorough

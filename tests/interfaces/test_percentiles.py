@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
 
 import hubbub.notebook
 from hubbub.cli.main import main
@@ -86,13 +85,12 @@ def test_a_percentiles_interval_is_shown_as_wide_as_it_is() -> None:
 
 
 def test_the_page_rounds_the_ends_of_intervals_as_the_command_line_does(
-    browser: Browser, home: House
+    watched: Watched, home: House
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{home.page}/metric?name=launches")
-        for number, error, end, text in ENDS:
-            script = "(a) => import('/static/shell.js').then(({ measured }) => measured(...a))"
-            assert page.evaluate(script, [number, error, end]) == text
+    page = watched.open(f"{home.page}/metric?name=launches")
+    for number, error, end, text in ENDS:
+        script = "(a) => import('/static/shell.js').then(({ measured }) => measured(...a))"
+        assert page.evaluate(script, [number, error, end]) == text
 
 
 def test_percentiles_of_an_open_epoch_are_not_final(

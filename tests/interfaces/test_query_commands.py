@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.web.query_commands import Reached, commands
 from tests.interfaces.running_aggregator import STRINGS, House
 from tests.support import web

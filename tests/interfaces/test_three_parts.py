@@ -116,23 +116,22 @@ def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None
     assert message in _response(home, **{**CROSS_PARTS, "by": "none of them"})["detail"]
 
 
-def test_each_value_of_the_third_part_has_a_heat_map(browser: Browser, crowd: House) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{crowd.page}/metric?name=profile&rows=country&columns=theme")
-        drawn = page.locator("#crossed svg")
-        expect(drawn).to_have_count(1)
-        page.select_option("#crossing [name=within]", "new")
-        expect(drawn).to_have_count(2)
-        assert "within=new" in page.url
-        cells = _response(crowd, **CROSS_PARTS)["values"]
-        element = page.locator("#crossed svg g.cell text").all_text_contents()
-        assert element == [f"{100 * cell['within']:.0f}%" for cell in cells]
-        expect(page.locator("#crossed")).to_contain_text("country and theme go together within new")
-        expect(page.locator("#crossed")).to_contain_text("new: n, ")
-        page.select_option("#crossing [name=within]", "theme")
-        expect(page.locator("#crossed")).to_contain_text("within theme")
-        expect(page.locator("#crossed table")).to_contain_text("by theme")
-        assert "rows=country&columns=new&within=theme" in page.url
+def test_each_value_of_the_third_part_has_a_heat_map(watched: Watched, crowd: House) -> None:
+    page = watched.open(f"{crowd.page}/metric?name=profile&rows=country&columns=theme")
+    drawn = page.locator("#crossed svg")
+    expect(drawn).to_have_count(1)
+    page.select_option("#crossing [name=within]", "new")
+    expect(drawn).to_have_count(2)
+    assert "within=new" in page.url
+    cells = _response(crowd, **CROSS_PARTS)["values"]
+    element = page.locator("#crossed svg g.cell text").all_text_contents()
+    assert element == [f"{100 * cell['within']:.0f}%" for cell in cells]
+    expect(page.locator("#crossed")).to_contain_text("country and theme go together within new")
+    expect(page.locator("#crossed")).to_contain_text("new: n, ")
+    page.select_option("#crossing [name=within]", "theme")
+    expect(page.locator("#crossed")).to_contain_text("within theme")
+    expect(page.locator("#crossed table")).to_contain_text("by theme")
+    assert "rows=country&columns=new&within=theme" in page.url
 
 
 @pytest.mark.parametrize(
@@ -145,17 +144,16 @@ def test_each_value_of_the_third_part_has_a_heat_map(browser: Browser, crowd: Ho
     ],
 )
 def test_parts_that_an_address_leaves_out_are_those_that_are_free(
-    browser: Browser, crowd: House, named: str, chosen: list[str]
+    watched: Watched, crowd: House, named: str, chosen: list[str]
 ) -> None:
-    with Watched(browser) as watched:
-        page = watched.open(f"{crowd.page}/metric?name=profile&{named}")
-        expect(page.locator("#crossed svg").first).to_be_visible()
-        parts = ["rows", "columns", "within"]
-        selection = [page.locator(f"#crossing [name={part}]").input_value() for part in parts]
-        assert selection == chosen
-        cells = _response(crowd, **dict(zip(["rows", "columns", "by"], chosen, strict=True)))
-        element = page.locator("#crossed svg g.cell text").all_text_contents()
-        assert element == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
+    page = watched.open(f"{crowd.page}/metric?name=profile&{named}")
+    expect(page.locator("#crossed svg").first).to_be_visible()
+    parts = ["rows", "columns", "within"]
+    selection = [page.locator(f"#crossing [name={part}]").input_value() for part in parts]
+    assert selection == chosen
+    cells = _response(crowd, **dict(zip(["rows", "columns", "by"], chosen, strict=True)))
+    element = page.locator("#crossed svg g.cell text").all_text_contents()
+    assert element == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
 
 
 def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(

@@ -1,12 +1,11 @@
 """Counting where it is hard: altered copies, clocks that are wrong, windows that are flooded."""
 
-import asyncio
 import itertools
 import random
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,6 +62,10 @@ class Counting:
             self.made.bundle, self.opener, self.store, Stages(), clocks=clocks, room=room
         )
 
+    async def restart(self) -> None:
+        self.start()
+        await self.clocks.look()
+
     def window(self, stream: str, back: int = 0) -> Window:
         length = self.made.bundle.metric(stream).epoch
         return Window(stream, int(time.time()) // EPOCH_SECONDS[length] - back)
@@ -96,6 +99,14 @@ async def _counting(
     await counting.clocks.look()
     yield counting
     await server.close()
+
+
+Opened = Callable[[], AbstractAsyncContextManager[Counting]]
+
+
+@pytest.fixture
+def opened(catalog_files: CatalogFiles, redis_url: str, opener: Opener) -> Opened:
+    return lambda: _counting(catalog_files, redis_url, opener)
 
 
 async def _refusal(call: Awaitable[object]) -> str | None:
@@ -157,45 +168,35 @@ async def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_b
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_altered_copies_take_nobodys_place(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str, seed: int
-) -> None:
+async def test_altered_copies_take_nobodys_place(opened: Opened, seed: int) -> None:
     """Several of each, in every order, in one batch with the honest report and in one before."""
-
-    async def body() -> None:
-        async with _counting(catalog_files, redis_url, opener) as counting:
-            chance = random.Random(seed)
-            window = counting.window("theme")
-            honest = counting.sealed(window, 20)
-            copies = [
-                _altered(report, chance.randrange(16, len(report)))
-                for report in honest
-                for _ in range(seed)
-            ]
-            if seed == 3:
-                await counting.apply(window, copies)
-            mixed = [*copies, *honest, *honest[:5]]
-            if seed != 1:  # else all copies stand in front
-                chance.shuffle(mixed)
-            assert await counting.apply(window, mixed) is Outcome.APPLIED
-            assert (await totals(counting.store, window)).reports == 20
-            law = await counting.report_counts(window)
-            assert (law["counted"], law["duplicate"]) == (20, 5 + _repeats(copies, seed))
-            assert law.get("rejected:not_opened", 0) == len(set(copies)) * (2 if seed == 3 else 1)
-            assert sum(law.values()) == len(mixed) + (len(copies) if seed == 3 else 0)
-            await counting.apply(window, [*copies, *honest])
-            assert (await totals(counting.store, window)).reports == 20
-
-    def _repeats(copies: Sequence[bytes], seed: int) -> int:
-        return (len(copies) - len(set(copies))) * (2 if seed == 3 else 1)
-
-    asyncio.run(body())
+    chance, times = random.Random(seed), 2 if seed == 3 else 1
+    async with opened() as counting:
+        window = counting.window("theme")
+        honest = counting.sealed(window, 20)
+        copies = [
+            _altered(report, chance.randrange(16, len(report)))
+            for report in honest
+            for _ in range(seed)
+        ]
+        if seed == 3:
+            await counting.apply(window, copies)
+        mixed = [*copies, *honest, *honest[:5]]
+        if seed != 1:  # else all copies stand in front
+            chance.shuffle(mixed)
+        assert await counting.apply(window, mixed) is Outcome.APPLIED
+        assert (await totals(counting.store, window)).reports == 20
+        law = await counting.report_counts(window)
+        repeats = times * (len(copies) - len(set(copies)))
+        assert (law["counted"], law["duplicate"]) == (20, 5 + repeats)
+        assert law.get("rejected:not_opened", 0) == times * len(set(copies))
+        assert sum(law.values()) == len(mixed) + (len(copies) if seed == 3 else 0)
+        await counting.apply(window, [*copies, *honest])
+        assert (await totals(counting.store, window)).reports == 20
 
 
-async def test_every_order_of_a_report_and_its_copies_counts_it(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str
-) -> None:
-    async with _counting(catalog_files, redis_url, opener) as counting:
+async def test_every_order_of_a_report_and_its_copies_counts_it(opened: Opened) -> None:
+    async with opened() as counting:
         window = counting.window("theme")
         for number, order in enumerate(itertools.permutations(range(4)), 1):
             [report] = counting.sealed(window, 1)
@@ -211,13 +212,12 @@ WAITS = (ServiceUnavailable, BadParameter)
 @pytest.mark.parametrize("stream", ["crashed", "theme"])
 @pytest.mark.parametrize("hours", OFF)
 async def test_replays_count_nothing_however_far_the_clocks_are_apart(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str, hours: float, stream: str
+    opened: Opened, hours: float, stream: str
 ) -> None:
     """From its start, and for how long it may be; and once it is right all is counted, once."""
-    async with _counting(catalog_files, redis_url, opener) as counting:
+    async with opened() as counting:
         counting.ahead = hours * HOUR
-        counting.start()
-        await counting.clocks.look()
+        await counting.restart()
         for back in (0, 1):
             window = counting.window(stream, back)
             sealed, first = counting.sealed(window, 20), secrets.token_bytes(16)
@@ -230,27 +230,24 @@ async def test_replays_count_nothing_however_far_the_clocks_are_apart(
                     continue
                 assert (await totals(counting.store, window)).reports == 20
             ahead, counting.ahead = counting.ahead, 0.0
-            counting.start()
-            await counting.clocks.look()
+            await counting.restart()
             await counting.apply(window, sealed, first)
             await counting.apply(window, sealed)
             law = await counting.report_counts(window)
             assert law["counted"] == 20, (law, counted)
             assert set(law) == {"counted", "duplicate"}, "nothing was refused for good"
             counting.ahead = ahead
-            counting.start()
-            await counting.clocks.look()
+            await counting.restart()
 
 
 @pytest.mark.parametrize("hours", OFF)
 async def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str, hours: float
+    opened: Opened, hours: float
 ) -> None:
     """Shuffler and devices have the aggregator's clock; Redis alone is right, or wrong."""
-    async with _counting(catalog_files, redis_url, opener) as counting:
+    async with opened() as counting:
         counting.ahead = hours * HOUR
-        counting.start()
-        await counting.clocks.look()
+        await counting.restart()
         window = Window("crashed", int((time.time() + counting.ahead) // HOUR))
         sealed = counting.sealed(window, 20)
         ids = [secrets.token_bytes(16) for _ in range(3)]
@@ -269,11 +266,9 @@ async def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
 
 
 @pytest.mark.parametrize("stream", ["crashed", "theme"])
-async def test_replays_count_nothing_while_the_clock_steps(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str, stream: str
-) -> None:
+async def test_replays_count_nothing_while_the_clock_steps(opened: Opened, stream: str) -> None:
     """The same process all along, its clock anew before every delivery."""
-    async with _counting(catalog_files, redis_url, opener) as counting:
+    async with opened() as counting:
         chance = random.Random(7)
         window = counting.window(stream)
         sealed = counting.sealed(window, 20)
@@ -286,12 +281,10 @@ async def test_replays_count_nothing_while_the_clock_steps(
         assert await counting.report_counts(window) == {"counted": 20, "duplicate": 59 * 20}
 
 
-async def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str
-) -> None:
+async def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(opened: Opened) -> None:
     """In the last second of it, by a right clock, after a wrong one counted the first."""
     for ahead in (-3 * HOUR, 0.0, 2 * HOUR):
-        async with _counting(catalog_files, redis_url, opener) as counting:
+        async with opened() as counting:
             window = counting.window("crashed")
             closes = (window.epoch + 3) * HOUR
             sealed = counting.sealed(window, 20)
@@ -305,11 +298,9 @@ async def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
             assert await counting.server.client.ttl(window.key("aggregator:tags")) == -1
 
 
-async def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str
-) -> None:
+async def test_tags_that_are_gone_end_the_counting_of_their_window_alone(opened: Opened) -> None:
     """As version 0.1 left them where its clock was behind: they had expired at once."""
-    async with _counting(catalog_files, redis_url, opener) as counting:
+    async with opened() as counting:
         window, other = counting.window("crashed"), counting.window("theme")
         sealed = counting.sealed(window, 20)
         await counting.apply(window, sealed)
@@ -320,10 +311,8 @@ async def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
         assert await counting.report_counts(other) == {"counted": 20}
 
 
-async def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str
-) -> None:
-    async with _counting(catalog_files, redis_url, opener) as counting:
+async def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(opened: Opened) -> None:
+    async with opened() as counting:
         old = counting.window("crashed", back=9)
         sealed = counting.sealed(old, 20)
         with pytest.raises(ServiceUnavailable, match="or were watched for less than an hour"):
@@ -333,8 +322,7 @@ async def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
         await counting.apply(old, sealed)
         assert await counting.report_counts(old) == {"rejected:expired": 20}
         counting.ahead = 5 * HOUR
-        counting.start()
-        await counting.clocks.look()
+        await counting.restart()
         with pytest.raises(ServiceUnavailable, match="18000 s apart"):
             await counting.apply(new, counting.sealed(new, 20))
         assert counting.intake.counts["clocks_differ"] == 1
@@ -442,22 +430,22 @@ def _hurried() -> Callable[[], float]:
 
 @pytest.mark.thorough
 async def test_a_window_that_is_full_is_not_opened_again_at_once(
-    catalog_files: CatalogFiles, opener: Opener, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with _counting(catalog_files, redis_url, opener) as counting:
+    async with opened() as counting:
         counting.start(Room(counting.store, 10))
         window = counting.window("theme")
         sealed = counting.sealed(window, 20)
-        opened = 0
+        calls = 0
         open_all = counting.opener.open
 
         async def counted(*arguments: object) -> object:
-            nonlocal opened
-            opened += 1
+            nonlocal calls
+            calls += 1
             return await open_all(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(counting.opener, "open", counted)
         for _ in range(5):
             with pytest.raises(StoreUnavailable):
                 await counting.apply(window, sealed)
-        assert opened == 1
+        assert calls == 1

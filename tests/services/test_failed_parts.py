@@ -136,7 +136,7 @@ def test_a_process_ends_with_the_first_of_its_parts(door: str, part: str, messag
 
 
 @pytest.mark.parametrize(("of", "step"), [(Pool, "claim"), (Crowds, "cut")])
-def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
+async def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
     of: type,
     step: str,
     catalog_files: CatalogFiles,
@@ -146,7 +146,7 @@ def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
     async def failing(*_: Any) -> None:
         raise KeyError(RAW_VALUE)
 
-    async def body() -> None:
+    async with asyncio.timeout(HANG_SECONDS):
         table = read_stream_table(catalog_files.streams)
         if of is Crowds:
             object.__setattr__(table.streams["theme"], "mix", "rolling")
@@ -160,16 +160,14 @@ def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
                 await asyncio.sleep(0)
             assert isinstance(loop.exception(), KeyError)
 
-    asyncio.run(asyncio.wait_for(body(), HANG_SECONDS))
 
-
-def test_a_door_that_lets_nobody_in_any_more_says_so(
+async def test_a_door_that_lets_nobody_in_any_more_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def failing(*_: Any) -> None:
         raise KeyError(RAW_VALUE)
 
-    async def body() -> None:
+    async with asyncio.timeout(HANG_SECONDS):
         address = f"127.0.0.1:{free_port()}"
         app: Callable[..., Any] = Counter
         connections = OpenConnections((), Counter())
@@ -181,5 +179,3 @@ def test_a_door_that_lets_nobody_in_any_more_says_so(
         with socket.create_connection((host, int(port))), pytest.raises(KeyError):
             await serving
         await door.stop(0)
-
-    asyncio.run(asyncio.wait_for(body(), HANG_SECONDS))

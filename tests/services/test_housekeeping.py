@@ -1,9 +1,8 @@
 """Keys and tags: held while an epoch may need them, then gone; never by one look at one clock."""
 
-import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -57,6 +56,11 @@ class House:
             served=self.served,
         )
 
+    def begin(self, passed: float) -> None:
+        """A start after this time."""
+        self.passed = passed
+        self.start()
+
     async def _redis(self) -> list[float]:
         return [START + self.passed + self.redis_ahead]
 
@@ -98,192 +102,147 @@ class House:
         return bool(did_open.all())
 
 
-Body = Callable[[House], Coroutine[Any, Any, None]]
-
-
 @pytest.fixture
-def check(tmp_path: Path) -> Callable[[Body], None]:
-    def run(body: Body) -> None:
-        async def everything() -> None:
-            house = House(tmp_path)
-            try:
-                await body(house)
-            finally:
-                house.opener.close()
-
-        asyncio.run(everything())
-
-    return run
+def house(tmp_path: Path) -> Iterator[House]:
+    new_house = House(tmp_path)
+    yield new_house
+    new_house.opener.close()
 
 
 def _period(house: House) -> int:
     return (house.signed.bundle.keys[0].end - START) // DAY
 
 
-def test_a_key_goes_when_its_epochs_are_closed_and_others_followed(
-    check: Callable[[Body], None], caplog: pytest.LogCaptureFixture
+async def test_a_key_goes_when_its_epochs_are_closed_and_others_followed(
+    house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(house: House) -> None:
-        days = _period(house)
-        every = list(house.ids)
-        await house.collect(range(days + 22))
-        house.passed = (days - 1.0) * DAY
-        house.start()
-        await house.live(2 * HOUR)
-        assert house.ids == every, "its epochs are open"
-        assert await house.opens(1)
-        house.passed = (days + 22.0) * DAY
-        house.start()
-        await house.live(HOUR / 2)
-        assert house.ids == every, "nobody has watched the clocks for an hour"
-        await house.live(HOUR)
-        assert house.ids == every[1:]
-        assert [key.id for key in read_opening_keys(house.path)] == every[1:]
-        assert not await house.opens(1)
-        assert await house.opens(2)
-
-    with caplog.at_level(logging.INFO):
-        check(body)
+    caplog.set_level(logging.INFO)
+    days = _period(house)
+    every = list(house.ids)
+    await house.collect(range(days + 22))
+    house.begin((days - 1.0) * DAY)
+    await house.live(2 * HOUR)
+    assert house.ids == every, "its epochs are open"
+    assert await house.opens(1)
+    house.begin((days + 22.0) * DAY)
+    await house.live(HOUR / 2)
+    assert house.ids == every, "nobody has watched the clocks for an hour"
+    await house.live(HOUR)
+    assert house.ids == every[1:]
+    assert [key.id for key in read_opening_keys(house.path)] == every[1:]
+    assert not await house.opens(1)
+    assert await house.opens(2)
     assert "opening key 1 forgotten" in caplog.text
 
 
 @pytest.mark.parametrize("ahead", [30 * DAY, 200 * DAY, 10 * YEAR])
 @pytest.mark.parametrize("who", ["machine", "redis", "both"])
-def test_a_clock_that_jumps_ahead_deletes_nothing(
-    check: Callable[[Body], None], ahead: float, who: str
+async def test_a_clock_that_jumps_ahead_deletes_nothing(
+    house: House, ahead: float, who: str
 ) -> None:
     """For a moment, and for two hours; as seen by one clock, by the other, by both."""
-
-    async def body(house: House) -> None:
-        every = list(house.ids)
-        await house.collect(range(5))
-        await house.count("crashed", START // 3600)
-        house.passed = 4.0 * DAY
-        house.start()
+    every = list(house.ids)
+    await house.collect(range(5))
+    await house.count("crashed", START // 3600)
+    house.begin(4.0 * DAY)
+    await house.live(2 * HOUR)
+    remembered = await house.store.remembered()
+    for duration in (1.0, 2 * HOUR):
+        house.ahead = ahead if who != "redis" else 0.0
+        house.redis_ahead = ahead if who != "machine" else 0.0
+        await house.live(duration)
+        house.ahead = house.redis_ahead = 0.0
         await house.live(2 * HOUR)
-        remembered = await house.store.remembered()
-        for duration in (1.0, 2 * HOUR):
-            house.ahead = ahead if who != "redis" else 0.0
-            house.redis_ahead = ahead if who != "machine" else 0.0
-            await house.live(duration)
-            house.ahead = house.redis_ahead = 0.0
-            await house.live(2 * HOUR)
-        assert house.ids == every
-        assert [key.id for key in read_opening_keys(house.path)] == every
-        # An hour that is long over, after which others were counted, is nobody's loss.
-        windows = {w for w in remembered if w.stream == "theme"}
-        assert windows <= set(await house.store.remembered())
-
-    check(body)
+    assert house.ids == every
+    assert [key.id for key in read_opening_keys(house.path)] == every
+    # An hour that is long over, after which others were counted, is nobody's loss.
+    windows = {w for w in remembered if w.stream == "theme"}
+    assert windows <= set(await house.store.remembered())
 
 
 @pytest.mark.parametrize("ahead", [49 * DAY, 120 * DAY, 10 * YEAR])
-def test_a_machine_that_starts_with_a_wrong_clock_deletes_no_key(
-    check: Callable[[Body], None], caplog: pytest.LogCaptureFixture, ahead: float
+async def test_a_machine_that_starts_with_a_wrong_clock_deletes_no_key(
+    house: House, caplog: pytest.LogCaptureFixture, ahead: float
 ) -> None:
     """Both clocks are the machine's; devices on it report for its time for a day."""
-
-    async def body(house: House) -> None:
-        every = list(house.ids)
-        await house.collect(range(5))
-        house.passed = 4.0 * DAY
-        house.ahead = house.redis_ahead = ahead
-        house.start()
-        now = int(START + house.passed + ahead)
-        for stream, seconds in (("crashed", 3600), ("theme", DAY), ("editor", 7 * DAY)):
-            for before in (0, 1):
-                await house.count(stream, now // seconds - before)
-        await house.live(2 * DAY)
-        assert house.ids == every
-        assert [key.id for key in read_opening_keys(house.path)] == every
-
-    with caplog.at_level(logging.WARNING):
-        check(body)
+    caplog.set_level(logging.WARNING)
+    every = list(house.ids)
+    await house.collect(range(5))
+    house.passed = 4.0 * DAY
+    house.ahead = house.redis_ahead = ahead
+    house.start()
+    now = int(START + house.passed + ahead)
+    for stream, seconds in (("crashed", 3600), ("theme", DAY), ("editor", 7 * DAY)):
+        for before in (0, 1):
+            await house.count(stream, now // seconds - before)
+    await house.live(2 * DAY)
+    assert house.ids == every
+    assert [key.id for key in read_opening_keys(house.path)] == every
     assert caplog.text.count("opening key 1 has ended by this clock, but no counted reports") == 1
 
 
-def test_keys_go_one_an_hour_the_oldest_first(check: Callable[[Body], None]) -> None:
-    async def body(house: House) -> None:
-        every = list(house.ids)
-        days = _period(house)
-        await house.collect(range(5 * days))
-        house.passed = 5.0 * days * DAY
-        house.start()
-        counts = []
-        for _ in range(6):
-            await house.live(HOUR)
-            counts.append(len(every) - len(house.ids))
-        assert counts[0] <= 1
-        assert all(0 <= after - before <= 1 for before, after in pairwise(counts))
-        assert counts[-1] == 4
-        assert house.ids == every[4:]
-
-    check(body)
-
-
-def test_the_key_of_what_was_served_within_a_day_stays(check: Callable[[Body], None]) -> None:
-    async def body(house: House) -> None:
-        every, days = list(house.ids), _period(house)
-        await house.collect(range(days + 30))
-        house.passed = (days + 30.0) * DAY
-        house.start()
-        house.served[1] = house.passed
-        await house.live(23 * HOUR)
-        assert house.ids == every
-        await house.live(2 * HOUR)
-        assert house.ids == every[1:]
-
-    check(body)
-
-
-def test_tags_go_when_an_epoch_was_closed_for_its_own_length(check: Callable[[Body], None]) -> None:
-    async def body(house: House) -> None:
-        first = Window("theme", START // DAY)
-        await house.collect(range(4))
-        house.passed = 3.9 * DAY
-        house.start()
-        await house.live(2 * HOUR)
-        assert first in await house.store.remembered()
-        await house.live(2 * HOUR)
-        assert first in await house.store.remembered(), "nothing shows that a later day has begun"
-        await house.collect(range(4, 5))
+async def test_keys_go_one_an_hour_the_oldest_first(house: House) -> None:
+    every = list(house.ids)
+    days = _period(house)
+    await house.collect(range(5 * days))
+    house.begin(5.0 * days * DAY)
+    counts = []
+    for _ in range(6):
         await house.live(HOUR)
-        assert first not in await house.store.remembered()
-        assert Window("theme", START // DAY + 1) in await house.store.remembered()
+        counts.append(len(every) - len(house.ids))
+    assert counts[0] <= 1
+    assert all(0 <= after - before <= 1 for before, after in pairwise(counts))
+    assert counts[-1] == 4
+    assert house.ids == every[4:]
 
-    check(body)
+
+async def test_the_key_of_what_was_served_within_a_day_stays(house: House) -> None:
+    every, days = list(house.ids), _period(house)
+    await house.collect(range(days + 30))
+    house.begin((days + 30.0) * DAY)
+    house.served[1] = house.passed
+    await house.live(23 * HOUR)
+    assert house.ids == every
+    await house.live(2 * HOUR)
+    assert house.ids == every[1:]
 
 
-def test_a_file_that_may_not_be_written_is_said(
-    check: Callable[[Body], None], caplog: pytest.LogCaptureFixture
+async def test_tags_go_when_an_epoch_was_closed_for_its_own_length(house: House) -> None:
+    first = Window("theme", START // DAY)
+    await house.collect(range(4))
+    house.begin(3.9 * DAY)
+    await house.live(2 * HOUR)
+    assert first in await house.store.remembered()
+    await house.live(2 * HOUR)
+    assert first in await house.store.remembered(), "nothing shows that a later day has begun"
+    await house.collect(range(4, 5))
+    await house.live(HOUR)
+    assert first not in await house.store.remembered()
+    assert Window("theme", START // DAY + 1) in await house.store.remembered()
+
+
+async def test_a_file_that_may_not_be_written_is_said(
+    house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(house: House) -> None:
-        every, days = list(house.ids), _period(house)
-        await house.collect(range(days + 30))
-        house.passed = (days + 30.0) * DAY
-        house.start()
-        (house.path.parent / ".lock").unlink(missing_ok=True)
-        (house.path.parent / ".lock").mkdir()  # no lock file can be there now
-        await house.live(2 * HOUR)
-        assert house.ids == every[1:], "forgotten all the same"
-
-    with caplog.at_level(logging.WARNING):
-        check(body)
+    caplog.set_level(logging.WARNING)
+    every, days = list(house.ids), _period(house)
+    await house.collect(range(days + 30))
+    house.begin((days + 30.0) * DAY)
+    (house.path.parent / ".lock").unlink(missing_ok=True)
+    (house.path.parent / ".lock").mkdir()  # no lock file can be there now
+    await house.live(2 * HOUR)
+    assert house.ids == every[1:], "forgotten all the same"
     assert "old keys stay in their file" in caplog.text
 
 
-def test_keys_that_run_out_are_said_once(
-    check: Callable[[Body], None], caplog: pytest.LogCaptureFixture
+async def test_keys_that_run_out_are_said_once(
+    house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(house: House) -> None:
-        house.passed = float(max(key.end for key in house.signed.bundle.keys) - START - 20 * DAY)
-        house.start()
-        await house.look()
-        await house.look()
-        assert house.keeping.days_left == 20
-
-    with caplog.at_level(logging.WARNING):
-        check(body)
+    caplog.set_level(logging.WARNING)
+    house.begin(float(max(key.end for key in house.signed.bundle.keys) - START - 20 * DAY))
+    await house.look()
+    await house.look()
+    assert house.keeping.days_left == 20
     assert caplog.text.count("run hubbub keys rotate") == 1, "said once"
 
 
@@ -302,44 +261,35 @@ class RecordingStore:
 
 
 @pytest.mark.parametrize("who", ["machine", "redis", "both"])
-def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(
-    check: Callable[[Body], None], who: str
+async def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(house: House, who: str) -> None:
+    day = START // DAY
+    await house.collect(range(3))
+    house.begin(2.5 * DAY)
+    hook = RecordingStore()
+    publisher = EpochPublisher(
+        QueryEngine(house.signed.bundle, house.store, clocks=house.clocks), [hook]
+    )
+    await house.live(2 * HOUR)
+    house.ahead = 30.0 * DAY if who != "redis" else 0.0
+    house.redis_ahead = 30.0 * DAY if who != "machine" else 0.0
+    await house.look()
+    assert await publisher.publish_closed() == 0
+    house.ahead = house.redis_ahead = 0.0
+    await house.live(10 * HOUR)
+    assert await publisher.publish_closed() == 1
+    assert hook.taken == [f"theme:{day}"]
+
+
+async def test_no_year_s_budget_is_spent_before_it_has_surely_begun(
+    house: House,
 ) -> None:
-    async def body(house: House) -> None:
-        day = START // DAY
-        await house.collect(range(3))
-        house.passed = 2.5 * DAY
-        house.start()
-        hook = RecordingStore()
-        publisher = EpochPublisher(
-            QueryEngine(house.signed.bundle, house.store, clocks=house.clocks), [hook]
-        )
-        await house.live(2 * HOUR)
-        house.ahead = 30.0 * DAY if who != "redis" else 0.0
-        house.redis_ahead = 30.0 * DAY if who != "machine" else 0.0
-        await house.look()
-        assert await publisher.publish_closed() == 0
-        house.ahead = house.redis_ahead = 0.0
-        await house.live(10 * HOUR)
-        assert await publisher.publish_closed() == 1
-        assert hook.taken == [f"theme:{day}"]
-
-    check(body)
-
-
-def test_no_year_s_budget_is_spent_before_it_has_surely_begun(
-    check: Callable[[Body], None],
-) -> None:
-    async def body(house: House) -> None:
-        await house.live(2 * HOUR)
-        query = QueryEngine(house.signed.bundle, house.store, clocks=house.clocks)
-        releases = Releases(query.collected, MemoryReleaseLog())
-        year = datetime.fromtimestamp(START + house.passed, UTC).year
-        house.ahead = float(YEAR)
-        assert releases._year() == year, "Redis and the past are two against one"
-        house.redis_ahead = float(YEAR)
-        await house.look()
-        with pytest.raises(ServiceUnavailable, match="differ on the year"):
-            releases._year()
-
-    check(body)
+    await house.live(2 * HOUR)
+    query = QueryEngine(house.signed.bundle, house.store, clocks=house.clocks)
+    releases = Releases(query.collected, MemoryReleaseLog())
+    year = datetime.fromtimestamp(START + house.passed, UTC).year
+    house.ahead = float(YEAR)
+    assert releases._year() == year, "Redis and the past are two against one"
+    house.redis_ahead = float(YEAR)
+    await house.look()
+    with pytest.raises(ServiceUnavailable, match="differ on the year"):
+        releases._year()

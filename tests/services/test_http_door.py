@@ -276,7 +276,7 @@ async def test_who_has_to_wait_hears_when_as_over_grpc(
         assert b64decode(answer.problem["notice"]) == b"signed\n"
 
 
-def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
+async def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
     catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     headers = {
@@ -286,7 +286,7 @@ def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
         "User-Agent": "mallory/1",
     }
 
-    async def body() -> None:
+    with caplog.at_level(logging.DEBUG):
         async with open_door(catalog_files, redis_url) as door:
             preflight = await door.ask("OPTIONS", headers=headers)
             assert preflight.status == 204
@@ -305,9 +305,6 @@ def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
                 assert answer.headers["access-control-allow-origin"] == "*"
                 assert "access-control-allow-credentials" not in answer.headers
                 assert "set-cookie" not in answer.headers
-
-    with caplog.at_level(logging.DEBUG):
-        asyncio.run(body())
     assert "a request of HTTP failed: RuntimeError" in caplog.text
     assert "mallory" not in caplog.text
 

@@ -159,7 +159,7 @@ def test_keys_of_the_provider_may_follow_each_other(
 
 
 @needs_node
-def test_while_the_provider_is_away_reports_wait_and_then_go(
+async def test_while_the_provider_is_away_reports_wait_and_then_go(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """Asked as examples/login_tokens.py does it."""
@@ -183,14 +183,11 @@ def test_while_the_provider_is_away_reports_wait_and_then_go(
             with provider(tmp_path, APP, port=port):
                 assert client.flush(HANG_SECONDS)
 
-    async def body(house: IssuerHouse) -> None:
+    address, issuers_clock = f"http://127.0.0.1:{port}", _Clock()
+    with _issuer(catalog_files, redis_url, tmp_path, address, issuers_clock) as house:
         async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
             await asyncio.to_thread(devices, house, front.address)
             assert front.admission.counts == {"taken": 1}
-
-    address, issuers_clock = f"http://127.0.0.1:{port}", _Clock()
-    with _issuer(catalog_files, redis_url, tmp_path, address, issuers_clock) as house:
-        asyncio.run(body(house))
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["slow", "failing"])

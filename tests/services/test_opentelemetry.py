@@ -19,8 +19,8 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
 from hubbub.aggregator.publishing.otlp import collector
 from hubbub.aggregator.publishing.publisher import DeliveryLog, EpochPublisher
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.client import Outcome
 from hubbub.client.opentelemetry import Named, PrivateMetricExporter
 from hubbub.client.testing import memory_client

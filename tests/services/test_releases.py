@@ -9,8 +9,6 @@ import csv
 import gzip
 import json
 import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,7 +17,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import numpy as np
 import pytest
 
@@ -30,7 +27,6 @@ from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates
@@ -39,15 +35,14 @@ from hubbub.mechanisms import SystemBits, tally
 from hubbub.privacy.releases import Released
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.version import VERSION
+from tests.interfaces.running_aggregator import house
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import metric_toml
 from tests.support.commands import document_of, output_of, refusal_of
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
-from tests.support.moment import far_from_midnight
 from tests.support.servers import redis_server
 from tests.support.stores import commit_of
-from tests.support.waiting import eventually
 
 EPSILONS = (0.1, 1, 10)
 HEAD = """
@@ -194,13 +189,13 @@ _BAD: dict[str, tuple[Callable[[str], str | bytes], bool]] = {
 
 
 @pytest.mark.parametrize("bad", _BAD)
-def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
+async def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
     bad: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spoil, readable = _BAD[bad]
     text = _entry("spoilt", epsilon=0.25, delta=1e-7).text()
 
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis", appendonly="yes") as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         client: Any = server.client
         record, first = ReleaseLog(server), _entry("first", epsilon=0.5)
@@ -222,9 +217,6 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
             (entry.by + entry.text()).encode()
             assert entry.by.isprintable()
         await server.close()
-
-    with redis_server(tmp_path / "redis", appendonly="yes") as port:
-        asyncio.run(body(port))
     assert caplog.text.count("1 entries of the record of releases are unreadable") == 2
 
 
@@ -392,15 +384,11 @@ async def test_only_final_totals_of_enough_people_are_released(signed: Signed) -
 
 @pytest.fixture(scope="module")
 def running(
-    signed: Signed, census: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+    census: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """The HTTP address of an aggregator with a day of the census, long closed."""
-    far_from_midnight()  # which may be a year's end too, and its budgets'
-    folder = tmp_path_factory.mktemp("aggregator")
-    day = int(time.time()) // DAY - 60
-    ports = [free_port() for _ in range(3)]
 
-    async def fill(url: str) -> None:
+    async def fill(signed: Signed, url: str, today: int, _: object) -> None:
         server = await connect_redis(url)
         store = RedisStore(server)
         for number in range(len(EPSILONS)):
@@ -409,45 +397,13 @@ def running(
                 ("age", [int(person["age"]) for person in census]),
             ):
                 metric = signed.bundle.metric(f"{name}_{number}")
-                window = Window(metric.name, day)
+                window = Window(metric.name, today - 60)
                 await store.shards(window)
                 await store.add(window, _fill(metric, values))
         await server.close()
 
-    with redis_server(folder / "redis", appendonly="yes") as port:
-        url = f"redis://127.0.0.1:{port}/0"
-        asyncio.run(fill(url))
-        listen = [f"127.0.0.1:{port}" for port in ports]
-        options = ("--listen", "--metrics-listen", "--http-listen")
-        chosen = [part for pair in zip(options, listen, strict=True) for part in pair]
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "hubbub.aggregator",
-                "--bundle",
-                str(signed.path),
-                "--keys",
-                str(signed.keys / "opening.keys.json"),
-                "--processes",
-                "1",
-                *chosen,
-                "--insecure",
-            ],
-            env={**os.environ, "HUBBUB_REDIS_URL": url},
-        )
-        try:
-
-            def healthy() -> bool:
-                assert process.poll() is None
-                response = web.get(f"http://{listen[2]}/health").json()
-                return bool(response == {"status": "serving", "version": VERSION})
-
-            eventually(healthy, although=(httpx2.TransportError,))
-            yield f"http://{listen[2]}"
-        finally:
-            process.terminate()
-            assert process.wait() == 0
+    with house(tmp_path_factory.mktemp("aggregator"), catalog=CATALOG, fill=fill) as home:
+        yield home.page
 
 
 def _release(running: str, *arguments: str, capsys: Any) -> dict[str, Any]:
@@ -547,6 +503,7 @@ def test_http_releases_as_grpc_does(running: str, capsys: pytest.CaptureFixture[
         assert problem.headers["content-type"] == "application/problem+json"
         assert problem.json()["title"].startswith(title)
         assert "secret-77" not in problem.text
+    assert web.get(f"{running}/health").json() == {"status": "serving", "version": VERSION}
     schema = web.get(f"{running}/openapi.json").json()
     assert {"/v1/releases", "/health"} <= set(schema["paths"])
 

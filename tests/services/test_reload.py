@@ -67,7 +67,7 @@ async def _looks(clock: Looks, number: int) -> None:
     await eventually_async(enough)
 
 
-def test_files_are_read_when_they_have_changed_and_stand_still(
+async def test_files_are_read_when_they_have_changed_and_stand_still(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "file"
@@ -86,7 +86,7 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
 
         return take
 
-    async def live() -> None:
+    with caplog.at_level(logging.INFO, "hubbub.runtime"):
         clock = Looks()
         reloader = Reloader(lambda: [path], read, counts, clock)
         task = asyncio.create_task(reloader.run())
@@ -111,9 +111,6 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
         await _looks(clock, 5)
         assert texts == ["22", "333"]
         task.cancel()
-
-    with caplog.at_level(logging.INFO, "hubbub.runtime"):
-        asyncio.run(live())
     messages = [record.getMessage() for record in caplog.records]
     assert messages == [
         "reloaded",

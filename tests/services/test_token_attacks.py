@@ -1,7 +1,7 @@
 """Attacks on tokens, and accidents: none is spent twice, and no report is lost that could go."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_
         assert len(poprf.finalize(drawn[0], *evaluation)) == 5
 
 
-def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
+async def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
@@ -80,25 +80,22 @@ def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
     def refused(answers: Sequence[SubmitResponse]) -> list[set[int]]:
         return [{refusal.index for refusal in answer.refused} for answer in answers]
 
-    async def body() -> None:
-        async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
-            with house.serving(redis_url):
-                issued = await asyncio.to_thread(house.mint, key, "homepage", epoch, 60)
-            request, other = (_paid(house, _minted(issued), epoch) for _ in range(2))
-            answers = await asyncio.gather(door.front.send(request), door.send(other))
-            reasons = {refusal.reason for answer in answers for refusal in answer.refused}
-            assert reasons == {_SPENT}
-            first, second = refused(answers)
-            assert first ^ second == set(range(60))
-            assert not first & second
-            [terms] = (await door.front.pool.report_counts()).values()
-            assert (terms["acknowledged"], terms["pooled"]) == (60, 60)
-
     key = house.account("one")
-    asyncio.run(body())
+    async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
+        with house.serving(redis_url):
+            issued = await asyncio.to_thread(house.mint, key, "homepage", epoch, 60)
+        request, other = (_paid(house, _minted(issued), epoch) for _ in range(2))
+        answers = await asyncio.gather(door.front.send(request), door.send(other))
+        reasons = {refusal.reason for answer in answers for refusal in answer.refused}
+        assert reasons == {_SPENT}
+        first, second = refused(answers)
+        assert first ^ second == set(range(60))
+        assert not first & second
+        [terms] = (await door.front.pool.report_counts()).values()
+        assert (terms["acknowledged"], terms["pooled"]) == (60, 60)
 
 
-def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis(
+async def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """Of two shufflers that share a Redis; also after the Redis was killed and is back."""
@@ -113,7 +110,14 @@ def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis(
         assert set(reasons) == {_SPENT}
         return 50 - len(reasons)
 
-    async def body(port: int, restarted: Callable[[], None]) -> None:
+    with ExitStack() as servers:
+        kept: Any = {"appendonly": "yes", "appendfsync": "always"}
+        port = servers.enter_context(redis_server(tmp_path / "redis", **kept))
+
+        def restarted() -> None:
+            servers.close()
+            servers.enter_context(redis_server(tmp_path / "redis", port, **kept))
+
         url = f"redis://127.0.0.1:{port}"
         async with (
             serving_front(house.made, url, redeemer=redeemer) as first,
@@ -128,16 +132,6 @@ def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis(
             assert await taken(_issued_for(house, epoch), second, first) == 1
             [terms] = (await first.pool.report_counts()).values()
             assert (terms["acknowledged"], terms["pooled"]) == (2, 2)
-
-    with ExitStack() as servers:
-        kept: Any = {"appendonly": "yes", "appendfsync": "always"}
-        port = servers.enter_context(redis_server(tmp_path / "redis", **kept))
-
-        def restarted() -> None:
-            servers.close()
-            servers.enter_context(redis_server(tmp_path / "redis", port, **kept))
-
-        asyncio.run(body(port, restarted))
 
 
 async def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
@@ -196,7 +190,7 @@ async def test_a_token_is_worth_something_while_its_epoch_is_open(
         assert [refusal.reason for refusal in other.refused] == [wrong], "one of the epoch before"
 
 
-def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
+async def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """The key changes between the asking for a token and its spending, at the edge of an epoch."""
@@ -209,13 +203,6 @@ def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
         options: Any = {"hold_seconds": None, "clock": clock}
         ask = ask_issuer(house.url, house.account(f"one{house.port}"), None)
         return Client(house.bundle, state, transport, ask_issuer=ask, **options)
-
-    async def body() -> None:
-        async with serving_front(other.made, redis_url, redeemer=Redeemer(other.key)) as front:
-            await asyncio.to_thread(devices, front.address)
-            assert front.admission.counts["taken"] == 2
-            [counts, another] = (await front.pool.report_counts()).values()
-            assert counts["acknowledged"] + another["acknowledged"] == 2
 
     def devices(address: str) -> None:
         with former.serving(redis_url):
@@ -235,7 +222,11 @@ def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
             assert client.dropped == {}
         state.close()
 
-    asyncio.run(body())
+    async with serving_front(other.made, redis_url, redeemer=Redeemer(other.key)) as front:
+        await asyncio.to_thread(devices, front.address)
+        assert front.admission.counts["taken"] == 2
+        [counts, another] = (await front.pool.report_counts()).values()
+        assert counts["acknowledged"] + another["acknowledged"] == 2
 
 
 async def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_it_had(

@@ -367,18 +367,13 @@ def test_a_name_of_an_account_cannot_be_that_of_a_backends(tmp_path: Path) -> No
         Accounts(tmp_path / "accounts")
 
 
-def test_an_apps_own_server_asks_for_its_people(
+async def test_an_apps_own_server_asks_for_its_people(
     house: IssuerHouse, monkeypatch: pytest.MonkeyPatch, redis_url: str
 ) -> None:
     monkeypatch.setenv("ISSUER", house.url)
     monkeypatch.setenv("ISSUER_KEY", house.account("server", vouches=True))
     people = {"Basic YW5uOg==": "7041", "Basic Ym9iOg==": "1199"}
     server: FlaskClient = _load("token_backend").create_app(people).test_client()
-
-    async def body() -> None:
-        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
-            await asyncio.to_thread(devices, front.address)
-            assert front.admission.counts == {"taken": 2}
 
     def devices(address: str) -> None:
         for login in (*people, "Basic ZXZlOg=="):
@@ -399,25 +394,17 @@ def test_an_apps_own_server_asks_for_its_people(
                 else:
                     assert not client.flush(1)
 
-    asyncio.run(body())
+    async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+        await asyncio.to_thread(devices, front.address)
+        assert front.admission.counts == {"taken": 2}
 
 
 @pytest.mark.thorough
-def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_moment(
+async def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_moment(
     house: IssuerHouse, redis_url: str, tmp_path: Path
 ) -> None:
     """4 accounts of 10 reports: half of all answers are lost, and each device lives a moment."""
     devices, number, lives = 4, 10, 400
-
-    async def body() -> None:
-        async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
-            address = f"http://127.0.0.1:{door.port}"
-            for member in range(devices):
-                await asyncio.to_thread(live, address, member)
-            terms = sum_terms((await door.front.pool.report_counts()).values())
-            assert (terms["acknowledged"], terms["pooled"]) == (devices * number, devices * number)
-            assert not door.front.admission.counts["token_spent"]
-            assert not door.front.admission.counts["no_token"]
 
     def live(address: str, seed: int) -> None:
         chance = random.Random(seed)
@@ -445,7 +432,14 @@ def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_m
                 return
         raise AssertionError(waiting)
 
-    asyncio.run(body())
+    async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
+        address = f"http://127.0.0.1:{door.port}"
+        for member in range(devices):
+            await asyncio.to_thread(live, address, member)
+        terms = sum_terms((await door.front.pool.report_counts()).values())
+        assert (terms["acknowledged"], terms["pooled"]) == (devices * number, devices * number)
+        assert not door.front.admission.counts["token_spent"]
+        assert not door.front.admission.counts["no_token"]
 
 
 async def test_a_token_goes_through_a_relay_with_its_report(

@@ -15,8 +15,8 @@ from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.retention import Retention, delete_totals
 from hubbub.aggregator.store.contract import Outcome, WindowTotals
 from hubbub.aggregator.store.files import FileTotals, newest_bundle

@@ -14,8 +14,8 @@ import pytest
 from redis.asyncio import Redis
 
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.catalog import epoch_start
