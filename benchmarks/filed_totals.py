@@ -17,8 +17,8 @@ from benchmarks.measure import Row
 from benchmarks.own import own_redis
 from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.contract import TotalsReader, WindowTotals
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.redis import RedisStore

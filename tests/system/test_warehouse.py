@@ -29,8 +29,8 @@ from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import StoreUnavailable, TotalsUnreadable

@@ -12,8 +12,8 @@ import pytest
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.bundles import Bundle, read_bundle

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.aggregator.query.epoch_range import select_epochs
+from hubbub.aggregator.query.epoch_range import EpochRange, select_epochs
 from hubbub.epochs import MONTH_SECONDS, epoch_date, epoch_dates
 from hubbub.errors import BadParameter
 
@@ -16,7 +16,7 @@ DAYS = [TODAY - 40, TODAY - 7, TODAY - 6, TODAY - 2, TODAY - 1, TODAY]
 
 
 def _days(last: str = "", epochs: str = "") -> list[int]:
-    selection = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
+    selection = select_epochs(EpochRange(last, epochs), DAYS, "day", NOW)
     return [TODAY - epoch for epoch in selection]
 
 
@@ -60,11 +60,11 @@ def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> No
     ],
 )
 def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, dates: str) -> None:
-    epochs = select_epochs("", dates, all_epochs=range(600_000), length=length, now=NOW)
+    epochs = select_epochs(EpochRange(epochs=dates), range(600_000), length, NOW)
     assert epoch_dates(epochs, seconds) == dates
     for epoch in epochs:
         date = epoch_date(epoch, seconds)
-        assert select_epochs("", date, all_epochs=epochs, length=length, now=NOW) == [epoch]
+        assert select_epochs(EpochRange(epochs=date), epochs, length, NOW) == [epoch]
     assert epoch_date(2**32 - 1, seconds), "later than calendars have"
 
 
@@ -76,14 +76,14 @@ def test_a_month_of_a_daily_metric_is_all_its_days() -> None:
         ("2026-01..2026-02", range(first - 3, first + 28)),
         ("2026-02-27..2026-03", range(first + 26, first + 33)),
     ):
-        assert select_epochs("", epochs, all_epochs=days, length="day", now=NOW) == [*expected]
+        assert select_epochs(EpochRange(epochs=epochs), days, "day", NOW) == [*expected]
     months = [12 * 56, 12 * 56 + 1]
-    assert select_epochs("", "2026-02-14", all_epochs=months, length="month", now=NOW) == months[1:]
+    assert select_epochs(EpochRange(epochs="2026-02-14"), months, "month", NOW) == months[1:]
 
 
 def test_of_a_range_that_must_be_there_the_first_epoch_stands_for_it() -> None:
     def exact(epochs: str) -> list[int]:
-        return select_epochs("", epochs, all_epochs=DAYS, length="day", now=NOW, exact=True)
+        return select_epochs(EpochRange(epochs=epochs), DAYS, "day", NOW, exact=True)
 
     assert exact("2026-11-15..2026-11-16,2026-11-20") == [TODAY - 7, TODAY - 6, TODAY - 2]
     assert exact("2026-11-18..2026-11-19") == [TODAY - 4], "which holds none, and is refused by it"
@@ -96,14 +96,14 @@ def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:
         ("2026-11-22T13:00", [hours[2]]),
         ("2026-11-21T23:00..2026-11-22T00:30", hours[:2]),
     ):
-        assert select_epochs("", epochs, all_epochs=hours, length="hour", now=NOW) == expected
-    assert select_epochs("2h", "", all_epochs=hours, length="hour", now=NOW) == hours[2:]
-    assert select_epochs("1d", "", all_epochs=hours, length="hour", now=NOW) == hours
+        assert select_epochs(EpochRange(epochs=epochs), hours, "hour", NOW) == expected
+    assert select_epochs(EpochRange("2h"), hours, "hour", NOW) == hours[2:]
+    assert select_epochs(EpochRange("1d"), hours, "hour", NOW) == hours
 
 
 def test_nothing_held_is_nothing_meant() -> None:
     for last, epochs in (("", ""), ("7d", ""), ("", "all"), ("", "closed")):
-        assert select_epochs(last, epochs, all_epochs=[], length="week", now=NOW) == []
+        assert select_epochs(EpochRange(last, epochs), [], "week", NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, me
 def test_any_words_name_epochs_or_are_refused(last: str, epochs: str) -> None:
     selection, error_text = [], ""
     try:
-        selection = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
+        selection = select_epochs(EpochRange(last, epochs), DAYS, "day", NOW)
     except BadParameter as error:
         error_text = str(error)
     assert len(error_text) < 400

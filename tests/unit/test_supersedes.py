@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import Point, Trended
 from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.families import draw

@@ -6,6 +6,7 @@ unreachable provider does not affect people who are logged in.
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -19,7 +20,7 @@ from joserfc.errors import JoseError
 
 from hubbub.aggregator.access.access_file import Oidc
 from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
-from hubbub.aggregator.access.sessions import Begun, EndedSessions, Session, Sessions, new_id
+from hubbub.aggregator.access.sessions import Begun, EndedSessions, Session, Sessions
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc.provider_keys import CALL_SECONDS, ProviderKeys, check_address
@@ -134,7 +135,7 @@ class Login:
         until = int(self._clock()) + self.oidc.session_seconds
         caller = self._caller(claims, "login", until)
         session = Session(
-            id=new_id(),
+            id=secrets.token_urlsafe(16),
             issuer=self.oidc.issuer,
             client=self.oidc.client,
             subject=caller.subject,
@@ -221,7 +222,8 @@ class Login:
         if answer.get("iss", issuer) != issuer:  # RFC 9207: another provider's answer
             raise AccessRefused("the answer is another provider's; log in again")
         if "error" in answer:
-            raise AccessRefused(f"the provider refused the login: {_provider_error(answer)}")
+            problem = f"{answer['error']} {answer.get('error_description', '')}".strip()
+            raise AccessRefused(f"the provider refused the login: {visible(problem)[:300]}")
         if not answer.get("code"):
             raise AccessRefused("the provider's answer has no code; log in again")
         async with self._client(metadata) as client:
@@ -290,7 +292,3 @@ class Login:
             code_challenge_method="S256",
             **self._keys.calling(metadata["token_endpoint"]),
         )
-
-
-def _provider_error(answer: Mapping[str, str]) -> str:
-    return visible(f"{answer['error']} {answer.get('error_description', '')}".strip())[:300]

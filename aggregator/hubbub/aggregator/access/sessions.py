@@ -10,7 +10,6 @@ access file.
 
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -45,6 +44,7 @@ class Session:
     """A logged-in person.
 
     Args:
+        id: a random name.
         issuer, client: of the login.
         until: seconds since 1970.
     """
@@ -116,11 +116,6 @@ class Sessions:
             return None
         body: dict[str, Any] = json.loads(text)  # we sealed it, so we wrote it
         return body if body.pop("kind") == kind else None
-
-
-def new_id() -> str:
-    """A new random name of a session."""
-    return secrets.token_urlsafe(16)
 
 
 class EndedSessions:

@@ -20,8 +20,9 @@ from typing import Any, Final, Protocol
 from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.alert_verdicts import judge, judged_epochs
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange, EpochSelection
+from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.errors.addresses import server_parts

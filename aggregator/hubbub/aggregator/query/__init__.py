@@ -5,8 +5,8 @@ report_counts compute results; answers defines their shape; engine combines all 
 """
 
 from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery, Page
-from hubbub.aggregator.query.totals import EpochRange
 
 __all__ = [
     "EpochRange",

@@ -5,13 +5,13 @@ percentile that the catalog names, the end of its one-sided interval. So among e
 meet the condition, at most a share 1 - confidence raise an alert, for every metric.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hubbub.aggregator.query.answer_types import Compared
 from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange, EpochSelection
+from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.query.trends import Point, Trended
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.comparisons.change import Change
@@ -38,14 +38,6 @@ class AlertVerdict:
     fired: bool
     sentence: str
     values: list[str]
-
-
-def surely_changed(changes: Sequence[Change], confidence: float) -> list[Change]:
-    """Significant changes over all values: without any true change, none with this confidence.
-
-    By Bonferroni, since the p-values of one answer depend on each other in unknown ways.
-    """
-    return [change for change in changes if change.p_value * len(changes) <= 1 - confidence]
 
 
 async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> EpochSelection:
@@ -102,7 +94,10 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
 
 
 def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]:
-    changed = surely_changed(comparison.values, confidence)
+    # Without any true change, none with this confidence: by Bonferroni, since the p-values of one
+    # answer depend on each other in unknown ways.
+    changes = comparison.values
+    changed = [change for change in changes if change.p_value * len(changes) <= 1 - confidence]
     if not changed:
         return [], f"no change since {comparison.before_dates} beyond what chance explains"
     of_mean = comparison.kind in OF_NUMBERS

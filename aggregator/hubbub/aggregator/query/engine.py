@@ -13,7 +13,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from hubbub.aggregator.access.rights import Caller
+from hubbub.aggregator.access.rights import EVERYONE, Caller
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.query.answer_store import AnswerStore, range_name, version_of
@@ -28,6 +28,7 @@ from hubbub.aggregator.query.answer_types import (
 from hubbub.aggregator.query.breakdowns import BrokenDown, Part, broken_down, field_of, parts_by
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
 from hubbub.aggregator.query.candidates import CandidateLists, with_candidates
+from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.estimating import (
     WHOLE,
     EstimateQuery,
@@ -57,13 +58,7 @@ from hubbub.aggregator.query.report_counts import (
     upstream_reports,
     visible_status,
 )
-from hubbub.aggregator.query.totals import (
-    NEWEST,
-    EpochRange,
-    EpochSelection,
-    SelectedTotals,
-    TotalsByEpoch,
-)
+from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, TotalsByEpoch
 from hubbub.aggregator.query.trends import (
     Series,
     Trended,
@@ -133,7 +128,7 @@ class QueryEngine:
         self.marks = Marks(server)
         self.rounds = Rounds(server)
         self._arrivals = arrivals
-        self._sees: Callable[[str], bool] | None = None
+        self._viewer = EVERYONE
         self._turns = Turns()
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
@@ -160,7 +155,7 @@ class QueryEngine:
         if not viewer.sees_all:
             engine.collected = copy(self.collected)
             engine.collected.bundle = self._visible_bundle(viewer)
-            engine._sees = viewer.sees  # noqa: SLF001 of the same class
+            engine._viewer = viewer  # noqa: SLF001 of the same class
         return engine
 
     def _visible_bundle(self, viewer: Caller) -> Bundle:
@@ -448,8 +443,8 @@ class QueryEngine:
     async def status(self) -> PipelineStatus:
         """Where every report is."""
         law = await self._law.get()
-        sees = self._sees
-        return replace(law if sees is None else visible_status(law, sees), notice=self.notice())
+        visible = law if self._viewer.sees_all else visible_status(law, self._viewer.sees)
+        return replace(visible, notice=self.notice())
 
     async def watch(self, after: int) -> Watched:
         """Reports counted after this number; none in production."""

@@ -15,6 +15,7 @@ epochs:
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -33,16 +34,21 @@ _WORDS: Final = ("newest", "closed", "all", *_DAYS_AGO)
 _DAY_SECONDS: Final = 86_400
 
 
+@dataclass(frozen=True, slots=True)
+class EpochRange:
+    """The requested epochs, in this grammar; by default the newest reported."""
+
+    last: str = ""
+    epochs: str = ""
+
+
+NEWEST: Final = EpochRange()
+
+
 def select_epochs(
-    last: str,
-    epochs: str,
-    *,
-    all_epochs: Sequence[int],
-    length: str,
-    now: float,
-    exact: bool = False,
+    chosen: EpochRange, all_epochs: Sequence[int], length: str, now: float, *, exact: bool = False
 ) -> list[int]:
-    """The requested epochs among those with reports, ascending.
+    """The chosen epochs among `all_epochs`, which have reports, ascending.
 
     `length` is the epoch's length in the catalog, `now` is in seconds since 1970; with `exact`, a
     part without reports stands for its first epoch.
@@ -50,12 +56,12 @@ def select_epochs(
     Raises:
         BadParameter: both `last` and `epochs`, or an invalid text; the error lists the valid forms.
     """
-    if last and epochs:
+    if chosen.last and chosen.epochs:
         raise BadParameter("give epochs or last, not both")
-    if last:
-        first, newest = _last(last, length, now)
+    if chosen.last:
+        first, newest = _last(chosen.last, length, now)
         return [epoch for epoch in all_epochs if first <= epoch <= newest]
-    match epochs.strip():
+    match chosen.epochs.strip():
         case "" | "newest":
             return list(all_epochs[-1:])
         case "closed":

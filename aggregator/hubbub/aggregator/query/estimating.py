@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from hubbub.aggregator.query.totals import NEWEST, EpochRange, SelectedTotals
+from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
+from hubbub.aggregator.query.totals import SelectedTotals
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.answering import answer_lists, answer_tiers, likely
 from hubbub.analysis.comparisons.change import Change

@@ -7,14 +7,9 @@ from typing import Final
 import numpy as np
 
 from hubbub.aggregator.query.answer_types import Envelope
+from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import (
-    NEWEST,
-    EpochRange,
-    EpochSelection,
-    SelectedTotals,
-    TotalsByEpoch,
-)
+from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, TotalsByEpoch
 from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.families.tiers import with_reports
 from hubbub.analysis.figures import (

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Final, Self
 
-from hubbub.aggregator.access.rights import Caller
+from hubbub.aggregator.access.rights import EVERYONE, Caller
 from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
@@ -75,7 +75,7 @@ class Marks:
 
     def __init__(self, server: Hashes) -> None:
         self._server = server
-        self._viewer: Caller | None = None
+        self._viewer = EVERYONE
 
     def seen_by(self, viewer: Caller) -> Self:
         """The same for one caller: without marks of hidden metrics; publishers write marks."""
@@ -85,12 +85,11 @@ class Marks:
 
     async def all(self, metric: str = "") -> list[Mark]:
         """All readable and visible marks, or those in a metric's trend, by date."""
-        viewer = self._viewer
         own_marks = [
             mark
             for mark in (await self._read()).values()
             if (not metric or mark.metric in {"", metric})
-            and (not viewer or not mark.metric or viewer.sees(mark.metric))
+            and (not mark.metric or self._viewer.sees(mark.metric))
         ]
         return sorted(own_marks, key=lambda mark: (mark.date, mark.name))
 
@@ -101,7 +100,7 @@ class Marks:
             BadParameter: there are too many.
             AccessRefused: the caller does not publish its metric.
         """
-        self._check(mark.metric)
+        self._viewer.check("publisher", mark.metric)
         marks = await self._read()
         fields = {_field(other) for other in marks.values()}
         if _field(mark) not in fields and len(fields) >= _MAX_MARKS:
@@ -120,16 +119,12 @@ class Marks:
             BadParameter: several metrics have a mark of this name, and none was chosen.
             AccessRefused: the caller does not publish its metric.
         """
-        self._check("")
+        self._viewer.check("publisher")
         mark = _mark_named(await self.all(), name, metric)
-        self._check(mark.metric)
+        self._viewer.check("publisher", mark.metric)
         marks = await self._read()
         fields = [field for field, other in marks.items() if _field(other) == _field(mark)]
         await self._server.durable([("HDEL", _KEY, *fields)])
-
-    def _check(self, metric: str) -> None:
-        if self._viewer:
-            self._viewer.check("publisher", metric)
 
     async def _read(self) -> dict[str, Mark]:
         """Readable marks by field of the hash."""

@@ -4,10 +4,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
-from hubbub.aggregator.query.epoch_range import select_epochs
+from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange, select_epochs
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
 from hubbub.authoring.crowds.dummy_counts import count_variance, expected_dummies
 from hubbub.bundles import Bundle
@@ -26,17 +25,6 @@ from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnrea
 from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime.clocks import Clocks
-
-
-@dataclass(frozen=True, slots=True)
-class EpochRange:
-    """The requested epochs, in the grammar of epoch_range.py; by default the newest reported."""
-
-    last: str = ""
-    epochs: str = ""
-
-
-NEWEST: Final = EpochRange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +203,8 @@ class TotalsByEpoch:
         """The requested epochs of a metric or tier. Raises UnknownMetric, BadParameter."""
         metric = self.bundle.metric(name)
         selection = _selection(metric, await self._shelf.counted(metric.streams))
-        return selection.only(self._requested(epoch_range, metric, selection.epochs))
+        epochs = select_epochs(epoch_range, selection.epochs, metric.epoch, self._clock())
+        return selection.only(epochs)
 
     async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and of the metrics that this one supersedes, the latest first.
@@ -225,22 +214,11 @@ class TotalsByEpoch:
         metric = self.bundle.metric(name)
         selections = await self._every([metric, *superseded_by(metric, self.bundle.metrics)])
         all_epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
-        epochs = self._requested(epoch_range, metric, all_epochs)
+        epochs = select_epochs(epoch_range, all_epochs, metric.epoch, self._clock())
         return [
             one_metric.only([epoch for epoch in epochs if epoch in one_metric.epochs])
             for one_metric in selections
         ]
-
-    def _requested(
-        self, epoch_range: EpochRange, metric: Metric, all_epochs: Sequence[int]
-    ) -> list[int]:
-        return select_epochs(
-            epoch_range.last,
-            epoch_range.epochs,
-            all_epochs=all_epochs,
-            length=metric.epoch,
-            now=self._clock(),
-        )
 
     async def pair(
         self, name: str, before: EpochRange, after: EpochRange
@@ -327,10 +305,8 @@ class TotalsByEpoch:
         over = [epoch for epoch in selection.epochs if self.is_closed(metric, epoch)]
         named: list[int] = []
         if dates:
-            length, now, all_epochs = metric.epoch, self._clock(), selection.epochs
-            named = select_epochs(
-                "", dates, all_epochs=all_epochs, length=length, now=now, exact=True
-            )
+            chosen, now = EpochRange(epochs=dates), self._clock()
+            named = select_epochs(chosen, selection.epochs, metric.epoch, now, exact=True)
         closed_epochs = sorted({*epochs, *named}) or over[-1:] or selection.epochs[-1:]
         for epoch in closed_epochs:
             if epoch not in over:

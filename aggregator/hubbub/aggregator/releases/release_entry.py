@@ -88,10 +88,6 @@ class Unreadable:
     epsilon: float
     delta: float
 
-    def may_be(self, purpose: str, year: int) -> bool:
-        """Whether this purpose may have spent it in this year."""
-        return self.purpose in {None, purpose} and self.year in {None, year}
-
 
 def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
     """The entry in a text, or its remains; and whether characters were replaced."""

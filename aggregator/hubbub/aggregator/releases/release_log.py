@@ -49,7 +49,11 @@ class Entries:
     def spent(self, purpose: str, year: int) -> tuple[float, float]:
         """Upper bounds on the epsilon and delta that a purpose has spent in a year."""
         entries = [entry for entry in self.read if (entry.purpose, entry.year) == (purpose, year)]
-        maybe = [entry for entry in self.lost if entry.may_be(purpose, year)]
+        maybe = [
+            entry
+            for entry in self.lost
+            if entry.purpose in {None, purpose} and entry.year in {None, year}
+        ]
         return (
             sum(entry.epsilon for entry in entries) + sum(entry.epsilon for entry in maybe),
             sum(entry.delta for entry in entries) + sum(entry.delta for entry in maybe),

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, cast
 
-from hubbub.aggregator.access.rights import Caller
+from hubbub.aggregator.access.rights import EVERYONE, Caller
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.releases.release_entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
@@ -85,7 +85,7 @@ class Releases:
         collected: TotalsByEpoch,
         record: ReleaseLog,
         clock: Callable[[], float] = time.time,
-        viewer: Caller | None = None,
+        viewer: Caller = EVERYONE,
     ) -> None:
         self._collected = collected
         self._record = record
@@ -144,7 +144,7 @@ class Releases:
         try:
             log_entry, again = await self._record.spend(entry, budget.allowance(ask.purpose))
         except BudgetExhausted:
-            if self._sees_all:
+            if self._viewer.sees_all:
                 raise
             # The amount that is left would show what releases of hidden metrics cost.
             raise BudgetExhausted(
@@ -212,14 +212,10 @@ class Releases:
         budget = self._collected.bundle.budget
         purposes = budget.purposes if budget else ()
         remainders = [self._budget_left(entries, budget, p) for p in purposes if budget]
-        if self._viewer and not self._viewer.sees_all:
+        if not self._viewer.sees_all:
             # The metric of an unreadable entry is unknown.
             entries = Entries([entry for entry in entries if self._viewer.sees(entry.metric)])
         return entries, remainders
-
-    @property
-    def _sees_all(self) -> bool:
-        return self._viewer is None or self._viewer.sees_all
 
     def dated(self, entry: Entry) -> dict[str, Any]:
         """A release's fields beside its answer, with dates if its metric is known."""
@@ -254,17 +250,13 @@ class Releases:
 
     def _budget_left(self, entries: Entries, budget: Budget, purpose: str) -> BudgetLeft:
         epsilon, delta = budget.allowance(purpose)
-        if not self._sees_all:
-            return BudgetLeft(
-                purpose=purpose, epsilon=epsilon, epsilon_left=None, delta=delta, delta_left=None
-            )
-        used = entries.spent(purpose, self._year())
+        used = entries.spent(purpose, self._year()) if self._viewer.sees_all else None
         return BudgetLeft(
             purpose=purpose,
             epsilon=epsilon,
-            epsilon_left=max(epsilon - used[0], 0.0),
+            epsilon_left=max(epsilon - used[0], 0.0) if used else None,
             delta=delta,
-            delta_left=max(delta - used[1], 0.0),
+            delta_left=max(delta - used[1], 0.0) if used else None,
         )
 
     def _year(self) -> int:

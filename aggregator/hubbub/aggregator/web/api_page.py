@@ -4,20 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
+from hubbub.aggregator.web.refused_page import HEAD
+
 _METHODS: Final = ("get", "post", "put", "delete")
 _PROBLEM: Final = "application/problem+json"
-_HEAD: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>hubbub: HTTP/JSON</title>
-<link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/static/style.css">
-</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
+_TOP: Final = """<a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="24" height="24">hubbub</a>
 <nav aria-label="Pages"><a href="/">Metrics</a><a href="/pipeline">Pipeline</a></nav>
@@ -31,7 +22,7 @@ _HEAD: Final = """<!doctype html>
 
 def api_page(document: Mapping[str, Any]) -> str:
     """The HTML page of an OpenAPI document."""
-    parts = [_HEAD]
+    parts = [HEAD.format(heading="HTTP/JSON"), _TOP]
     for path, methods in document["paths"].items():
         parts += [_operation(path, name, methods[name]) for name in _METHODS if name in methods]
     parts.append("<h2>Refusals</h2>\n<p>Each is a problem (RFC 9457), with its remedy.</p>\n")

@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge, judged_epochs
 from hubbub.aggregator.query.answer_types import Estimated, MetricLine
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 from hubbub.query_results.columns import COLUMNS

@@ -229,19 +229,15 @@ def _with_headers(send: Send, scope: Scope, requests: Counter[int]) -> Send:
         elif started:
             start = started.pop()
             if not message.get("more_body"):
-                _tag(start, message, etags)
+                body = message.get("body", b"")
+                tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+                headers = MutableHeaders(scope=start)
+                headers["etag"] = tag
+                if tag in etags:  # the browser has this body
+                    start["status"] = 304
+                    del headers["content-length"]
+                    message["body"] = b""
             await send(start)
         await send(message)
 
     return sending
-
-
-def _tag(start: Message, body: Message, etags: str) -> None:
-    """Adds the ETag of the whole body; 304 without a body if the browser has it."""
-    tag = f'"{hashlib.sha256(body.get("body", b"")).hexdigest()[:32]}"'
-    headers = MutableHeaders(scope=start)
-    headers["etag"] = tag
-    if tag in etags:
-        start["status"] = 304
-        del headers["content-length"]
-        body["body"] = b""

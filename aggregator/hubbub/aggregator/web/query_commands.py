@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.analysis.answer import CONFIDENCE
 
 # More strings do not fit a shell's line; they belong in a saved list.

@@ -21,12 +21,12 @@ from hubbub.aggregator.query.answer_types import (
     TopList,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
+from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.query.figures import Figured, figure_kind, meant
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
-from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES, Trended
 from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.web.candidate_body import OPENAPI, read_candidates

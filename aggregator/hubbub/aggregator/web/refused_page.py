@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse
 
 from hubbub.errors.printable import visible
 
-_PAGE: Final = """<!doctype html>
+HEAD: Final = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -19,7 +19,9 @@ _PAGE: Final = """<!doctype html>
 <link rel="stylesheet" href="/static/style.css">
 </head>
 <body>
-<header class="top">
+"""
+"""The beginning of a page without scripts."""
+_BODY: Final = """<header class="top">
 <a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="24" height="24">hubbub</a>
 </header>
 <main id="main" aria-busy="false">
@@ -50,5 +52,5 @@ def lost_page(path: str) -> HTMLResponse:
 
 
 def _page(status: int, heading: str, message: str, to: str, label: str) -> HTMLResponse:
-    page = _PAGE.format(heading=heading, said=escape(message) + ".", to=to, next=label)
+    page = (HEAD + _BODY).format(heading=heading, said=escape(message) + ".", to=to, next=label)
     return HTMLResponse(page, status, {"cache-control": "no-store"})
