@@ -9,7 +9,7 @@ import pytest
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.distribution import smooth, unbiased
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
-from hubbub.analysis.families.sketch import Sketch, buckets, count
+from hubbub.analysis.families.sketch import Sketch, Sketches, buckets
 from hubbub.analysis.strings.decode_equations import sketch_buckets
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build, tally
@@ -114,9 +114,9 @@ def test_sketched_strings_are_unbiased_with_collisions_in_the_standard_error(nam
     scores, nothing = [], []
     for seed in range(10):
         totals, strings, truth = _sketched(mechanism, seed)
-        estimates, stderrs, absent, _ = count(mechanism, totals, strings)
-        scores.append((estimates - truth) / stderrs)
-        nothing.append(estimates[200:] / absent[200:])
+        figures = Sketches().figures(mechanism, totals, strings)
+        scores.append((figures.estimates - truth) / figures.stderrs)
+        nothing.append(figures.estimates[200:] / figures.absent[200:])
     for sample in (np.concatenate(scores), np.concatenate(nothing)):
         few = len(sample) / 10
         assert abs(sample.mean()) < 5.2 / math.sqrt(few)

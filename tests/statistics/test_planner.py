@@ -13,23 +13,15 @@ from scipy.stats import binom
 
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.distribution import unbiased
-from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.laws import Counts, one_hot_chances
-from hubbub.analysis.families.sketch import count
-from hubbub.analysis.strings.decode import decode
 from hubbub.authoring.auto_mechanism import choose
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
-from hubbub.mechanisms.haar import HaarResponse
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
@@ -84,17 +76,7 @@ VECTORS: list[tuple[str, dict[str, Any]]] = [
 
 def _estimates(mechanism: AnyMechanism, totals: Totals, strings: list[str]) -> Floats:
     """What an answer rests on, in reports."""
-    match mechanism:
-        case Rappor():
-            return decode(mechanism, totals, strings).estimates
-        case CountMeanSketch() | HadamardSketch() | LocalHashing():
-            return count(mechanism, totals, strings)[0]
-        case HaarResponse() | SquareWave():
-            return unbiased(mechanism, totals)[0]
-        case PairedParts():
-            return family_for(mechanism).figures(mechanism, totals, ()).estimates
-        case _:
-            return np.array(estimate(mechanism, totals).values)
+    return family_for(mechanism).figures(mechanism, totals, strings).estimates
 
 
 def _question(mechanism: AnyMechanism) -> tuple[list[Any], Floats]:

@@ -10,12 +10,24 @@ import pytest
 from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
-from hubbub.analysis.uncertainty.intervals import interval, ranked
+from hubbub.analysis.uncertainty.intervals import interval
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals, build, tally
 from hubbub.mechanisms.rappor import Rappor
 
 STRINGS = [f"site-{n}.example" for n in range(300)]
+
+
+def _listed(estimates: list[float], absent: float, growth: float) -> ValueEstimates:
+    """A list of values with one error of those that nobody holds, and its growth by a report."""
+    errors = np.full(len(estimates), absent)
+    return ValueEstimates(
+        estimates=np.array(estimates),
+        stderrs=errors,
+        absent=errors,
+        growth=np.full(len(estimates), growth),
+    )
 
 
 def _collected(mechanism: Rappor, reports: int, seed: int) -> tuple[Totals, Counter[str]]:
@@ -70,7 +82,7 @@ def test_p_values_are_the_upper_tail_of_the_normal_law() -> None:
 
 def test_one_value_alone_has_the_plain_interval() -> None:
     """Far from its ends, and of an error that does not grow: the textbook's."""
-    low, high, detected = ranked(np.array([500.0]), np.array([10.0]), np.zeros(1), 1000)
+    low, high, detected = _listed([500.0], 10.0, 0.0).ranked(1000)
     np.testing.assert_allclose([low[0], high[0]], [500 - 19.59964, 500 + 19.59964], atol=1e-5)
     assert detected.tolist() == [True]
 
@@ -78,15 +90,14 @@ def test_one_value_alone_has_the_plain_interval() -> None:
 def test_ends_are_where_the_truths_own_error_reaches_the_estimate() -> None:
     """Wilson's: the estimate lies 1.96 of their own standard errors from both."""
     absent, growth = 10.0, 0.5
-    low, high, _ = ranked(np.array([80.0]), np.array([absent]), np.array([growth]), 1000)
+    low, high, _ = _listed([80.0], absent, growth).ranked(1000)
     for end in (low[0], high[0]):
         stderr = math.sqrt(absent**2 + growth * end)
         assert math.isclose(abs(80 - end), 1.959964 * stderr, rel_tol=1e-6)
 
 
 def test_no_end_is_one_that_cannot_be() -> None:
-    estimates = np.array([1500.0, 400.0, -3.0, -900.0])
-    low, high, detected = ranked(estimates, np.full(4, 60.0), np.full(4, 1.0), 1239)
+    low, high, detected = _listed([1500.0, 400.0, -3.0, -900.0], 60.0, 1.0).ranked(1239)
     assert (low >= 0).all()
     assert (high <= 1239).all()
     assert (low < high).all()
@@ -97,7 +108,7 @@ def test_no_end_is_one_that_cannot_be() -> None:
 def test_the_first_rows_have_the_lower_lows() -> None:
     """The r-th of m near each other as if it were asked at a confidence r/m as doubtful."""
     estimates = np.linspace(9e5 + 0.4, 9e5, 40)
-    low, _, _ = ranked(estimates, np.ones(40), np.zeros(40), 1e6)
+    low, _, _ = _listed(estimates.tolist(), 1.0, 0.0).ranked(1e6)
     reach = estimates - low
     np.testing.assert_allclose(reach[[0, 19, 39]], [3.227218, 2.241403, 1.959964], rtol=1e-6)
 
@@ -105,7 +116,7 @@ def test_the_first_rows_have_the_lower_lows() -> None:
 def test_a_row_far_from_all_others_has_a_plain_low() -> None:
     """Chance put it before nobody."""
     estimates = np.linspace(9e5, 5e5, 40)
-    low, _, _ = ranked(estimates, np.ones(40), np.zeros(40), 1e6)
+    low, _, _ = _listed(estimates.tolist(), 1.0, 0.0).ranked(1e6)
     np.testing.assert_allclose(estimates - low, 1.959964, rtol=1e-6)
 
 

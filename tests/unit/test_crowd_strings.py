@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.sketch import count
+from hubbub.analysis.families.sketch import Sketches
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.bundles import read_bundle
 from hubbub.catalog import CentralPromise, Metric
@@ -77,9 +77,9 @@ def test_what_is_planned_is_what_answers_will_tell() -> None:
     for run in range(20):
         strings = [f"{run} {place}" for place in range(1001)]
         totals = draw(mechanism, strings[:1000], counts, chance)
-        _, stderrs, absent, _ = count(mechanism, totals, strings)
-        rare.append(absent[1000] ** 2)
-        tenth.append(stderrs[0] ** 2)  # it is held by an eighth
+        figures = Sketches().figures(mechanism, totals, strings)
+        rare.append(figures.absent[1000] ** 2)
+        tenth.append(figures.stderrs[0] ** 2)  # it is held by an eighth
     errors = string_errors(2048, 4, 7.0, people)
     assert sqrt(np.mean(rare)) == pytest.approx(errors[0], rel=0.05)
     assert sqrt(np.mean(tenth)) == pytest.approx(errors[1], rel=0.15)

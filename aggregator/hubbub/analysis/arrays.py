@@ -1,4 +1,4 @@
-"""Array types of this package: one number, or one truth value, per value of a metric."""
+"""Arrays of this package: one number, or one truth value, per value of a metric."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -9,6 +9,17 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Record = TypeVar("Record")
+
+
+def bisected(
+    inner: Floats, outer: Floats, is_inside: Callable[[Floats], Mask], halvings: int
+) -> tuple[Floats, Floats]:
+    """The ends after halving each interval so often; `is_inside` holds on the side of `inner`."""
+    for _ in range(halvings):
+        middle = (inner + outer) / 2
+        inside = is_inside(middle)
+        inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
+    return inner, outer
 
 
 def records(

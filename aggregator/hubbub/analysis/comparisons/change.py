@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
-from hubbub.analysis.arrays import Floats, Mask, records
+from hubbub.analysis.arrays import Floats, Mask, bisected, records
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import Tail, pushed_up, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -47,20 +47,19 @@ def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
     answer, target = worth.copy(), worth[hidden]
     hidden_parts = parts[0][hidden], parts[1][hidden]
     # The largest support of such a distribution grows with the square.
-    few, most = target, target + target**2
-    for _ in range(_WORTH_HALVINGS):
-        middle = (few + most) / 2
-        near = worth_of(middle, hidden_parts) < target
-        few, most = np.where(near, middle, few), np.where(near, most, middle)
-    answer[hidden] = most
+    _, answer[hidden] = bisected(
+        target,
+        target + target**2,
+        lambda middle: worth_of(middle, hidden_parts) < target,
+        _WORTH_HALVINGS,
+    )
     return answer
 
 
 def _beyond(scores: Floats, first: Floats, second: Floats) -> Floats:
     """Tail probability of two independent secret numbers and a normal error, of total variance 1.
 
-    Two such laws together are a mixture of both, with weights that may be negative: partial
-    fractions of their characteristic functions.
+    The two laws together are a mixture of both, by partial fractions; its weights may be negative.
     """
     both = (first + second) / 2
     larger = np.maximum(np.maximum(first, second), both * (2 * _APART / (1 + _APART)))
@@ -110,8 +109,8 @@ class Change:
 def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[Change, ...]:
     """Changes of all values, in the order of the answers.
 
-    With `together`, the answers' confidence is that of all intervals together (Bonferroni), so that
-    no end accounts for selection. Raises BadParameter if the answers are to different questions.
+    With `together`, the answers' confidence is that of all intervals together (Bonferroni). Raises
+    BadParameter if the answers are to different questions.
     """
     names = [value.value for value in before.values]
     if before.kind != after.kind or names != [value.value for value in after.values]:
@@ -170,10 +169,9 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
 def _reaches(p: Floats, changed: Mask, confidence: float) -> tuple[Floats, Floats]:
     """Standard errors to the end nearer to 0 and to the other end, of values with these p-values.
 
-    To the nearer end by the value's place in the list, as in `ranked`. Changed values all take the
-    place of the last of them (Benjamini and Yekutieli 2005): intervals exclude 0. Of an unchanged
-    value the other end has the rest of the error rate: the smaller its estimate, the later its
-    place, so that it misses no more than both ends may. Of changed values false marks use the rest.
+    To the nearer end by the value's place in the list, as in `ranked`; changed values all take the
+    place of the last of them (Benjamini and Yekutieli 2005), so that intervals exclude 0. Of an
+    unchanged value the other end has the rest of the error rate.
     """
     places = np.where(changed, changed.sum(), np.argsort(np.argsort(p, kind="stable")) + 1)
     shares = places / max(len(p), 1)
@@ -198,8 +196,8 @@ def _of_no_change(
 ) -> Floats:
     """Normal scores of the differences, if nothing changed.
 
-    Each side's error is computed from the pooled share, since its own estimate understates the
-    error where hardly any report holds a value; skewness and long tails lower the score.
+    Errors are computed from the pooled share, since a side's own estimate understates the error
+    where hardly any report holds a value; skewness and long tails lower the score.
     """
     variances, share = _variances(sides), _share(sides)
     stderr = np.sqrt(sum(variances))
@@ -252,10 +250,7 @@ def _skew(shares: ValueEstimates) -> Tail | None:
 
 
 def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
-    """Normal scores as improbable as the difference of two sides with tails `up` and `down`.
-
-    Tails of equal sides cancel, however few reports they have.
-    """
+    """Normal scores as improbable as the difference of two sides with tails `up` and `down`."""
 
     def further(worth: Floats) -> Floats:
         both = zip((1, -1), (up, down), strict=True)
@@ -265,19 +260,14 @@ def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
     # This is usual if both sides are equally large, since their tails cancel.
     if not further(scores).any():
         return scores
-    least, most = np.zeros_like(scores), scores
-    for _ in range(_HALVINGS):
-        middle = (least + most) / 2
-        below = middle + further(middle) < scores
-        least, most = np.where(below, middle, least), np.where(below, most, middle)
+    _, most = bisected(
+        np.zeros_like(scores), scores, lambda middle: middle + further(middle) < scores, _HALVINGS
+    )
     return most
 
 
 def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, Floats]:
-    """Ends of the differences, from the ends of either side (Zou and Donner 2008).
-
-    A side's end is the truth whose own error would reach its estimate.
-    """
+    """Ends of the differences, from the ends of either side (Zou and Donner 2008)."""
     middles, downs, aboves = [], [], []
     for (shares, reports), (below, above) in zip(sides, ((up, down), (down, up)), strict=True):
         skewed = replace(shares, tail=_skew(shares))
@@ -291,7 +281,7 @@ def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, 
 
 
 def _variance(answer: Answer) -> Floats:
-    """Variance of each value's share, or of a mean, in the population: randomization and sampling.
+    """Variance of each value's share, or of a mean, in the population.
 
     A vector's standard errors already include who reported.
     """

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families.projective_points import numbers_of, vectors_of
 from hubbub.analysis.families.tiers import Tier, tier_scales
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -50,10 +51,8 @@ def table_covariance(
     """The covariance of the estimates of a table's cells, in reports squared, for the population.
 
     `variances` weigh the tiers, one each; `tables` contain these cells, with weights of sum 1;
-    `repeats` is the largest number of reports from one person, 0 for the reporters alone.
-
-    Raises:
-        BadParameter: the table has too many cells.
+    `repeats` is the largest number of reports from one person, 0 for the reporters alone. Raises
+    BadParameter if the table has too many cells.
     """
     shares = tables[0].sums
     for tier_mechanism, _ in tiers:
@@ -90,8 +89,8 @@ def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
     """Covariance of one report's contribution to the requested cells, averaged over the population.
 
     With probability 1/G a report is of a table with weight w and adds w G (x - even), where x has
-    mean 1 for the held cell and 0 elsewhere. So the covariance is G cov(x) times the sum of w
-    squared, minus that of the mean; both with `even` subtracted.
+    mean 1 for the held cell and 0 elsewhere: G cov(x) times the sum of w squared, minus that of the
+    mean.
     """
     shares = tables[0].sums
     groups, even = mechanism.groups, 1 / len(shares)
@@ -126,8 +125,7 @@ def _of_dummies(
     """Covariance that noise dummies add to the requested cells, in reports squared.
 
     A dummy is on one cell, and counts as a report that is not there. `of_shares`: the cells' shares
-    are of a number of reports with the same error. Of a crowd of which a part has arrived, a
-    further dummy means one report fewer.
+    are of a number of reports with the same error.
     """
     summed, points, sums = table.lines.shape[1], mechanism.points, table.sums
     scale, q = 1 / mechanism.channel.gap, float(mechanism.channel.q)
@@ -152,11 +150,11 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
         chances = space.on_one * shares + space.on_two * (1 - shares)
         np.fill_diagonal(matrix, off * space.on_one + (on - off) * chances)
         return matrix
-    planes = _vectors(space, range(cells))
+    planes = vectors_of(space, np.arange(cells))[0].astype(np.float64)  # makes products fast
     matrix = np.zeros((cells, cells))
     step = max(_AT_ONCE // cells, 1)
     for first in range(0, space.points, step):
-        points = _vectors(space, range(first, min(first + step, space.points)))
+        points, _ = vectors_of(space, np.arange(first, min(first + step, space.points)))
         meets = (points @ planes.T % space.prime == 0).astype(np.float64)
         likely = off + (on - off) * (meets @ shares)
         matrix += meets.T @ (likely[:, None] * meets)
@@ -166,23 +164,14 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
 def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
     """For every two lines of a plane, the total share of the lines through their common point.
 
-    If k lines meet in a point, they meet in k (k - 1) / 2 pairs, which gives k, and each line's
-    share is counted k - 1 times.
+    If k lines meet in a point, they do in k (k - 1) / 2 pairs, and a share is counted k - 1 times.
     """
     matrix = np.zeros((len(shares), len(shares)))
-    s, lines = space.prime, _vectors(space, range(len(shares))).astype(np.int64)
+    lines, _ = vectors_of(space, np.arange(len(shares)))
     one, other = np.triu_indices(len(shares), 1)
-    met = np.cross(lines[one], lines[other]) % s
-    first = met[np.arange(len(met)), np.argmax(met != 0, axis=1)]
-    inverses = np.array([0, *(pow(number, -1, s) for number in range(1, s))])
-    points = (met * inverses[first][:, None] % s) @ np.array([s * s, s, 1])
+    points = numbers_of(space, np.cross(lines[one], lines[other]) % space.prime)
     _, places, times = np.unique(points, return_inverse=True, return_counts=True)
     through = (1 + np.sqrt(1 + 8 * times)) / 2
     sums = np.bincount(places, weights=shares[one] + shares[other]) / (through - 1)
     matrix[one, other] = matrix[other, one] = sums[places]
     return matrix
-
-
-def _vectors(space: Incidence, numbers: range) -> Floats:
-    """Coordinates of hyperplanes or points, as floats, so that products of them are fast."""
-    return np.array([space.vector(number) for number in numbers], dtype=np.float64)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from hubbub.analysis.families.bloom import Bloom
 from hubbub.analysis.families.contract import Family
@@ -31,24 +32,19 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 def family_for(mechanism: AnyMechanism) -> Family:
-    """Family of this mechanism."""
+    """The family of this mechanism."""
     return FAMILIES[mechanism.FAMILY]
 
 
 def draw(
-    mechanism: AnyMechanism,
-    values: Sequence[Any],
-    counts: Sequence[int],
-    chance: np.random.Generator,
+    mechanism: AnyMechanism, values: Sequence[Any], counts: Sequence[int], chance: Generator
 ) -> Totals:
     """Draws totals of counts[i] reports of values[i] from their exact law.
 
-    Raises:
-        BadParameter: too many values and cells to draw.
+    Raises BadParameter for too many values and cells to draw.
     """
-    count_array = np.array(counts, dtype=np.int64)
-    cells = family_for(mechanism).draw(mechanism, values, count_array, chance)
-    return Totals(cells=cells.tolist(), reports=int(count_array.sum()))
+    [totals] = draw_epochs(mechanism, values, counts, 1, chance)
+    return totals
 
 
 def draw_epochs(
@@ -56,14 +52,12 @@ def draw_epochs(
     values: Sequence[Any],
     counts: Sequence[int],
     epochs: int,
-    chance: np.random.Generator,
+    chance: Generator,
 ) -> Iterator[Totals]:
     """Draws, for each epoch, totals of counts[i] devices that hold values[i] and report once.
 
-    Epochs are independent, except that a mechanism's permanent step is drawn only once.
-
-    Raises:
-        BadParameter: too many values and cells to draw, or a permanent step without a law here.
+    Epochs are independent, except that a mechanism's permanent step is drawn only once. Raises
+    BadParameter for too many values and cells to draw, or a permanent step without a law here.
     """
     count_array, family = np.array(counts, dtype=np.int64), family_for(mechanism)
     arguments = mechanism, values, count_array, chance

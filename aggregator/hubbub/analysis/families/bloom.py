@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import BitSum, Expected, in_cohorts
+from hubbub.analysis.families.contract import BitSum, Expected, Strings, in_cohorts
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,
@@ -19,7 +20,6 @@ from hubbub.analysis.families.laws import (
     lasting_bits,
 )
 from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.strings.decode_equations import bloom_places
@@ -58,8 +58,7 @@ class Bloom(Strings):
     ) -> Answer:
         """A row for each candidate, and the number of reports with other strings.
 
-        There is one tier, since RAPPOR has no epsilon to scale. Repeated lies are already in the
-        residuals of a decode; `fit_p_value` accounts for them.
+        There is one tier, since RAPPOR has no epsilon to scale.
         """
         mechanism: Any
         [(mechanism, totals)] = tiers
@@ -88,13 +87,11 @@ class Bloom(Strings):
         )
 
     def sums(self, mechanism: Rappor, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Number of 1 bits in each cohort."""
         yield from in_cohorts(mechanism.layout, cells, mechanism.chain.channel, mechanism.hashes)
 
     def weights(self, mechanism: Rappor, targets: Sequence[str]) -> tuple[Floats, float]:
         """Weights of a plain decoder, which compares a string's bits with all other bits.
 
-        A fake report that leaves other bits 0 gains more than one that hides among honest reports.
         Within a tenth of real decodes, which also weight cohorts and share bits among strings.
         """
         layout, channel = mechanism.layout, mechanism.chain.channel
@@ -141,25 +138,23 @@ class Bloom(Strings):
         return Expected(stderrs, stderrs)
 
     def draw(
-        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
+        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
     ) -> Counts:
-        """Draws each person's cohort, then the counts of every bit."""
         ones, reports = _cohort_holders(mechanism, values, counts, chance)
         return cohort_cells(
             reports, bit_counts(ones, reports[:, None], mechanism.chain.channel, chance)
         )
 
     def draw_lasting(
-        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
+        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
     ) -> Callable[[], Counts]:
-        """Draws cohorts and permanent bits once, and the reported bits at every call."""
         ones, reports = _cohort_holders(mechanism, values, counts, chance)
         draw_bits = lasting_bits(ones, reports[:, None], *chain_steps(mechanism.chain), chance)
         return lambda: cohort_cells(reports, draw_bits())
 
 
 def _cohort_holders(
-    mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
+    mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
 ) -> tuple[Counts, Counts]:
     check_size(mechanism, len(values) * mechanism.cohorts // QUICK)
     places = bloom_places(mechanism, values).reshape(len(values), mechanism.cohorts, -1)

@@ -1,20 +1,21 @@
 """Contract of a family: everything that analysis needs from a mechanism.
 
-Mechanisms of one family answer in the same way: listed values, strings through a sketch or Bloom
-filters, parts of a range, a mean, or a mean vector. Each family has its own file.
+Mechanisms of one family answer in the same way. Each family has its own file; the bases of families
+of numbers and of strings are here.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, NoReturn
 
 import numpy as np
+from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.laws import Counts, one_hot, one_hot_chances
+from hubbub.analysis.families.laws import Counts, check_size, one_hot_chances
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier, merged, tier_scales
 from hubbub.analysis.uncertainty.intervals import Tail
@@ -27,10 +28,7 @@ MetricKind = Literal["values", "strings", "ranges", "mean", "vector"]
 
 
 def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
-    """The figures, if all `repeats` reports of a device share one lie and therefore err together.
-
-    Errors grow by sqrt(repeats), which is an upper bound.
-    """
+    """The figures, if all `repeats` reports of a device share one lie, and err together."""
     widening = sqrt(repeats)
     return replace(
         figures,
@@ -98,10 +96,7 @@ class Statistic:
 
 
 class Family(ABC):
-    """Answers of one family of mechanisms. `mechanism` is always a mechanism of the family.
-
-    The base class implements what most families share.
-    """
+    """Answers of one family of mechanisms. `mechanism` is always a mechanism of the family."""
 
     KIND: ClassVar[MetricKind]
     """What its answers are of."""
@@ -159,12 +154,10 @@ class Family(ABC):
     def figures_of(
         self, tiers: Sequence[Tier], candidates: Sequence[str] = (), repeats: int = 1
     ) -> ValueEstimates:
-        """Estimates from all tiers together, weighted by inverse variance.
+        """Estimates from all tiers together, weighted by inverse variance; raises as `figures`.
 
-        That is optimal if a person's choice of epsilon is independent of the value; otherwise the
-        estimate leans towards the larger epsilon's reports. `repeats` is the largest number of
-        reports from one device; with a permanent response they share their lies. Raises as
-        `figures`.
+        `repeats` is the largest number of reports from one device; with a permanent response they
+        share their lies.
         """
         estimates, scales = self.scaled(tiers, candidates, repeats)
         return merged(estimates, [totals.reports for _, totals in tiers], scales)
@@ -172,19 +165,13 @@ class Family(ABC):
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
     ) -> ValueEstimates:
-        """The figures if one device may have sent `repeats` reports with permanent lies.
-
-        The default treats lies as entirely permanent.
-        """
+        """The figures if a device may have sent `repeats` reports, with entirely permanent lies."""
         return wider(figures, repeats)
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each of `names`, which are the candidates of a family over strings.
-
-        `repeats` is the largest number of reports from one device.
-        """
+        """A row for each of `names`, which are the candidates of a family over strings."""
         numbers = [totals.reports for _, totals in tiers]
         reports = sum(numbers)
         estimates, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
@@ -263,8 +250,7 @@ class Family(ABC):
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
         """The numbers to which a release adds noise.
 
-        Raises:
-            BadParameter: the mechanism's answers cannot be released.
+        Raises BadParameter if the mechanism's answers cannot be released.
         """
         raise BadParameter(self.UNRELEASED)
 
@@ -278,8 +264,7 @@ class Family(ABC):
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
         """Names of an answer's rows; `values` are those that the catalog lists.
 
-        Raises:
-            BadParameter: no listed values, or the mechanism's answers have no names.
+        Raises BadParameter without listed values, or if the mechanism's answers have no names.
         """
         if values is None:
             raise BadParameter(f"{mechanism.NAME} needs listed values")
@@ -328,30 +313,90 @@ class Family(ABC):
         return 0
 
     def draw(
-        self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: np.random.Generator
+        self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: Generator
     ) -> Counts:
         """Draws the cells of counts[i] reports of values[i] from their exact law.
 
-        Here of payloads that are one index, by its probabilities for each value.
-
-        Raises:
-            BadParameter: too many values and cells to draw.
+        Here of payloads that are one index, by its probabilities for each value. Raises
+        BadParameter for too many values and cells to draw.
         """
-        return one_hot(mechanism, values, counts, chance)
+        size = mechanism.layout.size
+        check_size(mechanism, len(values) * size)
+        cells = np.zeros(size, dtype=np.int64)
+        for value, count in zip(values, counts.tolist(), strict=True):
+            cells += chance.multinomial(count, one_hot_chances(mechanism, value))
+        return cells
 
     def draw_lasting(
-        self,
-        mechanism: Any,
-        values: Sequence[Any],
-        counts: Counts,
-        chance: np.random.Generator,
+        self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: Generator
     ) -> Callable[[], Counts]:
         """Draws the permanent part of a population once; each call then draws one epoch's cells.
 
-        Raises:
-            BadParameter: as `draw`, or the mechanism's permanent step has no law here.
+        Raises BadParameter as `draw`, or if the mechanism's permanent step has no law here.
         """
         raise BadParameter(f"{mechanism.NAME} cannot be drawn over several epochs")
+
+
+class Numbers(Family):
+    """Numbers from `low` to `high`, with estimates that are linear in the cells."""
+
+    def ends(self, mechanism: Any) -> tuple[float, float]:
+        return mechanism.low, mechanism.high
+
+    def far_apart(self, mechanism: Any) -> tuple[float, float]:
+        return mechanism.low, mechanism.high
+
+    def examples(self, mechanism: Any) -> Sequence[float]:
+        low, high = self.far_apart(mechanism)
+        return [low + (high - low) * place / 100 for place in range(101)]
+
+    def estimates(self, mechanism: Any, totals: Totals) -> Floats:
+        """Unbiased estimates of all values, in reports."""
+        return np.array(mechanism.estimate(totals).values)
+
+    def alone(self, mechanism: Any, cell: int) -> Floats:
+        """Estimates from one report, which is counted in this cell; in none for -1."""
+        cells = [int(place == cell) for place in range(mechanism.layout.size)]
+        return self.estimates(mechanism, Totals(cells=cells, reports=1))
+
+    def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
+        """Weights of estimators without a closed form, from one full cell at a time."""
+        target_list = list(targets)
+        base, *columns = (
+            float(self.alone(mechanism, cell)[target_list].sum())
+            for cell in range(-1, mechanism.layout.size)
+        )
+        return np.array(columns) - base, base
+
+
+class Strings(Family):
+    """Strings that nobody listed: only candidates have names, and nothing can be released."""
+
+    KIND: ClassVar[MetricKind] = "strings"
+    ONE_LOOK: ClassVar[str] = NO_SUMS
+    UNRELEASED: ClassVar[str] = (
+        "a metric over strings cannot be released: list the strings as values"
+    )
+    REHEARSES_DAYS: ClassVar[bool] = False
+
+    def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
+        raise BadParameter(self.UNRELEASED)
+
+    def question(self, mechanism: Any) -> Mapping[str, Any]:
+        return {"kind": "strings"}
+
+    def far_apart(self, mechanism: Any) -> tuple[str, str]:
+        return "a", "example.org"
+
+    def examples(self, mechanism: Any) -> Sequence[str]:
+        return [f"string {place}" for place in range(20)]
+
+    def targets(self, mechanism: Any, number: int) -> Sequence[str]:
+        """Strings that no example contains."""
+        return [f"target {place}" for place in range(number)]
+
+    def example_share(self, mechanism: Any, targets: Sequence[str]) -> float:
+        return 0.0
 
 
 def between(

@@ -23,19 +23,14 @@ _LISTED: Final = Listed()
 
 @dataclass(frozen=True)
 class Joint:
-    """The estimates of one range of epochs.
-
-    Args:
-        tiers: all that have reports.
-        repeats: largest number of reports from one device.
-    """
+    """The estimates of one range of epochs, from all tiers that have reports."""
 
     tiers: Sequence[Tier]
     repeats: int
 
     @cached_property
     def reports(self) -> int:
-        """How many, or the estimate of that."""
+        """Number of reports, or the estimate of it."""
         return reports_of(self.tiers)
 
     @cached_property
@@ -66,8 +61,7 @@ class Joint:
     def drawn(self, repeats: int) -> float:
         """What a report adds to the variance for having been drawn from the population.
 
-        repeats: largest number of reports from one device; 0 for the reporters, where only the
-            choice of a tier is chance.
+        With `repeats` of 0 for the reporters, where only the choice of a tier is chance.
         """
         numbers = np.array([totals.reports for _, totals in self.tiers])
         scales = self._scaled[1]
@@ -129,10 +123,6 @@ def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, floa
 
     Of a permanent response the correlations are those of one report.
 
-    Args:
-        mechanism: over listed values.
-        repeats: largest number of reports from one device.
-
     Returns:
         That of the value that the report holds and another, and that of two others.
     """
@@ -161,10 +151,7 @@ def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, floa
 
 @lru_cache(maxsize=64)
 def _coins(mechanism: AnyMechanism, repeats: int) -> Floats:
-    """By the value that a report holds, the covariance of what it adds to the estimates.
-
-    Three times as long as values.
-    """
+    """Covariance of what a report adds to all estimates, by the value it holds; shape (x, i, j)."""
     pure_mechanism: Any = mechanism
     size, (true, other) = pure_mechanism.categories, spreads(mechanism, 1)
     own_value = np.eye(size)

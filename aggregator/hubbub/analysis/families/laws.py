@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
@@ -46,18 +47,7 @@ def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
     return shares
 
 
-def one_hot(
-    mechanism: AnyMechanism, values: Sequence[Any], counts: Counts, chance: np.random.Generator
-) -> Counts:
-    """Draws cells of payloads that are one index, from each value's probabilities."""
-    check_size(mechanism, len(values) * mechanism.layout.size)
-    cells = np.zeros(mechanism.layout.size, dtype=np.int64)
-    for value, count in zip(values, counts.tolist(), strict=True):
-        cells += chance.multinomial(count, one_hot_chances(mechanism, value))
-    return cells
-
-
-def named(people: Counts, other: float, chance: np.random.Generator) -> Counts:
+def named(people: Counts, other: float, chance: Generator) -> Counts:
     """Draws how many reports name each value: any other value with probability `other` each.
 
     A report names a uniform value, or certainly the true one. `people` is the number of people who
@@ -77,9 +67,7 @@ def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> C
     return people
 
 
-def bucket_holders(
-    buckets: Counts, width: int, counts: Counts, chance: np.random.Generator
-) -> Counts:
+def bucket_holders(buckets: Counts, width: int, counts: Counts, chance: Generator) -> Counts:
     """Draws a hash function for each person, and counts people per function and bucket.
 
     `buckets` has the bucket of each value under each function; shape (values, functions).
@@ -91,7 +79,7 @@ def bucket_holders(
     return people
 
 
-def bit_counts(true: Counts, reports: Counts, channel: Pure, chance: np.random.Generator) -> Counts:
+def bit_counts(true: Counts, reports: Counts, channel: Pure, chance: Generator) -> Counts:
     """Draws how often each bit is sent as 1, if it is truly 1 in `true` of the reports."""
     ones: Counts = chance.binomial(true, float(channel.p))
     return ones + chance.binomial(reports - true, float(channel.q))
@@ -102,7 +90,7 @@ def lasting_bits(
     reports: Counts,
     permanent: tuple[float, float],
     fresh: tuple[float, float],
-    chance: np.random.Generator,
+    chance: Generator,
 ) -> Callable[[], Counts]:
     """As `bit_counts` over permanent bits that are drawn once; each call draws the reported bits.
 
@@ -119,7 +107,7 @@ def lasting_bits(
 
 
 def cohort_holders(
-    layout: CohortBits, places: npt.NDArray[Any], counts: Counts, chance: np.random.Generator
+    layout: CohortBits, places: npt.NDArray[Any], counts: Counts, chance: Generator
 ) -> tuple[Counts, Counts]:
     """Draws each person's cohort; returns people whose bit is 1 per cohort and bit, and per cohort.
 

@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
@@ -53,7 +54,6 @@ class Listed(Family):
     KIND: ClassVar[MetricKind] = "values"
 
     def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
-        """The mechanism's estimates; error growth follows from p and q."""
         raw_estimate, channel = estimate(mechanism, totals), mechanism.channel
         stderrs = np.sqrt(np.array(raw_estimate.variances))
         padded = channel.dummies_variances([0.0], totals)[0] if totals.has_dummies else 0.0
@@ -97,9 +97,8 @@ class Listed(Family):
     def correlation(self, mechanism: Any) -> float:
         """Largest negative correlation: 0 for independent bits, 1 where nothing is known.
 
-        A report that names one value cannot name another: the covariance of naming i and j is
-        -P(i) P(j), and the correlation is largest if one of them is true. Over many reports no pair
-        passes the largest correlation of one report (Cauchy, Schwarz).
+        A report that names one value cannot name another: the covariance of naming i and j is -P(i)
+        P(j), which is largest if one of them is true, over many reports, too (Cauchy, Schwarz).
         """
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
@@ -161,9 +160,8 @@ class Listed(Family):
         )
 
     def draw(
-        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
+        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: Generator
     ) -> Counts:
-        """Draws by the form of a report: a value's or bucket's index, bits, or a set of values."""
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
                 people = holders(mechanism, values, counts)
@@ -181,9 +179,8 @@ class Listed(Family):
                 return super().draw(mechanism, values, counts, chance)
 
     def draw_lasting(
-        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
+        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: Generator
     ) -> Callable[[], Counts]:
-        """Draws permanent values or bits once, and what is reported of them at every call."""
         match mechanism:
             case LongitudinalGrr():
                 return _lasting_names(mechanism, holders(mechanism, values, counts), chance)
@@ -201,31 +198,24 @@ class Listed(Family):
         return lasting_bits(holders(mechanism, values, counts), counts.sum(), *steps, chance)
 
     def question(self, mechanism: Any) -> Mapping[str, Any]:
-        """A question about listed values."""
         return {"kind": "values", "size": mechanism.categories}
 
     def far_apart(self, mechanism: Any) -> tuple[int, int]:
-        """The first and the last value."""
         return 0, mechanism.categories - 1
 
     def examples(self, mechanism: Any) -> Sequence[int]:
-        """All values."""
         return range(mechanism.categories)
 
     def example_share(self, mechanism: Any, targets: Sequence[int]) -> float:
-        """Share of the targets among all values."""
         return len(targets) / len(self.examples(mechanism))
 
     def rows_of(self, mechanism: Any, value: int) -> Sequence[int]:
-        """The value itself."""
         return [value]
 
     def tail(self, mechanism: Any, reports: int) -> Tail | None:
-        """Tail from the probabilities p and q."""
         return pure_tail(mechanism.channel, reports)
 
     def lasting_buckets(self, mechanism: Any) -> int:
-        """For `long.hash`, the number of buckets of a function."""
         return mechanism.transform.prime if isinstance(mechanism, LongitudinalHash) else 0
 
 
@@ -240,7 +230,7 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
 
 
 def _bucket_holders(
-    mechanism: LongitudinalHash, values: Sequence[int], counts: Counts, chance: np.random.Generator
+    mechanism: LongitudinalHash, values: Sequence[int], counts: Counts, chance: Generator
 ) -> Counts:
     """Draws each person's function; people per function and bucket."""
     pool = mechanism.transform
@@ -254,7 +244,7 @@ def _pool_buckets(pool: HashPool, values: tuple[int, ...]) -> Counts:
 
 
 def _lasting_names(
-    mechanism: LongitudinalGrr, counts: Counts, chance: np.random.Generator
+    mechanism: LongitudinalGrr, counts: Counts, chance: Generator
 ) -> Callable[[], Counts]:
     """Draws each device's permanent value; each call draws how many reports name each value."""
     others = mechanism.categories - 1
@@ -265,13 +255,10 @@ def _lasting_names(
     return lambda: named(permanent, fresh, chance).reshape(-1)
 
 
-def _subsets(
-    mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
-) -> Counts:
-    """Draws sets: goes through the elements and counts people by the elements they still need.
+def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, chance: Generator) -> Counts:
+    """Draws sets element by element, counting people by the elements that they still need.
 
-    Before a person's own element comes, the draw does not depend on which element it is. So people
-    are counted together, by whether it is in their set, until it comes.
+    Until a person's own element comes, the draw does not depend on which element it is.
     """
     size, ones = mechanism.layout.size, mechanism.layout.ones
     check_size(mechanism, size * ones // QUICK)
@@ -353,10 +340,9 @@ def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
 
 
 def _permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:
-    """Probabilities that a value's permanent bit is set: for the held value, and for another value.
+    """Chances of a permanent 1 for the held value and another, and the 1's effect on a support.
 
-    The third number is the increase of a report's support probability if the bit is set. None if no
-    part of a lie is fresh.
+    None if no part of a lie is fresh.
     """
     match mechanism:
         case LongitudinalGrr():

@@ -13,11 +13,11 @@ from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
     MetricKind,
+    Numbers,
     Statistic,
     between,
 )
 from hubbub.analysis.families.laws import one_hot_chances
-from hubbub.analysis.families.numeric import Numbers
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import sum_tail
@@ -80,7 +80,6 @@ class Means(Numbers):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """One row, in the metric's own unit."""
         mechanism: Any = tiers[0][0]
         reports, ends = reports_of(tiers), self.ends(mechanism)
         figures = self.figures_of(tiers, (), repeats)
@@ -97,20 +96,17 @@ class Means(Numbers):
         )
 
     def correlation(self, mechanism: Meaning) -> float:
-        """0, since there is one estimate."""
         return 0.0
 
     def sums(self, mechanism: Meaning, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Counts of each answer, or of each place."""
         everybody = np.full_like(cells, totals.reports)
         reported = cells - totals.dummies / len(cells)
         drawn = totals.spread() + totals.beside_variance
-        if not isinstance(mechanism, OneBitMean):
-            pure = Pure(mechanism.window.near, mechanism.window.far)
-            yield from between("place", reported, everybody, pure, drawn)
-            return
-        pure = Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
-        yield from between("answer", reported, everybody, pure, drawn)
+        if isinstance(mechanism, OneBitMean):
+            what, pure = "answer", Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
+        else:
+            what, pure = "place", Pure(mechanism.window.near, mechanism.window.far)
+        yield from between(what, reported, everybody, pure, drawn)
 
     def expected(
         self, mechanism: Meaning, values: Sequence[object], shares: Floats, reports: float
@@ -142,20 +138,16 @@ class Means(Numbers):
         return np.array([max(mechanism.variance(x * reports, reports) for x in PLACES)])
 
     def labels(self, mechanism: Meaning, values: Sequence[str] | None) -> Sequence[str]:
-        """The only label."""
         return ["mean"]
 
     def question(self, mechanism: Meaning) -> Mapping[str, Any]:
-        """A question about one mean."""
         ends = {"low": mechanism.low, "high": mechanism.high}
         return {"kind": "mean", "size": 1, **ends, "permanent_epsilon": None}
 
     def targets(self, mechanism: Meaning, number: int) -> Sequence[int]:
-        """The mean, the only target."""
         return [0]
 
     def example_share(self, mechanism: Meaning, targets: Sequence[int]) -> float:
-        """Middle of the range."""
         return 0.5
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistent_tables import consistent_tables, consistent_triples
@@ -50,19 +51,11 @@ class Pairs(Family):
     def figures(
         self, mechanism: PairedParts, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
-        """Estimates of every cell of every table, by the exact variance of one report."""
         totals.check(mechanism.layout)
         if mechanism.groups == 1:
             return _LISTED.figures(mechanism.response, totals, candidates)
         n, even = totals.reports, _even(mechanism)
-        table_cells = np.array(totals.cells).reshape(mechanism.groups, -1)
-        support_counts = np.concatenate(
-            [
-                supports_of(mechanism.response, cells, size)
-                for cells, size in zip(table_cells, mechanism.cells, strict=True)
-            ]
-        )
-        trials = np.repeat(table_cells.sum(axis=1), mechanism.cells)
+        support_counts, trials = _supports(mechanism, np.array(totals.cells))
         channel = mechanism.channel
         raw_counts = (support_counts - trials * float(channel.q)) / float(channel.p - channel.q)
         estimates = mechanism.groups * (raw_counts - trials * even) + n * even
@@ -89,13 +82,9 @@ class Pairs(Family):
         if mechanism.groups == 1:
             yield from _LISTED.sums(mechanism.response, cells, totals)
             return
-        table_cells = cells.astype(np.int64).reshape(mechanism.groups, -1)
-        tables = zip(table_cells, mechanism.cells, strict=True)
-        support_counts = np.concatenate(
-            [supports_of(mechanism.response, table, size) for table, size in tables]
-        )
-        trials = np.repeat(table_cells.sum(axis=1), mechanism.cells).astype(np.float64)
-        yield from between("cell", support_counts.astype(np.float64), trials, mechanism.channel)
+        counts = _supports(mechanism, cells.astype(np.int64))
+        support_counts, trials = (numbers.astype(np.float64) for numbers in counts)
+        yield from between("cell", support_counts, trials, mechanism.channel)
 
     def weights(self, mechanism: PairedParts, targets: Sequence[int]) -> tuple[Floats, float]:
         """Weights by whether a payload supports a target's cell, in the group of its table."""
@@ -117,7 +106,6 @@ class Pairs(Family):
     def expected(
         self, mechanism: PairedParts, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
-        """Errors of all cells, if shares[i] of the reports hold values[i]."""
         true_shares = np.zeros(sum(mechanism.cells))
         for value, share in zip(values, shares.tolist(), strict=True):
             true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
@@ -129,13 +117,8 @@ class Pairs(Family):
         return cell_names(values or (), mechanism.ways)
 
     def draw(
-        self,
-        mechanism: PairedParts,
-        values: Sequence[int],
-        counts: Counts,
-        chance: np.random.Generator,
+        self, mechanism: PairedParts, values: Sequence[int], counts: Counts, chance: Generator
     ) -> Counts:
-        """Draws each report's table, then the points of each cell's reports."""
         large = sum(mechanism.cells) * mechanism.points > LARGEST
         if large:  # report by report, as there are more chances than can be worked out
             check_size(mechanism, int(counts.sum()) // QUICK)
@@ -158,7 +141,6 @@ class Pairs(Family):
         return cells.reshape(-1)
 
     def question(self, mechanism: PairedParts) -> Mapping[str, Any]:
-        """A question about each cell of each table."""
         return {
             "kind": "parts",
             "size": sum(mechanism.cells),
@@ -168,12 +150,18 @@ class Pairs(Family):
         }
 
     def far_apart(self, mechanism: PairedParts) -> tuple[int, int]:
-        """The first value of every part, and the last value of every part."""
         return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
 
     def ways(self, mechanism: PairedParts) -> int:
-        """2, 3 or the number of parts."""
         return mechanism.ways
+
+
+def _supports(mechanism: PairedParts, cells: Counts) -> tuple[Counts, Counts]:
+    """Number of reports that support each cell, and of those of its table."""
+    table_cells = cells.reshape(mechanism.groups, -1)
+    tables = zip(table_cells, mechanism.cells, strict=True)
+    support_counts = [supports_of(mechanism.response, table, size) for table, size in tables]
+    return np.concatenate(support_counts), np.repeat(table_cells.sum(axis=1), mechanism.cells)
 
 
 def _even(mechanism: PairedParts) -> Floats:
@@ -185,8 +173,8 @@ def _even(mechanism: PairedParts) -> Floats:
 def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
     """Variance that a report adds to each cell, and how much more if it holds the cell.
 
-    With probability 1/G it is of the table and adds G (x - even), with x of mean h and variance v;
-    so the variance is G v + (G - 1) (h - even)^2.
+    With probability 1/G it adds G (x - even), with x of mean h and variance v: in all G v + (G - 1)
+    (h - even)^2.
     """
     groups, even, channel = mechanism.groups, _even(mechanism), mechanism.channel
     true_variance, other = channel.variance(1, 1), channel.variance(0, 1)

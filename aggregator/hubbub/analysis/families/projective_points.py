@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from hubbub.analysis.families.laws import Counts
 from hubbub.mechanisms.projective import ProjectiveResponse
@@ -18,7 +19,7 @@ _AT_ONCE: Final = 1 << 18
 
 
 def draw_points(
-    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: np.random.Generator
+    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: Generator
 ) -> Counts:
     """Draws how often each point is sent, for one report per plane."""
     cells = np.zeros(response.layout.size, dtype=np.int64)
@@ -29,7 +30,7 @@ def draw_points(
 
 
 def _points(
-    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: np.random.Generator
+    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: Generator
 ) -> Counts:
     """Draws each report's point: on its hyperplane, or off it with the probability of a lie.
 
@@ -38,7 +39,7 @@ def _points(
     """
     space = response.transform
     s, t = space.prime, space.dimensions
-    plane, pivots = _vectors(space, planes.astype(np.int64))
+    plane, pivots = vectors_of(space, planes.astype(np.int64))
     is_true = chance.random(len(planes)) < float(response.keep.exact)
     product = np.where(is_true, 0, chance.integers(1, s, len(planes)))
     free = np.where(
@@ -55,10 +56,10 @@ def _points(
             plane[other_places, coordinate] * vector[other_places, coordinate]
         ) % s
     vector[np.arange(len(planes)), pivots] = product % s
-    return _numbers(space, vector)
+    return numbers_of(space, vector)
 
 
-def _vectors(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
+def vectors_of(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
     """Canonical vectors of these points, and the place of the first 1 in each."""
     s, t = space.prime, space.dimensions
     rest, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
@@ -76,7 +77,7 @@ def _vectors(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
     return vectors, pivots
 
 
-def _numbers(space: Incidence, vectors: Counts) -> Counts:
+def numbers_of(space: Incidence, vectors: Counts) -> Counts:
     """Numbers of the points of these vectors."""
     s, t = space.prime, space.dimensions
     zeros = np.argmax(vectors != 0, axis=1)

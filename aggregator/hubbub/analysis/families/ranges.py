@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
@@ -23,12 +24,12 @@ from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
     MetricKind,
+    Numbers,
     Statistic,
     between,
     risen,
 )
 from hubbub.analysis.families.laws import QUICK, Counts, check_size
-from hubbub.analysis.families.numeric import Numbers
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
@@ -36,7 +37,6 @@ from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.haar import HaarResponse
-from hubbub.mechanisms.number_range import IndexInBuckets
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.wave import SquareWave
 
@@ -74,7 +74,6 @@ class Ranges(Numbers):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each part, and the mean."""
         mechanism: Any = tiers[0][0]
         answer, ends = super().answer(tiers, names, confidence, repeats), self.ends(mechanism)
         place = answer.figures and answer.figures.place
@@ -84,7 +83,6 @@ class Ranges(Numbers):
     def consistent(
         self, tiers: Sequence[Tier], scales: Floats, figures: ValueEstimates, judged: Columns
     ) -> Floats:
-        """For Square Wave the smooth shape."""
         if not isinstance(tiers[0][0], SquareWave):
             return super().consistent(tiers, scales, figures, judged)
         shapes: Any = [smooth(mechanism, totals) for mechanism, totals in tiers]  # type: ignore[arg-type]  # as the first
@@ -92,15 +90,12 @@ class Ranges(Numbers):
         return shape
 
     def ends(self, mechanism: Ranged) -> tuple[float, float]:
-        """Ends of the whole range."""
         return float(mechanism.low), float(mechanism.high)
 
     def edges(self, mechanism: Ranged) -> Sequence[float]:
-        """Edges of the parts."""
         return mechanism.edges()
 
     def is_spread(self, mechanism: Ranged) -> bool:
-        """True where a number may count in many cells."""
         return not isinstance(mechanism, BucketFlips)
 
     def correlation(self, mechanism: Any) -> float:
@@ -127,14 +122,15 @@ class Ranges(Numbers):
     def expected(
         self, mechanism: Ranged, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
-        """Errors by formula, or by least squares from indices to parts."""
         if isinstance(mechanism, BucketFlips):
             return super().expected(mechanism, values, shares, reports)
-        errors = _index_errors(mechanism, shares, reports)
+        many = 10**12
+        cells = np.rint(chances(mechanism) @ shares * many).astype(np.int64)
+        _, stderrs = unbiased(mechanism, Totals(cells=cells.tolist(), reports=many))
+        errors: Floats = stderrs / many * sqrt(many / reports)
         return Expected(errors, errors)
 
     def statistic(self, mechanism: Ranged, totals: Totals) -> Statistic:
-        """The totals themselves."""
         cells = np.array(totals.cells, dtype=np.float64)
         change = 2 * mechanism.sampled if isinstance(mechanism, BucketFlips) else 2
         return Statistic(
@@ -159,11 +155,7 @@ class Ranges(Numbers):
         return labels
 
     def draw(
-        self,
-        mechanism: Ranged,
-        values: Sequence[float],
-        counts: Counts,
-        chance: np.random.Generator,
+        self, mechanism: Ranged, values: Sequence[float], counts: Counts, chance: Generator
     ) -> Counts:
         """Draws places by their probabilities; or each report's parts, and then the answers."""
         if isinstance(mechanism, BucketFlips):
@@ -171,27 +163,20 @@ class Ranges(Numbers):
         return super().draw(mechanism, values, counts, chance)
 
     def draw_lasting(
-        self,
-        mechanism: Ranged,
-        values: Sequence[float],
-        counts: Counts,
-        chance: np.random.Generator,
+        self, mechanism: Ranged, values: Sequence[float], counts: Counts, chance: Generator
     ) -> Callable[[], Counts]:
         """The same cells at every call: `buckets` has no fresh step."""
         cells = self.draw(mechanism, values, counts, chance)
         return lambda: cells
 
     def question(self, mechanism: Ranged) -> Mapping[str, Any]:
-        """A question about the parts of a range."""
         ends = {"low": mechanism.low, "high": mechanism.high}
         return {"kind": "ranges", "size": mechanism.buckets, **ends, "permanent_epsilon": None}
 
     def example_share(self, mechanism: Ranged, targets: Sequence[int]) -> float:
-        """Share of the targets among all parts."""
         return len(targets) / len(mechanism.row(mechanism.low))
 
     def rows_of(self, mechanism: Ranged, value: float) -> Sequence[int]:
-        """The part that contains the value."""
         return [mechanism.range.bucket(value, mechanism.buckets)]
 
 
@@ -220,14 +205,6 @@ def _placed(place_sum: float, stderr: float, step: float = 0.0) -> ValueEstimate
     )
 
 
-def _index_errors(mechanism: IndexInBuckets, shares: Floats, reports: float) -> Floats:
-    many = 10**12
-    cells = np.rint(chances(mechanism) @ shares * many).astype(np.int64)
-    _, stderrs = unbiased(mechanism, Totals(cells=cells.tolist(), reports=many))
-    errors: Floats = stderrs / many * sqrt(many / reports)
-    return errors
-
-
 @lru_cache(maxsize=64)
 def _matrix(family: Ranges, mechanism: Ranged) -> Floats:
     """Contribution of a report in each cell to each part's estimate; shape (parts, cells)."""
@@ -235,7 +212,7 @@ def _matrix(family: Ranges, mechanism: Ranged) -> Floats:
 
 
 def _asked_parts(
-    mechanism: BucketFlips, values: Sequence[float], counts: Counts, chance: np.random.Generator
+    mechanism: BucketFlips, values: Sequence[float], counts: Counts, chance: Generator
 ) -> Counts:
     """Draws answers part by part, counting people by the number of parts that they still answer."""
     buckets, sampled = mechanism.layout.buckets, mechanism.layout.sampled

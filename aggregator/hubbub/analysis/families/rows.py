@@ -1,7 +1,7 @@
 """Rows of an answer: interval, share, rank and detection of each value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -9,7 +9,6 @@ import numpy as np
 from hubbub.analysis.answer import ValueAnswer
 from hubbub.analysis.arrays import Floats, Mask, records
 from hubbub.analysis.estimators.consistency import within_ends
-from hubbub.analysis.uncertainty.intervals import ranked
 from hubbub.analysis.value_estimates import ValueEstimates
 
 
@@ -27,18 +26,8 @@ class Columns:
     @classmethod
     def of(cls, figures: ValueEstimates, reports: int, confidence: float) -> Self:
         """The columns with intervals and detections that are valid for the top of the list."""
-        absent = np.maximum(figures.absent, 1e-9)
-        low, high, detected = ranked(
-            figures.estimates,
-            absent,
-            figures.growth,
-            reports + figures.unsure,
-            confidence,
-            bend=figures.bend,
-            step=figures.step,
-            tail=figures.tail,
-            count_law=figures.count_law,
-        )
+        usable = replace(figures, absent=np.maximum(figures.absent, 1e-9))
+        low, high, detected = usable.ranked(reports + figures.unsure, confidence)
         return cls(
             estimates=figures.estimates,
             stderrs=figures.stderrs,

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import NO_SUMS, Expected, Family
@@ -46,7 +47,6 @@ class Sets(Listed):
         return np.clip(inside, 0.0, float(judged.reports))
 
     def weights(self, mechanism: PrivSet, targets: Sequence[int]) -> tuple[Floats, float]:
-        """Weights by whether a payload contains each target."""
         for target in targets:
             mechanism.check(1 << target)
         return super().weights(mechanism, targets)
@@ -54,14 +54,13 @@ class Sets(Listed):
     def expected(
         self, mechanism: PrivSet, values: Sequence[Any], shares: Floats, reports: float
     ) -> Expected:
-        """Errors of all values, if shares[i] of the people hold the set values[i]."""
         true_shares = np.zeros(mechanism.categories)
         for value, share in zip(values, shares.tolist(), strict=True):
             true_shares += share * np.array(mechanism.row(value), dtype=np.float64)
         return super().expected(mechanism, values, true_shares, reports)
 
     def draw(
-        self, mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: np.random.Generator
+        self, mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: Generator
     ) -> Counts:
         """Draws how many elements of a payload are in the person's set, then which elements.
 
@@ -90,7 +89,6 @@ class Sets(Listed):
         return _picked(is_member, some, chance) + _picked(~is_member, beside, chance)
 
     def question(self, mechanism: PrivSet) -> Mapping[str, Any]:
-        """A question about listed values, and the size of a reported set."""
         return {
             "kind": "sets",
             "size": mechanism.categories,
@@ -99,11 +97,10 @@ class Sets(Listed):
         }
 
     def far_apart(self, mechanism: PrivSet) -> tuple[int, int]:
-        """The empty set, and a largest set."""
         return 0, (1 << mechanism.most) - 1
 
 
-def _picked(is_member: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Generator) -> Counts:
+def _picked(is_member: npt.NDArray[np.bool_], rest: Counts, chance: Generator) -> Counts:
     """Draws how often each element is picked, if rest[i, j] people pick j of those in row i."""
     cells = np.zeros(is_member.shape[1], dtype=np.int64)
     to_come = is_member.sum(axis=1)
@@ -121,7 +118,7 @@ def _picked(is_member: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Ge
 
 
 def _reported(
-    mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: np.random.Generator
+    mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: Generator
 ) -> dict[int, int]:
     """Number of people who report each set; larger sets are sampled down to `most` members."""
     reported: Counter[int] = Counter()

@@ -14,10 +14,18 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import walsh_hadamard
-from hubbub.analysis.families.contract import BitSum, Expected, between, in_cohorts, risen
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Strings,
+    between,
+    in_cohorts,
+    risen,
+)
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,
@@ -28,9 +36,7 @@ from hubbub.analysis.families.laws import (
     cohort_holders,
     named,
 )
-from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.strings.decode_equations import sketch_buckets
-from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import collision_tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BatchTooSmall
@@ -50,15 +56,36 @@ class Sketches(Strings):
     def figures(
         self, mechanism: Sketch, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
-        """Counted estimates; the tail is that of collisions."""
-        estimates, stderrs, absent, tail = count(mechanism, totals, candidates)
+        bucket_counts, reports = buckets(mechanism, totals)
+        n, width, functions = reports.sum(), mechanism.width, mechanism.hashes
+        if not n:
+            raise BatchTooSmall("no reports: there is nothing to estimate")
+        places = sketch_buckets(mechanism, candidates)
+        supports = bucket_counts[np.arange(functions), places].sum(axis=1)
+        stretch = width / (width - 1)
+        estimates = stretch * (supports - n / width)
+        of_held, of_other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        # Noise is linear in what a bucket truly holds, so it is taken at the unbiased estimate.
+        squares = (bucket_counts**2).sum() - (of_held * n + of_other * n * (width - 1))
+        uneven = (squares - (reports**2).sum() / width) * stretch
+        share = (1 - 1 / width) / width
+
+        def errors(true: Floats) -> Floats:
+            inside = true + (n - true) / width
+            coins = inside * of_held + (n - inside) * of_other
+            # Of the other strings' reports in a function, squared and summed: each stands for one.
+            others = np.maximum(uneven - true**2 / functions - true, n - true)
+            answer: Floats = stretch * np.sqrt(coins + share * others)
+            return answer
+
+        absent, stderrs = errors(np.zeros_like(estimates)), errors(np.clip(estimates, 0, n))
+        tail = collision_tail(bucket_counts, float(absent[0]) / stretch) if len(absent) else None
         growth = risen(estimates, stderrs, absent, totals.reports)
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=absent, growth=growth, tail=tail
         )
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """For `cms` the number of 1 bits per function, otherwise the count of each index."""
         if isinstance(mechanism, CountMeanSketch):
             yield from in_cohorts(mechanism.layout, cells, mechanism.channel, 1)
             return
@@ -72,7 +99,6 @@ class Sketches(Strings):
         yield from between("index", cells, np.full_like(cells, totals.reports), chances)
 
     def weights(self, mechanism: Sketch, targets: Sequence[str]) -> tuple[Floats, float]:
-        """Weights of a target's bucket in every function."""
         channel, width = mechanism.channel, mechanism.width
         gap, q = float(channel.p - channel.q), float(channel.q)
         # A string's count is (sum of its buckets - n / width) width / (width - 1).
@@ -115,9 +141,8 @@ class Sketches(Strings):
         return Expected(error(shares), error(np.zeros_like(shares)))
 
     def draw(
-        self, mechanism: Sketch, values: Sequence[str], counts: Counts, chance: np.random.Generator
+        self, mechanism: Sketch, values: Sequence[str], counts: Counts, chance: Generator
     ) -> Counts:
-        """Draws each report's function, then its bits, its bucket, or the sign of one entry."""
         if isinstance(mechanism, HadamardSketch):
             return _signs(mechanism, values, counts, chance)
         check_size(mechanism, len(values) * mechanism.hashes // QUICK)
@@ -153,42 +178,8 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
     return (supports - reports[:, None] * q) / (p - q), reports.astype(np.float64)
 
 
-def count(
-    mechanism: Sketch, totals: Totals, candidates: Sequence[str]
-) -> tuple[Floats, Floats, Floats, Tail | None]:
-    """Estimate, standard error, and standard error if absent, per candidate; in reports.
-
-    The fourth result is the tail of an absent candidate's estimate. Raises as `Family.figures`.
-    """
-    bucket_counts, reports = buckets(mechanism, totals)
-    n, width, functions = reports.sum(), mechanism.width, mechanism.hashes
-    if not n:
-        raise BatchTooSmall("no reports: there is nothing to estimate")
-    places = sketch_buckets(mechanism, candidates)
-    supports = bucket_counts[np.arange(functions), places].sum(axis=1)
-    stretch = width / (width - 1)
-    estimates = stretch * (supports - n / width)
-    of_held, of_other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
-    # Noise is linear in what a bucket truly holds, so it is taken at the unbiased estimate.
-    squares = (bucket_counts**2).sum() - (of_held * n + of_other * n * (width - 1))
-    uneven = (squares - (reports**2).sum() / width) * stretch
-    share = (1 - 1 / width) / width
-
-    def errors(true: Floats) -> Floats:
-        inside = true + (n - true) / width
-        coins = inside * of_held + (n - inside) * of_other
-        # Of the other strings' reports in a function, squared and summed: each stands for one.
-        others = np.maximum(uneven - true**2 / functions - true, n - true)
-        answer: Floats = stretch * np.sqrt(coins + share * others)
-        return answer
-
-    absent = errors(np.zeros_like(estimates))
-    tail = collision_tail(bucket_counts, float(absent[0]) / stretch) if len(absent) else None
-    return estimates, errors(np.clip(estimates, 0, n)), absent, tail
-
-
 def _signs(
-    mechanism: HadamardSketch, values: Sequence[str], counts: Counts, chance: np.random.Generator
+    mechanism: HadamardSketch, values: Sequence[str], counts: Counts, chance: Generator
 ) -> Counts:
     """Draws each report's entry of a function's row, and whether its sign is kept."""
     width, functions = mechanism.width, mechanism.hashes

@@ -6,16 +6,16 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.arrays import Floats
+from hubbub.analysis.arrays import Floats, bisected
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
-from hubbub.analysis.families.contract import BitSum, Expected, between
+from hubbub.analysis.families.contract import BitSum, Expected, Strings, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import Tier, tier_scales
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
@@ -51,7 +51,6 @@ class Trees(Strings):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each candidate; without candidates, for each discovered string."""
         if not names:
             return _discovered(tiers, confidence, repeats)
         return super().answer(tiers, names, confidence, repeats)
@@ -59,7 +58,6 @@ class Trees(Strings):
     def likely(
         self, tiers: Sequence[Tier], answer: Answer, false_share: float
     ) -> tuple[LikelyString, ...]:
-        """Strings that are probably held, beside those of the answer; the surest first."""
         found = likely_strings(_places(tiers), answer.found, false_share, answer.confidence)
         return tuple(found)
 
@@ -73,7 +71,6 @@ class Trees(Strings):
         )
 
     def weights(self, mechanism: PrefixTree, targets: Sequence[str]) -> tuple[Floats, float]:
-        """Weights by whether a payload supports a target's place, in the groups that count it."""
         channel = mechanism.channel
         gap, q, cells = float(channel.p - channel.q), float(channel.q), mechanism.cells
         weights = np.zeros((mechanism.groups, mechanism.points))
@@ -101,13 +98,8 @@ class Trees(Strings):
         return Expected(errors, np.sqrt(scales * other / reports))
 
     def draw(
-        self,
-        mechanism: PrefixTree,
-        values: Sequence[str],
-        counts: Counts,
-        chance: np.random.Generator,
+        self, mechanism: PrefixTree, values: Sequence[str], counts: Counts, chance: Generator
     ) -> Counts:
-        """Draws each report's job and hash function, then its point as `projective` does."""
         if counts.sum() > _MOST:
             raise BadParameter(
                 f"{counts.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
@@ -198,11 +190,12 @@ def _ends(
     cuts = np.array([discovery.cut for discovery in discoveries])
     plain = reach_of(confidence)
     doubt = (1 - confidence) / 2
-    few, most = np.full_like(scores, -ndtri(doubt)), np.full_like(scores, _FARTHEST)
-    for _ in range(_HALVINGS):
-        middle = (few + most) / 2
-        likely = log_ndtr(-middle) - log_ndtr(scores - middle - cuts) > np.log(doubt)
-        few, most = np.where(likely, middle, few), np.where(likely, most, middle)
+    few, _ = bisected(
+        np.full_like(scores, -ndtri(doubt)),
+        np.full_like(scores, _FARTHEST),
+        lambda middle: log_ndtr(-middle) - log_ndtr(scores - middle - cuts) > np.log(doubt),
+        _HALVINGS,
+    )
     estimate_parts = figures.estimates, figures.absent, figures.growth
     low = np.clip(end_of(*estimate_parts, 0.0, -few), np.minimum(1.0, figures.estimates), reports)
     return low, np.clip(end_of(*estimate_parts, 0.0, plain), 0.0, reports)

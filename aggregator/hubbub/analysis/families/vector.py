@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import sqrt
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
@@ -54,15 +55,16 @@ class Vectors(Family):
     ONE_LOOK: ClassVar[str] = "errors of a vector's reports by the same words are correlated"
     REHEARSES_DAYS: ClassVar[bool] = False
     ABSENT_SHARE: ClassVar[float] = 0.5
+    UNRELEASED: ClassVar[str] = (
+        "the mean of a vector cannot be released: make a metric of each number"
+    )
 
     def figures(
         self, mechanism: VectorCodes, totals: Totals, candidates: Sequence[str]
     ) -> ValueEstimates:
         """Sums of places for each coordinate, with variances measured from the words.
 
-        The mean square of a report's coordinate is known to lie in an interval, and so is the
-        variance; estimates are clipped to it. Reports by one book share its words: `_less_books`
-        subtracts their common error.
+        Reports by one book share its words: `_less_books` subtracts their common error.
         """
         mean, variance = _mean_and_variances(mechanism, totals, np.eye(mechanism.dimensions))
         n = totals.reports
@@ -78,7 +80,6 @@ class Vectors(Family):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each coordinate, in the metric's own unit."""
         mechanism: Any = tiers[0][0]
         reports, ends = reports_of(tiers), self.ends(mechanism)
         figures = self.figures_of(tiers, (), repeats)
@@ -98,11 +99,9 @@ class Vectors(Family):
         )
 
     def ends(self, mechanism: VectorCodes) -> tuple[float, float]:
-        """Range of each coordinate, from -max_length to max_length."""
         return -mechanism.max_length, mechanism.max_length
 
     def sums(self, mechanism: VectorCodes, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Reports of each book, and reports of each word among its book's."""
         by_book, chance = cells.reshape(mechanism.books, -1).sum(axis=1), 1 / mechanism.books
         off = np.abs(by_book - totals.reports * chance)
         book = int(np.argmax(off))
@@ -117,7 +116,6 @@ class Vectors(Family):
         yield from between("word", cells, np.repeat(by_book, mechanism.words), mechanism.channel)
 
     def weights(self, mechanism: VectorCodes, targets: Sequence[int]) -> tuple[Floats, float]:
-        """Weights by the coordinates of each cell's word."""
         if not all(0 <= target < mechanism.dimensions for target in targets):
             raise BadParameter(f"a target is not one of the {mechanism.dimensions} coordinates")
         words = np.concatenate(
@@ -134,16 +132,12 @@ class Vectors(Family):
     def expected(
         self, mechanism: VectorCodes, values: Sequence[Any], shares: Floats, reports: float
     ) -> Expected:
-        """Errors of each coordinate, if shares[i] of the people hold the vector values[i]."""
         vectors = np.array(values, dtype=np.float64) / mechanism.max_length
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        # A vector without a direction is reported in an arbitrary one.
-        first = np.eye(1, mechanism.dimensions)
-        directions = np.where(lengths > 0, vectors, first) / np.where(lengths > 0, lengths, 1.0)
+        lengths, directions = _lengths_and_directions(vectors)
         variances = _square(mechanism, directions**2) - vectors**2
         coin_variances = shares @ variances / reports
         units = np.concatenate([directions, -directions])
-        lengths = np.minimum(lengths[:, 0], 1.0)
+        lengths = np.minimum(lengths, 1.0)
         weights = np.concatenate([shares * (1 + lengths), shares * (1 - lengths)]) / 2
         coins, pool = float(coin_variances.mean()), _pool(mechanism)
         if _is_removed(mechanism, coins):
@@ -160,12 +154,7 @@ class Vectors(Family):
         )
         return Expected(stderrs, absent)
 
-    def statistic(self, mechanism: VectorCodes, totals: Totals) -> NoReturn:
-        """Refuses: vectors cannot be released."""
-        raise BadParameter("the mean of a vector cannot be released: make a metric of each number")
-
     def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
-        """Names of the coordinates; numbers if they have none."""
         return list(values or map(str, range(1, mechanism.dimensions + 1)))
 
     def draw(
@@ -173,7 +162,7 @@ class Vectors(Family):
         mechanism: VectorCodes,
         values: Sequence[Sequence[float]],
         counts: Counts,
-        chance: np.random.Generator,
+        chance: Generator,
     ) -> Counts:
         """Draws how often each word is sent, with the metric's real books."""
         vectors = np.repeat(np.array(values, dtype=np.float64), counts, axis=0)
@@ -191,7 +180,6 @@ class Vectors(Family):
         return cells.reshape(-1)
 
     def question(self, mechanism: VectorCodes) -> Mapping[str, Any]:
-        """A question about each coordinate, from -max_length to max_length."""
         low, high = self.ends(mechanism)
         return {
             "kind": "vector",
@@ -202,16 +190,13 @@ class Vectors(Family):
         }
 
     def far_apart(self, mechanism: VectorCodes) -> tuple[Any, Any]:
-        """The vectors at both ends of an axis."""
         first, other = mechanism.probes()[:2]
         return first, other
 
     def targets(self, mechanism: VectorCodes, number: int) -> Sequence[int]:
-        """The first coordinate."""
         return [0]
 
     def example_share(self, mechanism: VectorCodes, targets: Sequence[int]) -> float:
-        """Place of the first coordinate's mean over the examples."""
         first = np.array(self.examples(mechanism))[:, 0] / mechanism.max_length
         return float(first.mean() + 1) / 2
 
@@ -228,12 +213,10 @@ class Vectors(Family):
 def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
     """The sums over all reports of the two coordinates of vectors up to 1 long, and their errors.
 
-    repeats: largest number of reports from one device.
-
     Returns:
-        The sums, and their covariance for the population. It follows from the variances along both
-        axes and the line between them. What is beyond the least that coins add is taken to be who
-        reported, which repeats as a device does.
+        The sums, and their covariance for the population, from the variances along both axes and
+        the line between them. What is beyond the least that coins add is taken to be who reported,
+        which repeats as a device does, `repeats` times at most.
     """
     turn = sqrt(0.5)
     axes = np.array([[1.0, 0.0, turn], [0.0, 1.0, turn]])
@@ -259,11 +242,7 @@ def _mean_and_variances(
 ) -> tuple[Floats, Floats]:
     """The mean of vectors up to 1 long, and the variances of its sum along some axes.
 
-    axes: directions of length 1, the coordinates first; shape (dimensions, axes).
-
-    Raises:
-        BatchTooSmall: not a single report.
-        ShapeMismatch: totals of another shape than the mechanism's.
+    The axes, directions of length 1, begin with the coordinates; shape (dimensions, axes).
     """
     totals.check(mechanism.layout)
     n = totals.reports
@@ -303,14 +282,11 @@ def _less_books(
 ) -> tuple[Floats, Floats]:
     """The mean without the known error of its books, and the variance of n times the mean.
 
-    `numbers` are the books' numbers, `by_book` their summed contributions and report counts, and
-    `coins` is the variance of the sums along each axis if no two reports share a book.
-
-    Words are public, so a book's error for a given vector is known. A fit estimates how much of the
-    mean's error it explains: all if people are alike, little if they differ. That part is
-    subtracted (a control variate). Remaining differences between books are an error that more
-    reports do not reduce; it is at most that of people who are all alike, and at least what
-    `BooksErrors` finds that the subtraction leaves.
+    `by_book` has the books' summed contributions and report counts, `coins` the variance of the
+    sums along each axis if no two reports share a book. Words are public, so a book's error for a
+    given vector is known, and subtracted as far as a fit finds that it explains the mean's error (a
+    control variate). Remaining differences between books are an error that more reports do not
+    reduce; it is at most that of people who are all alike, and at least what `BooksErrors` leaves.
     """
     sums, sent = by_book
     n = float(sent.sum())
@@ -374,10 +350,7 @@ def scale_of(mechanism: VectorCodes) -> float:
 
 
 def _square(mechanism: VectorCodes, squares: Floats) -> Floats:
-    """Mean square of a report's contribution to coordinates of its direction, given as squares.
-
-    Words are measured from their book's centre, whose square is thus missing.
-    """
+    """Mean square of a report's contribution to coordinates of its direction, from its centre."""
     across = 1 - centre_square(mechanism)
     square: Floats = (across + (mechanism.along - 1) * squares) * _unit(mechanism)
     return square
@@ -400,23 +373,22 @@ def _pool(mechanism: VectorCodes) -> float:
     return _unit(mechanism) * (words - centre_square(mechanism)) / mechanism.books
 
 
-def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
+def unit_of(vectors: Floats, chance: Generator) -> Floats:
     """Random unit vectors whose expectations are these vectors of length at most 1."""
-    lengths = np.linalg.norm(vectors, axis=1)
+    lengths, units = _lengths_and_directions(vectors)
     turned = chance.random(len(vectors)) < (1 - np.minimum(lengths, 1.0)) / 2
-    # The zero vector has no direction: any one, negated with probability 1/2.
-    first = np.eye(1, vectors.shape[1])
-    units = (
-        np.where(lengths[:, None] > 0, vectors, first)
-        / np.where(lengths > 0, lengths, 1.0)[:, None]
-    )
     directions: Floats = np.where(turned, -1.0, 1.0)[:, None] * units
     return directions
 
 
-def drawn_words(
-    mechanism: VectorCodes, reports: int, chance: np.random.Generator
-) -> tuple[Counts, Counts]:
+def _lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:
+    """Shapes (vectors,) and (vectors, dimensions); the direction of zero is the first axis."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    first, is_long = np.eye(1, vectors.shape[1]), lengths[:, None] > 0
+    return lengths, np.where(is_long, vectors, first) / np.where(is_long, lengths[:, None], 1.0)
+
+
+def drawn_words(mechanism: VectorCodes, reports: int, chance: Generator) -> tuple[Counts, Counts]:
     """Draws each report's book, and the rank of the word that it sends, 0 being the nearest."""
     books = chance.integers(0, mechanism.books, reports)
     is_true = chance.random(reports) < float(mechanism.keep.exact)

@@ -1,15 +1,9 @@
 """Decodes RAPPOR: from bit counts per cohort to the number of reports of each candidate string.
 
-Every bit count is debiased on its own; a candidate's contribution to the bits is its row
-(decode_equations.py). Weighted least squares (regression.py) estimates each candidate's reports,
-and those of all other strings in one more column. With enough equations, every candidate has a
-column. Otherwise only those that stand out do: the fit and the list of what stands out are updated
-in turn until neither changes. Strings are detected at a false discovery rate over all candidates
-(uncertainty/intervals.py).
-
-Each candidate gets an unbiased estimate with its standard error, and an interval; that of a
-detected string is corrected for selection. `fitted` is a histogram of the detected strings: the
-non-negative fit, shrunk (`shrunk`), and 0 for strings that were not detected.
+Weighted least squares (regression.py) estimates each candidate's reports from debiased bit counts
+(decode_equations.py), and those of all other strings in one more column. With enough equations,
+every candidate has a column. Otherwise only those that stand out do: the fit and the list of what
+stands out are updated in turn until neither changes.
 
 Source: the regression of Erlingsson, Pihur, Korolova (CCS 2014), section 4;
 docs/decisions/0216-strings.md describes what was tried.
@@ -27,7 +21,7 @@ from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.strings.decode_equations import Collection, Design, Places, bloom_places
 from hubbub.analysis.strings.regression import Fit, fit, independent, non_negative
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
-from hubbub.analysis.uncertainty.intervals import ranked
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.rappor import Rappor
@@ -123,10 +117,11 @@ def decode_counts(
     fit_result = _search(design, rate)
     p = p_values(fit_result.scores)
     # A candidate whose score is reduced has an interval wider by the same amount.
-    flat = np.zeros_like(p)
-    low, high, detected = ranked(
-        fit_result.estimates, fit_result.held_back, flat, collection.reports, confidence, rate=rate
+    errors = fit_result.held_back
+    figures = ValueEstimates(
+        estimates=fit_result.estimates, stderrs=errors, absent=errors, growth=np.zeros_like(p)
     )
+    low, high, detected = figures.ranked(collection.reports, confidence, rate)
     joint = len(fit_result.fitted) == len(design)
     return Decoded(
         estimates=fit_result.estimates[groups],
@@ -146,8 +141,7 @@ def _misfit(fit_result: Fit, repeats: int) -> tuple[float, float]:
     """Ratio of squared residuals to their expectation, and an upper bound on its p-value.
 
     `repeats` reports of one device may share their permanent lies: squared errors then grow by that
-    factor at most. The misfit of a frequent string that is no candidate grows with the number of
-    reports, so it is still visible.
+    factor at most.
     """
     misfit = fit_result.squares / fit_result.freedom
     coins = misfit / repeats

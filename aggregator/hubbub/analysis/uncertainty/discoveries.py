@@ -58,14 +58,11 @@ def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
 def selection_bias(gaps: Floats, stderrs: Floats) -> tuple[float, float]:
     """Upward bias of the sum of estimates that were selected by their cuts, and its variance.
 
-    Args:
-        gaps: distance of each selected estimate above its cut.
-        stderrs: of an estimate whose truth lies at the cut.
-
-    For a normal estimate x of t, used only above c, the mean of x - t is its variance times the
-    density of x at c (Stein 1981). So the sum over all estimates, selected or not, needs only their
-    density just above the cuts: a boundary kernel, linear over `_NEAR_CUT` standard errors, which
-    adds at most 8 / `_NEAR_CUT`^2 of each estimate's variance.
+    `gaps` are the distances of selected estimates above their cuts, `stderrs` those of estimates
+    whose truth lies at the cut. For a normal estimate x of t, used only above c, the mean of x - t
+    is its variance times the density of x at c (Stein 1981). So only the density just above the
+    cuts is needed: a boundary kernel, linear over `_NEAR_CUT` standard errors, which adds at most 8
+    / `_NEAR_CUT`^2 of each estimate's variance.
     """
     places = gaps / (_NEAR_CUT * stderrs)
     near = places < 1

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 
-from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.arrays import Floats, Mask, bisected
 
 _HALVINGS: Final = 48
 
@@ -26,21 +26,21 @@ def fieller(
 ) -> tuple[Floats, Floats, Floats]:
     """Of some ratios the estimates, and the ends of their intervals inside [0, most].
 
-    Like estimates of a list, they may be outside [0, most]; only where the denominator is within
-    reach of 0 they are moved inside, since they could then be any number.
+    Estimates may be outside [0, most]; only where the denominator is within reach of 0 they are
+    moved inside, since they could then be any number.
 
     Args:
         numerators: estimates; shape (ratios,).
-        denominators: of each the estimate.
+        denominators: as `numerators`.
         variances: that of numerator - ratio * denominator if the ratio is the true one, as the
             coefficients of a polynomial in it, the constant first; shape (coefficients, ratios).
-        denominator_variances: of the denominators; shape (ratios,).
+        denominator_variances: shape (ratios,).
         reach: how many standard errors away the ends are.
         most: the largest possible ratio; None if any is possible.
 
     Returns:
-        Estimates, lows and highs. An end without bound is infinite, and so is the estimate of a
-        denominator that is not above 0: NaN.
+        Estimates, lows and highs. An end without bound is infinite; the estimate of a denominator
+        that is not above 0 is NaN.
     """
     clear = denominators > reach * np.sqrt(denominator_variances)
     safe = np.where(denominators > 0, denominators, 1.0)
@@ -59,11 +59,7 @@ def fieller(
         return inside
 
     def end(farthest: Floats) -> Floats:
-        inner, outer = nearest.copy(), farthest
-        for _ in range(_HALVINGS):
-            middle = (inner + outer) / 2
-            inside = is_inside(middle)
-            inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
+        inner, _ = bisected(nearest, farthest, is_inside, _HALVINGS)
         return np.where(is_inside(farthest), farthest, inner)
 
     finite = np.where(clear, highest, 0.0)

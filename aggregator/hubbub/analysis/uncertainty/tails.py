@@ -1,11 +1,12 @@
-"""Tails of the estimates of absent values, where the normal law understates them.
+"""Tails of the estimates of absent values, where the normal law understates them: exact laws.
 
 With few reports, or a large epsilon, a value that nobody holds has only a few supports; a sketch's
 collisions with frequent strings affect few functions. Both have a longer upper tail than the normal
-law, which matters in a list of many values. This module computes the exact laws.
+law, which matters in a list of many values.
 """
 
 from dataclasses import replace
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -36,14 +37,12 @@ _MIN_CHANCE: Final = 1e-12
 def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail | None:
     """Tail of a value that nobody holds, whose supports are binomial; None if nearly normal.
 
-    With dummies of any category in `totals`, supports are a sum of two binomials; with dummies that
-    name a value, a third term is added, and the lower tail is as long.
+    With dummies in `totals`, supports are a sum of binomials; with noise dummies, which name a
+    value, the lower tail is as long.
     """
     q = float(channel.q)
-    if totals and totals.value_law:
-        return _noisy_tail(q, totals)
-    if totals and totals.dummies:
-        return _padded_tail(q, reports, totals.dummies, 1 / len(totals.cells))
+    if totals and (totals.value_law or totals.dummies):
+        return _padded_tail(q, totals)
     mean, variance = reports * q, reports * q * (1 - q)
     if variance > _MANY:
         return None
@@ -65,35 +64,23 @@ def law_of_counts(channel: Pure, totals: Totals) -> CountLaw | None:
     return CountLaw(p=p, q=q, reports=totals.reports, dummies=totals.dummies, share=share)
 
 
-def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | None:
-    """Tail of the sum of supports from reports and from dummies."""
-    variance = reports * q * (1 - q) + dummies * share * (1 - share)
-    if variance > _MANY:
-        return None
-    deviation, mean = np.sqrt(variance), reports * q + dummies * share
-    reach = int((_FAR + 2) * deviation) + 12
-    first = [max(0, int(reports * q) - reach), max(0, int(dummies * share) - reach)]
-    law = np.convolve(
-        pmf(first[0] + np.arange(2 * reach), reports, q),
-        pmf(first[1] + np.arange(2 * reach), dummies, share),
-    )
-    return _upper(law, sum(first), mean, deviation)
-
-
-def _noisy_tail(q: float, totals: Totals) -> Tail:
+def _padded_tail(q: float, totals: Totals) -> Tail | None:
     """Tail of the sum of supports from reports, dummies of any value, and dummies of one value."""
     share = 1 / len(totals.cells)
-    law: Floats = np.array(totals.value_law)
+    law: Floats = np.array(totals.value_law or (1.0,))
     first = 0
     mean = float(law @ np.arange(len(law)))
     variance = float(law @ (np.arange(len(law)) - mean) ** 2)
-    for trials, chance in ((totals.reports, q), (round(totals.evenly()), share)):
+    binomials = (totals.reports, q), (round(totals.evenly()), share)
+    variance += sum(trials * chance * (1 - chance) for trials, chance in binomials)
+    if variance > _MANY and not totals.value_law:
+        return None
+    for trials, chance in binomials:
         numbers = likely(trials, chance, _MIN_CHANCE**3)
         law, first = np.convolve(law, pmf(numbers, trials, chance)), first + int(numbers[0])
         mean += trials * chance
-        variance += trials * chance * (1 - chance)
-    tail = _upper(law, first, mean, float(np.sqrt(variance)))
-    return replace(tail, down=tail)
+    tail = _upper(law, first, mean, sqrt(variance))
+    return replace(tail, down=tail) if totals.value_law else tail
 
 
 def _upper(law: Floats, first: int, mean: float, deviation: float) -> Tail:
@@ -119,8 +106,7 @@ def repeated_tail(
     """Tail of a value that nobody holds, if each device reports `repeats` times; None if normal.
 
     `lied` is the probability that a device's permanent bit is set nevertheless; `show_chance` and
-    `lie` are the probabilities that a report supports the value if it is set, and if it is not. The
-    law is that of one device, convolved with itself by its characteristic function.
+    `lie` are the probabilities that a report supports the value if it is set, and if it is not.
     """
     if devices * lied * (1 - lied) > _MANY:
         return None
@@ -146,9 +132,8 @@ def repeated_tail(
 def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
     """Two-sided tail of a sum of random outputs, one per report; None if nearly normal.
 
-    With a large epsilon few reports are lies, each of which changes the sum by much. The law is
-    that of one report, convolved by its characteristic function and smoothed by a narrow normal
-    law.
+    The law is that of one report, convolved by its characteristic function and smoothed by a narrow
+    normal law.
     """
     off = outputs - chances @ outputs
     square = float(chances @ off**2)
@@ -169,10 +154,8 @@ def collision_tail(bucket_counts: Floats, deviation: float) -> Tail | None:
     """Tail of a string that nobody holds, in a sketch with these bucket counts.
 
     `bucket_counts` has a row per function, in any unit: the string has a uniformly random bucket in
-    each. `deviation` is the standard error in that unit. The law of the sum is a saddlepoint
-    approximation, with a relative error of some percent at any distance.
-
-    Source: Barndorff-Nielsen (1986); Lugannani and Rice (1980).
+    each. `deviation` is the standard error in that unit. The law is a saddlepoint approximation,
+    with a relative error of some percent: Barndorff-Nielsen (1986); Lugannani and Rice (1980).
     """
     off = bucket_counts - bucket_counts.mean(axis=1, keepdims=True)
     stderr = np.sqrt(np.square(off).mean(axis=1).sum())
