@@ -29,12 +29,12 @@ def answer_lists(
     repeats: int = 1,
     other: int | None = None,
 ) -> Answer:
-    """Answer from reports to several versions of a list of values.
+    """Answer from reports to several versions of a list of values; raises as `answer`.
 
     `lists` contains the tiers and the length of each version, which is a beginning of `values`.
     `other` is the place of the value that stands for all unlisted ones: in a shorter list it
     included the values that were appended later, so that list's reports do not count for it.
-    `repeats` is the largest number of reports from one device. Raises as `answer`.
+    `repeats` is the largest number of reports from one device.
     """
     longest = len(values)
     live_lists: list[ListedReports] = [
@@ -154,8 +154,7 @@ def answer_tiers(
 
     Tiers are weighted by inverse variance. That is optimal if a person's choice of epsilon is
     independent of the value; otherwise the answer leans towards the larger epsilon's reports.
-    `repeats` is the largest number of reports from one device; a decode of RAPPOR strings measures
-    its noise from its residuals, which include repeated lies.
+    `repeats` is the largest number of reports from one device.
     """
     live_tiers = with_reports(tiers)
     mechanism, _ = live_tiers[0]
@@ -194,8 +193,7 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
 class Followed:
     """One metric's reports, and the places of the followed values in its list.
 
-    Args:
-        repeats: largest number of reports from one device.
+    `repeats` is the largest number of reports from one device.
     """
 
     tiers: Sequence[Tier]
@@ -213,11 +211,11 @@ def joined_shares(
 ) -> list[Mean]:
     """Shares, with intervals for the population, of the values at these places, or of `candidates`.
 
-    The reports are those of all sources, metrics with the same values, or the same range; a device
-    may have reported to each of them. For numbers the only row is their mean in the metric's unit;
-    for a vector a mean per coordinate. `picked` is, for values that were followed because they were
-    frequent, their place among all, in (0, 1] (see `ranked`); `part` is the share of these reports
-    among those in which they were frequent, in (0, 1].
+    The reports are those of all sources, metrics with the same values or range. For numbers the
+    only row is their mean in the metric's unit; for a vector a mean per coordinate. `picked` is,
+    for values that were followed because they were frequent, their place among all, in (0, 1] (see
+    `pushed_up`); `part` is the share of these reports among those in which they were frequent, in
+    (0, 1].
     """
     live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in sources]
     reports = sum(reports_of(source.tiers) for source in live_sources)

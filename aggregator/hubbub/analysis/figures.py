@@ -1,9 +1,9 @@
 """Figures of a device's own past: conversions, counts of actives, shares that come back, rates.
 
 Each is a ratio of sums of estimates, with Fieller's interval. Of listed values its variance is that
-which there would be if the ratio in question were the true one (Wilson 1927), so that it holds for
-few devices, too. Shares and rates are of the population, and cover who reported; numbers of devices
-are of those that reported.
+which there would be if the ratio in question were the true one (Wilson 1927). Shares and rates are
+of the population, and cover who reported; numbers of devices are of those that reported. `repeats`
+is the largest number of reports from one device.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,6 @@ class Figure:
     """One figure with its interval: a share, a rate, or a number of devices.
 
     Args:
-        figure: what it is, in words.
         dates: epochs that it is of; of a single cohort its first week.
         estimate, stderr: None where the denominator's estimate is not above 0.
         high: None where no upper end is known.
@@ -130,10 +129,7 @@ class Ratio:
 
 
 def share_of(joint: Joint, counted: Mask, among: Mask, repeats: int) -> Ratio:
-    """The share of the devices with some values, `among`, that have the wanted of these.
-
-    repeats: largest number of reports from one device.
-    """
+    """The share of the devices with some values, `among`, that have the wanted of these."""
     above, below = counted.astype(np.float64), among.astype(np.float64)
     n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
     total = float(np.clip(below @ joint.counts, 0.0, n))
@@ -214,8 +210,7 @@ def came_back(
         joints: by epoch, all of the same values: "week 0", "week 1" and so on.
         cohorts: first weeks; `joints` has the week in question of each, too.
         week: how many weeks after the first.
-        sampling: the chance that a device is asked in a week; one that is not asked in its first
-            week may still come back.
+        sampling: the chance that a device is asked in a week.
     """
     numerator = denominator = certain = drawn = 0.0
     variance, hidden = np.zeros(4), np.zeros(3)
@@ -286,7 +281,7 @@ def back_in_weeks(
 
 
 def rate_of(tiers: Sequence[Tier], repeats: int) -> Ratio:
-    """The ratio of the sums of two coordinates; repeats: largest number of reports of a device."""
+    """The ratio of the sums of two coordinates."""
     sums, covariance = two_sums(tiers, repeats)
     (numerator_variance, shared), (_, denominator_variance) = covariance.tolist()
     return Ratio(

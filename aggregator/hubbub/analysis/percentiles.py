@@ -3,13 +3,10 @@
 The interval of percentile p begins at the last edge that is surely at or below it, and ends at the
 first edge that is surely at or above it, each with half of the error rate: it inverts a band of the
 distribution function, edge by edge (`ranks`), and includes the estimate's part. It contains whole
-parts, since no report shows where in its part a number lies. The estimate is interpolated inside
-its part, as if numbers were spread evenly there. An end of the range may stand for all numbers
-beyond it: `reaches` shows where an interval ends there, because of them or of too few reports.
-No duration, count or size is below 0.
-
-The share below a number inside a part is interpolated between the part's edges. Its interval goes
-from the low end at one edge to the high end at the other.
+parts, since no report shows where in its part a number lies. The estimate, and a share below a
+number inside a part, are interpolated as if numbers were spread evenly there. An end of the range
+may stand for all numbers beyond it: `reaches` shows where an interval ends there, because of them
+or of too few reports.
 """
 
 from collections.abc import Sequence
@@ -83,8 +80,7 @@ class PercentileShift:
 def check_percentiles(percentiles: Sequence[float]) -> tuple[float, ...]:
     """The percentiles without repetition, ascending.
 
-    Raises:
-        BadParameter: a percentile outside (0, 100), or too many.
+    Raises BadParameter for a percentile outside (0, 100), or too many.
     """
     for percentile in percentiles:
         if not 0 < percentile < 100:  # noqa: PLR2004 percent
@@ -153,8 +149,7 @@ def percentile_shifts(
 def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> list[ShareBelow]:
     """Share of the numbers below each bound.
 
-    Raises:
-        BadParameter: a bound outside the range.
+    Raises BadParameter for a bound outside the range.
     """
     low, high = float(ranks.edges[0]), float(ranks.edges[-1])
     for bound in bounds:
@@ -182,10 +177,7 @@ def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> li
 
 
 def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
-    """The share, between the estimate and `farthest`, that is `reach` errors from the estimate.
-
-    `farthest` is 0 for the low end of an interval and 1 for its high end.
-    """
+    """The share that is `reach` errors from the estimate, towards `farthest`, which is 0 or 1."""
     near, far = float(ranks.shares[edge]), farthest
     if edge in (0, len(ranks.edges) - 1):
         return near

@@ -113,8 +113,7 @@ class LinearRanks:
     def _variances(self) -> tuple[Floats, Floats, float]:
         """Sums left and right of each inner edge, and the variance of values that are no numbers.
 
-        The rows of both sides, of shape (4, parts - 1), are the count, its variance without
-        reports, and what growth and bend add to the variance.
+        The rows of both sides, shape (4, parts - 1): count, variance without reports, growth, bend.
         """
         parts, figures = len(self.edges) - 1, self.figures
         counts = np.clip(self._estimates, 0.0, self.reports)
@@ -165,10 +164,7 @@ class LinearRanks:
 class IndexRanks:
     """Ranks from the reports of `wave` or `haar`, of one or more tiers over the same parts.
 
-    Args:
-        repeats: as in LinearRanks; several tiers always describe the population, since the tier of
-            a person is chance.
-        least: smallest number that exists.
+    As LinearRanks, but several tiers always describe the population: a person's tier is chance.
     """
 
     tiers: Sequence[tuple[IndexInBuckets, Totals]]
@@ -195,8 +191,13 @@ class IndexRanks:
 
     def _even(self) -> tuple[Floats, Floats]:
         """The system with the weights of an even distribution."""
-        tiers = [(self._likely(mechanism), totals) for mechanism, totals in self.tiers]
-        return _stacked([_evenly_weighted(*tier) for tier in tiers])
+        weighted = []
+        for mechanism, totals in self.tiers:
+            rows = self._likely(mechanism)
+            weights = np.sqrt(totals.reports / rows.mean(axis=1))
+            right = np.array(totals.cells) / totals.reports * weights
+            weighted.append((rows * weights[:, None], right))
+        return _stacked(weighted)
 
     @cached_property
     def _system(self) -> tuple[Floats, Floats]:
@@ -215,8 +216,7 @@ class IndexRanks:
     def _haar_error(self) -> float:
         """Standard error of a share below an edge by HaarHRR, with as many reports and buckets.
 
-        A prefix needs one coefficient per level, whose mean square is 1/4 at the root and 1/12
-        below.
+        A prefix needs a coefficient per level, of mean square 1/4 at the root and 1/12 below.
         """
         precision = sum(
             tanh(mechanism.epsilon / 2) ** 2 * totals.reports for mechanism, totals in self.tiers
@@ -279,8 +279,7 @@ class IndexRanks:
     def _between(self, share: float, confidence: float) -> tuple[int, int]:
         """Edges by least squares, or by the deviance, for which they are adjacent.
 
-        If the share beyond the edge is within HaarHRR's error, the best fit has many ways to be
-        better than a fit with this share; each is a degree of freedom.
+        If the share beyond the edge is within HaarHRR's error, a fit has more degrees of freedom.
         """
         if self._is_resolved:
             return _around(self._scores(share), reach_of(confidence))
@@ -369,12 +368,6 @@ def _stacked(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     return triangle, basis.T @ right
 
 
-def _evenly_weighted(rows: Floats, totals: Totals) -> tuple[Floats, Floats]:
-    """A tier's rows and right-hand side, with the weights of an even distribution."""
-    weights = np.sqrt(totals.reports / rows.mean(axis=1))
-    return rows * weights[:, None], np.array(totals.cells) / totals.reports * weights
-
-
 def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
     """A tier's rows and right-hand side, with independent errors of 1 if `shares` are true."""
     places = rows @ shares
@@ -399,8 +392,8 @@ def ranks_of(
     """The ranks of one metric's totals; None without reports, or without parts of a range.
 
     `edges` are those of listed values that are parts of a range, empty if the mechanism has the
-    range; `repeats` is the largest number of reports from one device; `least` is the smallest
-    number that exists; `population` selects intervals for the population instead of the reporters.
+    range; `least` is the smallest number that exists; `population` selects intervals for the
+    population, with `repeats` reports from one device at most, instead of the reporters.
     """
     live_tiers = [tier for tier in tiers if tier[1].reports]
     sampled = repeats if population else 0
@@ -435,8 +428,7 @@ def _with_covariances(
 ) -> ValueEstimates:
     """The figures with variances that are right for sums with weights whose mean is 0.
 
-    Such a sum takes from each variance the covariance with another value: below 0, where a report
-    names one value, so that an estimate too large makes the others too small.
+    Such a sum takes from each variance the covariance with another value.
     """
     pure_mechanism: Any = mechanism
     own_and_other, two_others = pair_covariances(mechanism, repeats)

@@ -94,10 +94,8 @@ class Answer(Sequence[Row]):
 
         Columns are those of the rows, in their order, in their own units: 0 or 1 of a band or of a
         listed value. One of chances ranks people, or classes, as the model does; its chances are of
-        a residual that was clipped, so that few rounds leave them too near to the middle.
-
-        Raises:
-            TypeError: an answer of another kind, or a model that has no coefficients yet.
+        a residual that was clipped, so that few rounds leave them too near to the middle. Raises
+        TypeError for an answer of another kind, or a model that has no coefficients yet.
         """
         if self.question != "model" or not self._rows:
             raise TypeError("to_sklearn() needs connection.model(), after its first step")

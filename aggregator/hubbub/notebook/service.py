@@ -78,8 +78,7 @@ def service_at(
 def named_path(folder: str, name: str) -> str:
     """The path of a name in a folder of the service, such as "/v1/marks".
 
-    Raises:
-        BadParameter: the name is empty.
+    Raises BadParameter if the name is empty.
     """
     if not name:
         raise BadParameter(f"the name is empty; write one of {folder.rpartition('/')[2]}")
@@ -123,8 +122,7 @@ class Service:
     ) -> Document:
         """Joins all pages of an answer.
 
-        Raises:
-            ServiceUnavailable: new reports changed the answer at every attempt.
+        Raises ServiceUnavailable if new reports changed the answer at every attempt.
         """
 
         def page(first: int) -> Document:

@@ -100,10 +100,7 @@ def _error(row: Row) -> float:
 
 
 def _formatted(unit: Unit, value: Any, error: float | None, end: End) -> str:
-    """The value in its unit; a malformed one, from a service of another version, as it is.
-
-    `error` is the standard error of a number in the metric's unit; None for all other units.
-    """
+    """The value in its unit; a malformed one, from a service of another version, as it is."""
     try:
         if error is not None:
             return measured(value, error, sign="+" if unit == "change" else "", end=end)

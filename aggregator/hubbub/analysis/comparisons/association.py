@@ -37,13 +37,13 @@ class Association:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The shares of two parts' cells.
+    """The shares of two parts' cells, perhaps slice by slice.
 
     Args:
         shares: estimates with sum 1.
         likely: the same, moved to possible values.
         spread: their covariance, row by row, if the population is `likely`.
-        independent: their covariance if the parts are independent.
+        independent: their covariance if the parts are independent (within each slice).
         margin_errors: approximate standard errors of the shares of a row and of a column.
     """
 
@@ -51,7 +51,7 @@ class Table:
     likely: Floats
     spread: Floats
     independent: Floats
-    margin_errors: tuple[float, float]
+    margin_errors: tuple[float, float] = (0.0, 0.0)
 
 
 def without_v(
@@ -78,8 +78,7 @@ def associated(
     p_value = _wald(basis.T @ departs.reshape(-1), basis.T @ spread @ basis)
     rows = _together(likely.sum(axis=1), errors[0])
     columns = _together(likely.sum(axis=0), errors[1])
-    rare_rows = tuple(n for n, rare in zip(names[0], _is_rare(rows), strict=True) if rare)
-    rare_columns = tuple(n for n, rare in zip(names[1], _is_rare(columns), strict=True) if rare)
+    rare_rows, rare_columns = _rare(names[0], rows), _rare(names[1], columns)
     if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
         return without_v(p_value, rare_rows, rare_columns)
     degrees = min(likely.shape) - 1
@@ -103,8 +102,8 @@ def associated_within(
 ) -> Association:
     """Wald's test of no interaction in any of several slices of a table together; no V.
 
-    `turns` computes each slice's shares from the whole table's; `independent` is their covariance,
-    slice by slice, if the parts are independent within each.
+    `turns` compute each slice's shares from the whole table's; `independent` is the covariance of
+    the whole table, slice by slice, if the parts are independent within each.
     """
     interactions, lines, spreads = [], [], []
     for table, turn in zip(slices, turns, strict=True):
@@ -135,8 +134,7 @@ def departures(table: Table) -> Floats:
 def _interaction(shares: Floats, likely: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """The table minus the product of its margins, and the covariance of that difference.
 
-    Estimated margins have errors: to first order these add to each row and column, and to second
-    order as a product; the covariance includes both.
+    Estimated margins have errors, to first order in each row and column, to second as a product.
     """
     even = np.eye(shares.size) - 1 / shares.size
     spread = even @ spread @ even
@@ -181,10 +179,10 @@ def _together(shares: Floats, error: float) -> Floats:
     return np.array(lines)
 
 
-def _is_rare(lines: Floats) -> list[bool]:
-    """Whether each value is in a group of several."""
-    several = lines.sum(axis=1) > 1
-    return [bool(flag) for flag in several @ lines > 0]
+def _rare(names: Sequence[str], lines: Floats) -> tuple[str, ...]:
+    """The values in a group of several."""
+    flags = (lines.sum(axis=1) > 1) @ lines > 0
+    return tuple(name for name, is_rare in zip(names, flags, strict=True) if is_rare)
 
 
 def _squared(
@@ -192,8 +190,8 @@ def _squared(
 ) -> tuple[float, float, float]:
     """Phi squared of the grouped values, corrected for noise, with an interval.
 
-    With departures d, weights W and covariance S, its variance is 4 d'WSWd + 2 tr(WS WS). It grows
-    with phi squared, so each end is the value whose own error would reach the estimate (Wilson).
+    With departures d, weights W and covariance S, its variance is 4 d'WSWd + 2 tr(WS WS), which
+    grows with phi squared: each end is the value whose own error would reach the estimate (Wilson).
     """
     merged = np.kron(rows, columns)
     shares, likely = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
@@ -216,8 +214,7 @@ def _squared(
 def _left_out(likely: Floats, lines: Floats, error: float) -> float:
     """Upper bound on phi squared within the group of rare values.
 
-    Rows that are a share p of a column, which is a share c of all, add their share times
-    p (1 - p) / c, summed over columns.
+    Rows that are a share p of a column, which is a share c, add their share times p (1 - p) / c.
     """
     several = lines[lines.sum(axis=1) > 1]
     if not len(several):

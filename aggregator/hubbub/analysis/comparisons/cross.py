@@ -136,11 +136,9 @@ def crossed(
 
     `parts` are those of rows and columns and perhaps a third; "" for rows and columns means the
     first free one. `tiers` have the totals of the answer, `values` are in the catalog's order, and
-    `repeats` is the largest number of reports from one person.
-
-    Raises:
-        BadParameter: not a metric of parts; an unknown part; three parts if devices report two
-            together; a table too large.
+    `repeats` is the largest number of reports from one person. Raises BadParameter for a metric
+    without parts, an unknown part, three parts if devices report two together, or a table too
+    large.
     """
     mechanism: Any = tiers[0][0]
     if not family_for(mechanism).ways(mechanism):
@@ -169,12 +167,12 @@ def crossed(
     sum_tables = _covering_tables(mechanism, request, answer)
     cells = _cells(mechanism, request, answer, sum_tables, covariance)
     table = _whole(request, cells, sum_tables, covariance)
-    split = [_slice(table, number) for number in range(request.shape[0])]
     if by:
+        split = [_slice(table, number) for number in range(request.shape[0])]
         association, slices = _by_slice(request, table, split)
     else:
         first, other = _margin_errors(mechanism, request.places, table.spread)
-        split = [replace(split[0], table=replace(split[0].table, margin_errors=(first, other)))]
+        split = [_slice(table, 0, margin_errors=(first, other))]
         association, slices = associated(split[0].table, request.crossed, request.confidence), ()
     return Cross(
         rows=rows,
@@ -187,36 +185,17 @@ def crossed(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """All slices together; shares with sum 1 over all cells.
-
-    Args:
-        shares: estimates.
-        likely: shares with values that are possible.
-        spread: covariance of all cells, if `likely` is true.
-        independent: the same, if the two parts are independent within each slice.
-    """
-
-    shares: Floats
-    likely: Floats
-    spread: Floats
-    independent: Floats
-
-    def block(self, number: int) -> slice:
-        """The places of a slice's cells."""
-        size = self.likely[0].size
-        return slice(number * size, (number + 1) * size)
+def _block(whole: Table, number: int) -> slice:
+    """The places of a slice's cells."""
+    size = whole.likely[0].size
+    return slice(number * size, (number + 1) * size)
 
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """One slice as a table of its own.
+    """One slice as a table of its own, and whether it is frequent enough to be judged.
 
-    Args:
-        turn: linearized map from shares of all to shares within the slice, if parts are
-            independent.
-        sure: whether the slice is frequent enough to be judged.
+    `turn` is the linearized map from shares of all to shares within it, if parts are independent.
     """
 
     table: Table
@@ -275,17 +254,18 @@ def _whole(
     cells: Sequence[ValueAnswer],
     sum_tables: Sequence[Summed],
     covariance: Callable[[Sequence[Summed]], Floats],
-) -> _Whole:
+) -> Table:
+    """All slices together; shares with sum 1 over all cells."""
     estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports
     likely = sum_tables[0].sums.reshape(request.shape)
     sizes = np.maximum(likely.sum(axis=(1, 2), keepdims=True), 1e-12)
     product_ = likely.sum(axis=2, keepdims=True) * likely.sum(axis=1, keepdims=True) / sizes
-    return _Whole(
+    return Table(
         # The total is known, so the sum of the cells carries no information.
-        estimates + (1 - estimates.sum()) / estimates.size,
-        likely,
-        covariance(sum_tables),
-        covariance([_with(table, product_.reshape(-1)) for table in sum_tables]),
+        shares=estimates + (1 - estimates.sum()) / estimates.size,
+        likely=likely,
+        spread=covariance(sum_tables),
+        independent=covariance([_with(table, product_.reshape(-1)) for table in sum_tables]),
     )
 
 
@@ -303,12 +283,12 @@ def _with(table: Summed, new_sums: Floats) -> Summed:
     return replace(table, shares=shares)
 
 
-def _slice(whole: _Whole, number: int) -> _Slice:
+def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0, 0.0)) -> _Slice:
     """One slice with shares of its own total; the covariance includes the error of that total."""
-    block, shares, likely = whole.block(number), whole.shares[number], whole.likely[number]
+    block, shares, likely = _block(whole, number), whole.shares[number], whole.likely[number]
     spread, independent = whole.spread[block, block], whole.independent[block, block]
     size = float(likely.sum())
-    turn, margins = np.eye(likely.size), (0.0, 0.0)
+    turn = np.eye(likely.size)
     is_whole = len(whole.likely) == 1
     sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
     if sure and not is_whole:
@@ -318,13 +298,13 @@ def _slice(whole: _Whole, number: int) -> _Slice:
         spread, independent = as_told @ spread @ as_told.T, turn @ independent @ turn.T
         rows, columns = likely.shape
         cell = float(np.trace(spread)) / likely.size
-        margins = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
+        margin_errors = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
     table = Table(
         shares=shares,
         likely=likely,
         spread=spread,
         independent=independent,
-        margin_errors=margins,
+        margin_errors=margin_errors,
     )
     return _Slice(table, turn, sure=sure)
 
@@ -336,7 +316,7 @@ def _turn(within: Floats, size: float) -> Floats:
 
 
 def _by_slice(
-    request: _Request, table: _Whole, split: Sequence[_Slice]
+    request: _Request, table: Table, split: Sequence[_Slice]
 ) -> tuple[Association, tuple[Slice, ...]]:
     """The test over all slices, and each slice's own association."""
     sure = [number for number, part in enumerate(split) if part.sure]
@@ -362,13 +342,13 @@ def _by_slice(
 
 
 def _rows(
-    request: _Request, cells: Sequence[ValueAnswer], table: _Whole, split: Sequence[_Slice]
+    request: _Request, cells: Sequence[ValueAnswer], table: Table, split: Sequence[_Slice]
 ) -> Iterator[Cell]:
     """All cells, slice by slice."""
     estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports
     reach, columns = reach_of(request.confidence), []
     for number, part in enumerate(split):
-        block = table.block(number)
+        block = _block(table, number)
         spread = table.spread[block, block]
         scores = departures(part.table) if part.sure else np.zeros_like(estimates[number])
         figures = [*shares_within(estimates[number], spread, reach), scores]
@@ -432,8 +412,8 @@ def _margin_errors(
 def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, Floats, Floats]:
     """Shares within rows, with the ends of their intervals (Fieller 1954).
 
-    `spread` is the covariance of all cells, row by row, and `reach` the number of standard errors
-    to either end. If a row may be empty, the interval is [0, 1].
+    `spread` is the covariance of all cells, row by row. If a row may be empty, an interval is all
+    of [0, 1].
     """
     rows, columns = table.shape
     row = np.arange(rows)

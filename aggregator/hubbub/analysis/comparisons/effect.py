@@ -125,10 +125,7 @@ def detectable_effect(stderr: float, rows: int, reports: float, fewest: int) -> 
 
 
 def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list[Effect]:
-    """Differences between two arms, one per measure, but no unbounded ones.
-
-    `confidence` is that of both arms' intervals: an `effect_confidence`.
-    """
+    """Differences of bounded measures between two arms, whose `effect_confidence` is given."""
     further = 1 + _POWER_REACH / reach_of(confidence)
     return [
         Effect(

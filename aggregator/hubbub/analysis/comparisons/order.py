@@ -45,8 +45,7 @@ class Top:
 def top(answer: Answer, number: int) -> Top:
     """The `number` most frequent values of an answer.
 
-    Raises:
-        BadParameter: a number below 1, or a mean, which has no values to order.
+    Raises BadParameter for a number below 1, or a mean, which has no values to order.
     """
     if not number >= 1:
         raise BadParameter(f"a top list of {number} values: request at least 1")

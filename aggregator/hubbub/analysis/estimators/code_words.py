@@ -89,8 +89,7 @@ class NearWords:
     def expected(self, vector: Floats) -> Floats:
         """Mean contribution of a report of `vector`, in steps; shape (books, dimensions).
 
-        `vector` has a length of at most 1. If it is shorter, a device sends its direction or, at
-        random, the opposite, so that the mean is right.
+        If the vector is shorter than 1, a device sends its direction or, at random, the opposite.
         """
         long, direction = _long_and_direction(vector)
         p, q = float(self.mechanism.channel.p), float(self.mechanism.channel.q)
@@ -151,8 +150,8 @@ def _long_and_direction(vector: Floats) -> tuple[float, Floats]:
 def _centre(mechanism: VectorCodes) -> tuple[Floats, float]:
     """Of a word in its book's centre: the polynomial of its squared length, and `centre_square`.
 
-    A word x that is near a direction u displaces one at the boundary t, which is t u on average. So
-    over all u it adds its part beyond the boundary, x - t u: along itself 1 - t cos(u, x) / |x|.
+    A word x near a direction u displaces one at the boundary t, t u on average. So over all u it
+    adds its part beyond the boundary, x - t u: along itself 1 - t cos(u, x) / |x|.
     """
     size = mechanism.dimensions
     # Of words' squared lengths, each as often as it counts in a sum of words' squares.

@@ -40,10 +40,8 @@ def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
 
     It is the most likely histogram under normal errors: a value gives up lambda times its variance,
     until the rest adds up to `reports`. `variances` are above 0, in any unit; if all are equal,
-    this is `norm_sub`.
-
-    Raises:
-        BadParameter: shapes that differ, nothing to process, or numbers no histogram fits.
+    this is `norm_sub`. Raises BadParameter for shapes that differ, nothing to process, or numbers
+    that no histogram fits.
     """
     if not (estimates.ndim == 1 and len(estimates) and estimates.shape == variances.shape):
         raise BadParameter("estimates and variances must be two lists of one length, not empty")

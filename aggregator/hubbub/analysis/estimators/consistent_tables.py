@@ -75,8 +75,7 @@ def _likely_share(
     """A part's shares from all tables that contain it, by generalized least squares.
 
     A row is its size times the other part's shares, plus departures with sum 0 and variances in
-    proportion to both shares. If departures are much larger than noise, a row's size is its sum;
-    without departures it is how well the row fits the other part's shares.
+    proportion to both shares.
     """
     weighed = informed = np.zeros(len(shares[part]))
     for table, pair in zip(noisy_tables, tables_of(len(shares)), strict=True):
@@ -121,11 +120,10 @@ def _agreeing(
     reports: float,
     shares: Sequence[Floats] | None = None,
 ) -> Floats:
-    """Histograms near the estimates that agree on each part's shares, up to ten rounds of rounding.
+    """Histograms near the estimates that agree on each part's shares, or have these `shares`.
 
-    In each round a part's shares are averaged over its tables, with weights 1 / (cells summed),
-    unless `shares` are given; then each table is projected to values above zero.
-    Source: Qardaji, Yang, Li, PriView (SIGMOD 2014), section 4; decision 0217.
+    A part's shares are averaged over its tables, with weights 1 / (cells summed); then each table
+    is projected to values above zero. Source: Qardaji, Yang, Li, PriView (SIGMOD 2014), section 4.
     """
     copies = [table.copy() for table in tables(sizes, estimates)]
     pairs = tables_of(len(sizes))
@@ -158,12 +156,17 @@ def weights_for(sizes: Sequence[int], parts: tuple[int, ...], ways: int = 3) -> 
     return {place: weight / total for place, weight in weights.items()}
 
 
-def added_up(sizes: Sequence[int], cells: Floats, parts: tuple[int, ...], ways: int = 3) -> Floats:
-    """The table of these parts, averaged over all tables of `ways` parts that contain them."""
+def added_up(
+    sizes: Sequence[int], cells: Floats, parts: tuple[int, ...], ways: int = 3, *, power: int = 1
+) -> Floats:
+    """The table of these parts, averaged over all tables of `ways` parts that contain them.
+
+    With `power` 2, of cells' variances the variances of that average.
+    """
     tables_by_place, places = tables(sizes, cells, ways), tables_of(len(sizes), ways)
     return sum(
         (
-            weight * tables_by_place[place].sum(axis=_others(places[place], parts))
+            weight**power * tables_by_place[place].sum(axis=_others(places[place], parts))
             for place, weight in weights_for(sizes, parts, ways).items()
         ),
         np.zeros([sizes[part] for part in parts]),
@@ -181,13 +184,14 @@ def consistent_triples(
     """
     triples, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
     pair_cells = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])
-    noise = np.concatenate([_errors(sizes, errors, pair) for pair in pairs])
+    # As if errors of cells were independent.
+    squares = [added_up(sizes, errors**2, pair, power=2).reshape(-1) for pair in pairs]
+    noise = np.sqrt(np.concatenate(squares))
     two = dict(
         zip(pairs, tables(sizes, consistent_tables(sizes, pair_cells, noise, reports)), strict=True)
     )
-    squares = tables(sizes, errors**2, 3)
-    result = []
-    for triple, table, square in zip(triples, tables(sizes, estimates, 3), squares, strict=True):
+    variances, result = tables(sizes, errors**2, 3), []
+    for triple, table, square in zip(triples, tables(sizes, estimates, 3), variances, strict=True):
         fixed = [
             (two[pair], _others(triple, pair)[0]) for pair in pairs if set(pair) <= set(triple)
         ]
@@ -205,17 +209,6 @@ def consistent_triples(
 def _others(table: tuple[int, ...], parts: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of the table's parts that are not among these."""
     return tuple(axis for axis, part in enumerate(table) if part not in parts)
-
-
-def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floats:
-    """Standard errors of a table of two, taking errors of cells as independent."""
-    square_tables, places = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
-    squares = sum(
-        weight**2 * square_tables[place].sum(axis=_others(places[place], pair))
-        for place, weight in weights_for(sizes, pair).items()
-    )
-    roots: Floats = np.sqrt(np.asarray(squares)).reshape(-1)
-    return roots
 
 
 def _fitted(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floats:

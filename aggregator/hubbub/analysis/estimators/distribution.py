@@ -30,11 +30,7 @@ def unbiased(mechanism: IndexInBuckets, totals: Totals) -> tuple[Floats, Floats]
     """Estimated number of reports in each bucket, and the exact standard errors.
 
     Weighted least squares with the weights of an even distribution: linear in the totals, so
-    estimates add up over disjoint totals.
-
-    Raises:
-        BatchTooSmall: not a single report.
-        ShapeMismatch: totals of another shape than the mechanism's.
+    estimates add up over disjoint totals. Raises as `Family.figures`.
     """
     observations = _cells_of(mechanism, totals)
     estimates: Floats = _inverse(mechanism) @ observations

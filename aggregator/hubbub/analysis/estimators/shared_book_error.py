@@ -86,10 +86,9 @@ class BooksErrors:
 def _left(mechanism: VectorCodes) -> float:
     """Variance that averaged errors leave, as a multiple of that of the errors they are made of.
 
-    The true errors are those of one more point: 1 + 1/8. And the mean is a root of the equation
-    mean + errors(mean) = sum of words: by Rice's formula, where errors differ by a normal number of
-    a variance in proportion to the distance, distances of roots are of a gamma distribution of
-    shape d/2, whose mean square exceeds the squared mean by a factor of 1 + 2/d.
+    The true errors are those of one more point: 1 + 1/8. By Rice's formula the distances of the
+    roots of mean + errors(mean) = sum of words are of a gamma distribution of shape d/2: a factor
+    of 1 + 2/d.
     """
     return (1 + 1 / (2 * _PAIRS)) * (1 + 2 / mechanism.dimensions)
 

@@ -84,10 +84,7 @@ def _groups(foretold: Floats, labels: Floats) -> tuple[tuple[Group, ...], float]
 
 
 def _auc(foretold: Floats, labels: Floats) -> float | None:
-    """Probability that a person with the label has a higher prediction than one without.
-
-    Mann, Whitney (1947); ties count half.
-    """
+    """Chance that a person with the label has the higher prediction: Mann, Whitney (1947)."""
     ones = labels > 0.5  # noqa: PLR2004 0 or 1
     have, others = int(ones.sum()), int((~ones).sum())
     if not have or not others:

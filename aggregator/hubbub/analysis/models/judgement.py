@@ -153,10 +153,7 @@ class _Sent:
         return self._share(above_mean, below_mean, variance)
 
     def _share(self, above: float, below: float, variance: Floats) -> Share:
-        """The ratio above/below in [0, 1], with the interval of values within its standard errors.
-
-        `variance` is that of above - s below, by powers of s.
-        """
+        """The ratio above/below in [0, 1] with its interval; `variance` by powers of the ratio."""
         if below <= 0:  # an estimate below 0 people is unusable
             return Share(0.5, 0.0, 1.0)
         # An estimate outside [0, 1] becomes the nearest end, with the width there.
@@ -167,10 +164,7 @@ class _Sent:
 
 
 def _within(above: float, below: float, most: Floats) -> list[float]:
-    """Ends of the set of s in [0, 1] for which (above - s below)^2 is at most `most`(s).
-
-    `most` has its coefficients by powers of s.
-    """
+    """Ends of the s in [0, 1] with (above - s below)^2 at most `most`, given by powers of s."""
     constant, linear, square = (float(number) for number in most)
     bounds = [
         s for s in (0.0, 1.0) if (above - s * below) ** 2 <= constant + s * linear + s**2 * square

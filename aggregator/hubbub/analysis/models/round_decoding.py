@@ -57,8 +57,7 @@ def moments_of(
         sent: number of reports of each of these books.
         products: sum of each word's outer product with itself; shape (dimensions, dimensions).
 
-    Raises:
-        BatchTooSmall: fewer than two reports.
+    Raises BatchTooSmall for fewer than two reports.
     """
     people = int(sent.sum())
     if people < 2:  # noqa: PLR2004 one has no variance
@@ -81,8 +80,7 @@ def moments_of(
 def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
     """The moments from totals; `cells` counts each sent word, shape (books * words,).
 
-    Raises:
-        BatchTooSmall: fewer than two reports.
+    Raises BatchTooSmall for fewer than two reports.
     """
     size = mechanism.dimensions
     books = cells.reshape(mechanism.books, mechanism.words)

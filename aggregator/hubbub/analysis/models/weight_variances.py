@@ -94,10 +94,9 @@ def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
 
 
 def _slope(kind: Kind, rows: Floats, outer: Floats, length: float) -> float:
-    """Mean slope of predictions, over people whose residuals are not clipped.
+    """Mean slope of predictions over people whose residuals are not clipped, of normal scores.
 
-    For probabilities, scores are assumed normal, and labels as where the rounds converge
-    (`settled`). `rows` are weights, one row per score.
+    Labels are as where the rounds converge (`settled`). `rows` are weights, one row per score.
     """
     if kind not in {"logistic", "softmax"}:
         return 1.0
@@ -112,8 +111,7 @@ def _slope(kind: Kind, rows: Floats, outer: Floats, length: float) -> float:
 def _slope_of_classes(score: Floats) -> float:
     """Trace of the slope of clipped residuals, averaged over scores and classes.
 
-    If residuals are as likely as predicted, the mean outer product of directions has the
-    eigenvectors of the curvature, whose eigenvalues are this trace times those of the product.
+    The eigenvalues of the curvature are this trace times those of the directions' outer product.
     """
     s, chance = foretold("softmax", score), settled("softmax", score)
     square = (s**2).sum(axis=1, keepdims=True)

@@ -1,13 +1,11 @@
 """Strings that are probably held: candidates for the next query, with a bounded false share.
 
-`tree_search` judges a string by reports that had no part in finding it, so that almost none is
-false. For candidates to count next, some false strings are acceptable if their share is bounded. So
-here a string is judged by every job that distinguishes it from all others, including those that
-found it, with a correction: the expected number of false strings that would be as significant,
-among all strings below the followed beginnings (Benjamini and Hochberg, Controlling the False
-Discovery Rate, 1995). The null distribution comes from the places themselves: a string that nobody
-holds has one place in each group, which may be that of a frequent, undiscovered string. Discovered
-strings are subtracted first.
+A string is judged by every job that distinguishes it from all others, including those that found
+it, with a correction: the expected number of false strings that would be as significant, among all
+strings below the followed beginnings (Benjamini and Hochberg, Controlling the False Discovery Rate,
+1995). The null distribution comes from the places themselves: a string that nobody holds has one
+place in each group, which may be that of a frequent, undiscovered string. Discovered strings are
+subtracted first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -108,8 +106,7 @@ class _Level:
         strings: mean number of strings that end here below a beginning.
         needed: per beginning, the smallest score at this level with which a string was read.
         own, later: null distribution of a place's sum at this level, and in all later jobs; by
-            steps, in standard errors of both together.
-        part: this level's share of that standard error.
+            steps, in standard errors of both together, of which this level's share is `part`.
     """
 
     strings: float
@@ -138,9 +135,7 @@ def _step(values: Floats) -> Indices:
 def _law(groups: Floats, others: float, stderr: float) -> Floats:
     """Distribution, by steps, of the sum of one random place from each of these groups.
 
-    It is the null distribution of a string that nobody holds; some of its places may be those of
-    undiscovered strings. `groups` has the sums at each group's places, and `others` the mean sum of
-    all other strings at a place.
+    `groups` has the sums at each group's places, and `others` the mean sum of all other strings.
     """
     law = np.zeros(_STEPS)
     law[_step(np.zeros(1))] = 1.0
@@ -210,10 +205,7 @@ class _Wide:
                 return
 
     def _clipped_sum(self, bits: int, groups: Indices) -> float:
-        """Sum of a string over these groups, with the largest clipped to what fits the others.
-
-        A string that nobody holds may share a single place with a frequent one.
-        """
+        """Sum of a string over these groups, with the largest clipped to what fits the others."""
         supports = np.sort(self._cell_counts[groups, self._places.own(bits, groups)])
         fitting = supports[:-1].mean() + _CHANCE * self._places.stderr(groups[-1:])
         return self._places.less_others(

@@ -68,10 +68,8 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     """The weighted least squares fit on these columns.
 
     With `everywhere`, candidates far from detection get their exact standard error too; a search
-    does without, and theirs is then too small by the few percent that the fit explains.
-
-    Raises:
-        numpy.linalg.LinAlgError: the columns depend on each other.
+    does without, and theirs is then too small by the few percent that the fit explains. Raises
+    numpy.linalg.LinAlgError if the columns depend on each other.
     """
     columns = np.append(fitted, len(design))
     across = np.append(design.beside_others, design.others @ design.others)

@@ -106,11 +106,7 @@ class Found:
 
 
 def found_from(tree: PrefixTree, reports: float) -> float:
-    """Share of all reports from which a string is discovered with a probability of 95%.
-
-    It accounts for the noise of others and of the string's own reports, and for how many of them
-    fall to a job.
-    """
+    """Share of all reports from which a string is discovered with a probability of 95%."""
     other_variance, own_variance = tree.variance(0, 1), tree.variance(1, 1) + 1
     squared = _SURELY**2 * tree.jobs
     grown = squared * (own_variance - other_variance)
@@ -131,9 +127,7 @@ class Places:
         tiers: of one tree, with different epsilons.
         scales: weight of each tier, relative to its own reports.
 
-    Raises:
-        BatchTooSmall: not a single report.
-        ShapeMismatch: totals of another shape than the mechanism's.
+    Raises as `Family.figures`.
     """
 
     def __init__(
@@ -183,8 +177,8 @@ class Places:
     def contribution(self, sums: Floats, mean: float, groups: "slice | Indices") -> Floats:
         """Contribution of a string to its place in each group, given its mean contribution.
 
-        The whole sum of a place, as far as it fits the mean: the number of reports that fell to a
-        group is random, and for a frequent string this exceeds the noise.
+        The whole sum of a place, as far as it fits the mean: how many reports fell to a group is
+        random.
         """
         spread = _CHANCE * np.sqrt(self._noise[groups] + max(mean, 0.0) * (self._own + 1))
         return np.clip(sums, mean - spread, mean + spread)
@@ -192,8 +186,7 @@ class Places:
     def alone(self, sums: Floats, groups: "slice | Indices") -> Floats:
         """Part of the sums at a string's places, in groups of one job, that is its own.
 
-        A place with significantly more than the least one is shared: the rest belongs to another
-        string, which would otherwise be lost.
+        A place with significantly more than the least one is shared with another string.
         """
         least = float(sums.min())
         chance = _SHARED * np.sqrt(2 * (self._noise[groups] + max(least, 0.0) * (self._own + 1)))
@@ -212,10 +205,7 @@ class Places:
         return total * tree.jobs / (tree.jobs - first)
 
     def spread(self, first: int) -> tuple[float, float]:
-        """Standard error of `count` if nobody holds the string, and the variance per true report.
-
-        How many of a string's reports fell to these jobs is random, and included.
-        """
+        """Standard error of `count` of an absent string, and the variance per true report."""
         jobs = self.tree.jobs
         scale = jobs / (jobs - first)
         absent = scale * self.stderr(self.groups_of(first, jobs - 1))
@@ -224,12 +214,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A beginning with its score at each level.
-
-    Args:
-        least: the score that the last level had to exceed.
-        ended: whether a string ends here.
-    """
+    """A beginning with its score at each level; `least` is what the last had to exceed."""
 
     bits: int
     scores: tuple[float, ...]
@@ -261,7 +246,7 @@ class _Beginnings:
     def path(self, before: int, score: float) -> float:
         """Score over all levels of a continuation with this score at its own level.
 
-        Subtracted contributions have errors, too: each adds one standard error of doubt.
+        Each subtracted contribution adds one standard error of doubt.
         """
         most = score + _ABOVE
         remainders = (
@@ -324,10 +309,9 @@ class _Search:
     def nodes(self, before: Sequence[_Node], ended: Sequence[int]) -> list[_Node]:
         """The level's continuations, most significant first; ended strings are subtracted before.
 
-        Two that share a place cannot both have its whole sum. A continuation that is significant
-        only at this level may be a random beginning that meets another string's place: its
-        beginnings have less evidence. After a stronger one is subtracted, a score is computed again
-        when its turn comes.
+        Two that share a place cannot both have its whole sum: after a stronger one is subtracted, a
+        score is computed again when its turn comes. One that is significant only at this level may
+        be a random beginning that meets another string's place: its beginnings have less evidence.
         """
         self._beginnings = _Beginnings(self._tree.ends[: self._level], before)
         for bits in ended:
@@ -363,7 +347,7 @@ class _Search:
         """The score above which a node's continuations are followed.
 
         For any number of last levels, their sum must exceed what chance makes of branches of that
-        length: a string that somebody holds is visible at every level.
+        length.
         """
         before = np.append(0.0, np.cumsum(node.scores[::-1]))
         return float((self._needed - before).max())
@@ -407,9 +391,8 @@ class _Search:
 def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
     """Found strings that other reports confirm, among nodes with their levels; strongest first.
 
-    A confirmed string is subtracted from its places in every group, since a false string may share
-    a place with a frequent one. It rarely shares more than one, so a string must pass without its
-    best.
+    A confirmed string is subtracted from its places in every group. A false one rarely shares more
+    than one place with a frequent string, so a string must pass without its best.
     """
     tree, residual = places.tree, places.held.copy()
     scores = np.array([node.scores[-1] for _, node in nodes])

@@ -106,10 +106,7 @@ def line_through(
 
     `days` are ascending numbers since 1970, possibly with gaps. With `weekly` they are days, which
     may have weekday effects. `fixed` is a variance that all days share, so that smoothing does not
-    reduce it.
-
-    Raises:
-        BadParameter: a confidence outside its range.
+    reduce it. Raises BadParameter for a confidence outside its range.
     """
     reach = reach_of(confidence)
     own_days = np.array(days)
@@ -133,23 +130,17 @@ def line_through(
     likely = float(expit(log_evidence + np.log(_STEP / (1 - _STEP))))
     if len(steps) < _MAX_STEPS and likely > _BENDS:
         _, jump_variances = fit.step(chances, confidence)
-        signals = (middle, variance), model.fit(jumps + jump_variances).signal()
-        middle, variance = _mixed(*signals, likely)
+        plain, plain_variance = middle, variance
+        bent, bent_variance = model.fit(jumps + jump_variances).signal()
+        middle = (1 - likely) * plain + likely * bent
+        variance = (1 - likely) * (plain_variance + (plain - middle) ** 2)
+        variance = variance + likely * (bent_variance + (bent - middle) ** 2)
     half = reach * np.sqrt(np.maximum(variance, 0.0) + fixed)
     steps.sort(key=lambda step: step.place)
     low, high = middle - half, middle + half
     point_reach = np.where(fit.apart() > _APART, reach * np.sqrt(variances + fixed), -np.inf)
     low, high = np.minimum(low, values - point_reach), np.maximum(high, values + point_reach)
     return Line(middle=middle, low=low, high=high, weekdays=fit.weekdays(), steps=tuple(steps))
-
-
-def _mixed(
-    first: tuple[Floats, Floats], other: tuple[Floats, Floats], share: float
-) -> tuple[Floats, Floats]:
-    """Mean and variance of a mixture with this share of the second law."""
-    middle = (1 - share) * first[0] + share * other[0]
-    spread = (1 - share) * (first[1] + (first[0] - middle) ** 2)
-    return middle, spread + share * (other[1] + (other[0] - middle) ** 2)
 
 
 class _Model:
@@ -242,7 +233,7 @@ class _Fit:
     def apart(self) -> Floats:
         """Distance of each day from the expectation of all others, in standard errors.
 
-        Auxiliary residuals of the errors, averaged over the model's weights (de Jong, Penzer 1998).
+        Auxiliary residuals, averaged over the model's weights (de Jong, Penzer 1998).
         """
         scores = np.zeros(len(self._model.columns))
         for times, diagonal, weights in self._at_days():
@@ -262,10 +253,7 @@ class _Fit:
         return tuple((effects - effects.mean()).tolist())
 
     def next_step(self, jumps: Floats) -> tuple[float, Floats]:
-        """Log evidence for one more step, and the probability of each point if there is one.
-
-        Averaged over all points where the level may not jump yet.
-        """
+        """Log evidence for one more step, and the probability of each point if there is one."""
         logs = self._evidence()
         logs[jumps > 0] = logs[0] = -np.inf
         log_total = float(_log_sum(logs))
@@ -292,10 +280,7 @@ class _Fit:
         return step, jump_variances
 
     def _evidence(self) -> Floats:
-        """Log likelihood ratio of a step before each point.
-
-        It is averaged over all sizes and over the posterior; negligible terms are skipped.
-        """
+        """Log likelihood ratio of a step before each point, averaged over sizes and posterior."""
         sizes = self._model.sizes
         evidence, laws = np.full(len(self._model.columns), -np.inf), []
         for pair in range(self._model.pairs):
@@ -361,9 +346,7 @@ def known_variances(
     unit_variances = np.array([point.stderr for point in points]) ** 2 * numbers
     powers = np.vander(levels, 3)
     parabola = np.linalg.lstsq(powers, unit_variances, rcond=1e-9)[0]
-    around = np.ones(2 * _AROUND + 1)
-    width = min(len(around), len(levels))
-    kernel = around[:width]
+    kernel = np.ones(min(2 * _AROUND + 1, len(levels)))
     near = np.convolve(levels * numbers, kernel, "same") / np.convolve(numbers, kernel, "same")
     fit_values = np.vander(near, 3) @ parabola
     answer: Floats = np.clip(fit_values, unit_variances.min(), unit_variances.max()) / numbers
