@@ -17,25 +17,9 @@ EPOCHS, RUNS = 4, 400
 Z = 6.5
 
 
+LASTING = {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": 3}
 CASES: list[tuple[str, dict[str, Any], list[Any], list[int]]] = [
-    (
-        "long.grr",
-        {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": 3},
-        [0, 1, 2],
-        [30, 15, 5],
-    ),
-    (
-        "long.unary",
-        {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": 3},
-        [0, 1, 2],
-        [30, 15, 5],
-    ),
-    (
-        "long.hash",
-        {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": 3},
-        [0, 1, 2],
-        [30, 15, 5],
-    ),
+    *((name, LASTING, [0, 1, 2], [30, 15, 5]) for name in ("long.grr", "long.unary", "long.hash")),
     ("rappor.basic", {"categories": 3, "f": 0.25, "p": 0.2, "q": 0.8}, [0, 1, 2], [30, 15, 5]),
     (
         "rappor",

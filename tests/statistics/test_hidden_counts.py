@@ -1,13 +1,14 @@
 """A hidden number of reports, by every outcome: the law that is drawn, what it says, estimates."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise, product
 from math import exp, nextafter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
@@ -26,6 +27,23 @@ LAWS = [(0.05, 1e-12), (0.1, 1e-8), (0.5, 1e-8), (1.0, 1e-8), (2.0, 1e-6), (8.0,
 FEW = CountNoise(6 << 30, 2)
 """Of 0 to 4 dummies."""
 Law = dict[Any, Fraction]
+
+
+def _totals(
+    noise: CountNoise, cells: Sequence[int], reports: int, variance: float | None = None
+) -> Totals:
+    """With a hidden number of dummies, of this or the usual variance."""
+    beside = noise.variance if variance is None else variance
+    return Totals(cells=cells, reports=reports, dummies=noise.reach, beside_variance=beside)
+
+
+def _drawn(
+    noise: CountNoise, size: int | tuple[int, int], chance: np.random.Generator, least: int = 0
+) -> npt.NDArray[np.int64]:
+    """Numbers of dummies, each `least` at least."""
+    weights = np.array(noise.weights, dtype=np.float64)
+    weights[:least] = 0.0
+    return chance.choice(len(weights), size, p=weights / weights.sum())
 
 
 def _law(noise: CountNoise) -> Law:
@@ -169,13 +187,7 @@ def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
             for own, report in zip(people, outcome, strict=False):
                 chance *= mechanism.channel.p if own == report else mechanism.channel.q
             cells = [outcome.count(value) for value in range(values)]
-            totals = Totals(
-                cells=cells,
-                reports=len(outcome) - FEW.reach,
-                dummies=FEW.reach,
-                dummies_variance=0.0,
-                beside_variance=FEW.variance,
-            )
+            totals = _totals(FEW, cells, len(outcome) - FEW.reach)
             array = np.array(estimate(mechanism, totals).values)
             assert np.allclose(array, mechanism.estimate(totals).values)
             mean += float(chance) * array
@@ -184,13 +196,7 @@ def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
     true = np.array([people.count(value) for value in range(values)])
     assert np.allclose(mean, true)
     assert number == pytest.approx(len(people))
-    expected = Totals(
-        cells=[0] * values,
-        reports=len(people),
-        dummies=FEW.reach,
-        dummies_variance=0.0,
-        beside_variance=FEW.variance,
-    )
+    expected = _totals(FEW, [0] * values, len(people))
     more = mechanism.channel.dummies_variances(true.tolist(), expected)
     variances = [mechanism.variance(count, len(people)) for count in true.tolist()]
     assert np.allclose(square - mean**2, np.add(variances, more))
@@ -224,21 +230,14 @@ def test_a_share_holds_though_what_it_is_of_is_an_estimate(
     mechanism: Any = build("grr", epsilon=7.0, categories=values)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     chance = np.random.default_rng(6)
-    weights = np.array(noise.weights, dtype=np.float64)
     others = (1 - share) / (values - 1)
     chances = [q + share * (p - q), *[q + others * (p - q)] * (values - 1)]
     inside, errors, stderrs = 0, [], []
-    for dummies in chance.choice(len(weights), runs, p=weights / weights.sum()).tolist():
+    for dummies in _drawn(noise, runs, chance).tolist():
         cells = chance.multinomial(dummies, [1 / values] * values)
         cells += chance.multinomial(people, chances)
         reports = people + dummies - noise.reach
-        totals = Totals(
-            cells=cells.tolist(),
-            reports=reports,
-            dummies=noise.reach,
-            dummies_variance=0.0,
-            beside_variance=noise.variance,
-        )
+        totals = _totals(noise, cells.tolist(), reports)
         [row] = joined_shares([Followed([(mechanism, totals)], [0])])
         inside += row.low <= share <= row.high
         errors.append(row.estimate - share)
@@ -265,22 +264,14 @@ def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many
     mechanism: Any = build("grr", epsilon=5.0, categories=3)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     chance = np.random.default_rng(5)
-    holders, weights = round(share * people), np.array(noise.weights, dtype=np.float64)
-    drawn = chance.choice(len(weights), runs, p=weights / weights.sum())
-    inside = 0
-    for dummies in drawn.tolist():
+    holders, inside = round(share * people), 0
+    for dummies in _drawn(noise, runs, chance).tolist():
         cells = chance.multinomial(dummies, [1 / 3] * 3)
         cells += chance.multinomial(holders, [p, q, q]) + chance.multinomial(
             people - holders, [q, p, q]
         )
         reports = people + dummies - noise.reach
-        totals = Totals(
-            cells=cells.tolist(),
-            reports=reports,
-            dummies=noise.reach,
-            dummies_variance=0.0,
-            beside_variance=noise.variance,
-        )
+        totals = _totals(noise, cells.tolist(), reports)
         answer = answer_tiers([(mechanism, totals)], ["a", "b", "c"])
         row = answer.values[0]
         inside += row.low <= holders <= row.high
@@ -316,20 +307,13 @@ def test_what_is_held_by_nearly_all_of_an_epoch_that_barely_left_is_in_its_inter
     noise, people, runs = CountNoise.least(exp_at_most(0.5), 1e-8), 81, 300
     mechanism: Any = build("grr", epsilon=8.0, categories=3)
     chance = np.random.default_rng(8)
-    weights = np.array(noise.weights, dtype=np.float64)
-    weights[: noise.most + 50 - people] = 0.0  # too few dummies to leave
     counts, counted, shared = [78, 3, 0], 0, 0
-    for dummies in chance.choice(len(weights), runs, p=weights / weights.sum()).tolist():
+    # With fewer dummies it would not leave.
+    for dummies in _drawn(noise, runs, chance, noise.most + 50 - people).tolist():
         cells = chance.multinomial(dummies, [1 / 3] * 3) + np.array(counts)
         reports = people + dummies - noise.reach
         variance = noise.variance_above(people + dummies - noise.most - 50)
-        totals = Totals(
-            cells=cells.tolist(),
-            reports=reports,
-            dummies=noise.reach,
-            dummies_variance=0.0,
-            beside_variance=variance,
-        )
+        totals = _totals(noise, cells.tolist(), reports, variance)
         first = answer_tiers([(mechanism, totals)], ["a", "b", "c"]).values[0]
         assert first.share_low is not None
         assert first.share_high is not None
@@ -351,8 +335,7 @@ def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hi
     mechanism: Any = build("grr", epsilon=float(epsilon), categories=values)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     chance = np.random.default_rng(9)
-    weights = np.array(noise.weights, dtype=np.float64)
-    dummies = chance.choice(len(weights), (2, runs), p=weights / weights.sum())
+    dummies = _drawn(noise, (2, runs), chance)
     cells = chance.binomial(people, q + share * (p - q), (2, runs))
     cells += chance.binomial(dummies, 1 / values)
     reports = people + dummies - noise.reach
@@ -363,13 +346,7 @@ def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hi
         first, number = int(cells[side, place]), int(reports[side, place])
         others = (number + noise.reach - first) / (values - 1)
         listed = [first, *[round(others)] * (values - 1)]
-        totals = Totals(
-            cells=listed,
-            reports=number,
-            dummies=noise.reach,
-            dummies_variance=0.0,
-            beside_variance=noise.variance,
-        )
+        totals = _totals(noise, listed, number)
         answers.append(
             answer_tiers([(mechanism, totals)], [str(number) for number in range(values)])
         )

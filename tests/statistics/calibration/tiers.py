@@ -1,6 +1,7 @@
 """People at two epsilons: the tier is chosen by a coin that does not look at the value."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.statistics.calibration.listed import ENDS, judged
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 
-PEOPLE = 10_000
+NUMBER = 10_000
 VALUE = Statement("95% interval of a value, over tiers", 0.95, ENDS)
 MEAN = Statement("95% interval of a mean, over tiers", 0.95, ENDS)
 POINT = Statement("95% band of a trend, over tiers", 0.95, ("Point.low", "Point.high"))
@@ -26,49 +27,41 @@ RELEASED = Statement("95% interval of a release, over tiers", 0.95, ("Released.l
 Parts = list[tuple[AnyMechanism, Totals]]
 
 
-def _split(
-    mechanisms: Sequence[AnyMechanism],
-    values: Sequence[Any],
-    counts: Sequence[int],
-    smaller: float,
-    chance: np.random.Generator,
-) -> Parts:
-    few = chance.multivariate_hypergeometric(counts, chance.binomial(sum(counts), smaller))
-    return [
-        (mechanism, draw(mechanism, values, part.tolist(), chance))
-        for mechanism, part in zip(mechanisms, (np.array(counts) - few, few), strict=True)
-    ]
+@dataclass(frozen=True)
+class People:
+    """Of whom this share, drawn at random, reports at the second mechanism."""
+
+    mechanisms: Sequence[AnyMechanism]
+    smaller: float
+
+    def parts(
+        self, values: Sequence[Any], counts: Sequence[int], chance: np.random.Generator
+    ) -> Parts:
+        """The totals of both."""
+        few = chance.multivariate_hypergeometric(counts, chance.binomial(sum(counts), self.smaller))
+        return [
+            (mechanism, draw(mechanism, values, part.tolist(), chance))
+            for mechanism, part in zip(self.mechanisms, (np.array(counts) - few, few), strict=True)
+        ]
 
 
-def _value(
-    mechanisms: Sequence[AnyMechanism],
-    counts: list[int],
-    smaller: float,
-    chance: np.random.Generator,
-) -> Iterator[Counted]:
+def _value(people: People, counts: list[int], chance: np.random.Generator) -> Iterator[Counted]:
     names = [str(value) for value in range(len(counts))]
-    parts = _split(mechanisms, range(len(counts)), counts, smaller, chance)
+    parts = people.parts(range(len(counts)), counts, chance)
     answer = answer_tiers(parts, names).values[0]
     yield VALUE, answer.low <= counts[0] <= answer.high, 1
-    drawn = chance.multinomial(PEOPLE, np.array(counts) / PEOPLE).tolist()
-    [point] = joined_shares(
-        [Followed(_split(mechanisms, range(len(counts)), drawn, smaller, chance), [0])]
-    )
-    yield POINT, point.low <= counts[0] / PEOPLE <= point.high, 1
+    drawn = chance.multinomial(NUMBER, np.array(counts) / NUMBER).tolist()
+    [point] = joined_shares([Followed(people.parts(range(len(counts)), drawn, chance), [0])])
+    yield POINT, point.low <= counts[0] / NUMBER <= point.high, 1
 
 
-def _same(
-    mechanisms: Sequence[AnyMechanism],
-    counts: list[int],
-    smaller: float,
-    chance: np.random.Generator,
-) -> Iterator[Counted]:
+def _same(people: People, counts: list[int], chance: np.random.Generator) -> Iterator[Counted]:
     """Two epochs of one population."""
     names = [str(value) for value in range(len(counts))]
     answers = []
     for _ in range(2):
-        drawn = chance.multinomial(PEOPLE, np.array(counts) / PEOPLE).tolist()
-        parts = _split(mechanisms, range(len(counts)), drawn, smaller, chance)
+        drawn = chance.multinomial(NUMBER, np.array(counts) / NUMBER).tolist()
+        parts = people.parts(range(len(counts)), drawn, chance)
         answers.append(answer_tiers(parts, names))
     result = changes(*answers)
     yield SMALL_P, result[0].p_value < 0.05, 1
@@ -76,21 +69,14 @@ def _same(
     yield DIFFERENCE, sum(change.low <= 0 <= change.high for change in result), len(result)
 
 
-def _mean(
-    mechanisms: Sequence[AnyMechanism], smaller: float, chance: np.random.Generator
-) -> Iterator[Counted]:
-    parts = _split(mechanisms, [0.0, 1.0], [PEOPLE // 2] * 2, smaller, chance)
+def _mean(people: People, chance: np.random.Generator) -> Iterator[Counted]:
+    parts = people.parts([0.0, 1.0], [NUMBER // 2] * 2, chance)
     answer = answer_tiers(parts, None).values[0]
     yield MEAN, answer.low <= 0.5 <= answer.high, 1
 
 
-def _released(
-    mechanisms: Sequence[AnyMechanism],
-    counts: list[int],
-    smaller: float,
-    chance: np.random.Generator,
-) -> Iterator[Counted]:
-    parts = _split(mechanisms, [0, 1], counts, smaller, chance)
+def _released(people: People, counts: list[int], chance: np.random.Generator) -> Iterator[Counted]:
+    parts = people.parts([0, 1], counts, chance)
     policy = Release("laplace", 1.0)
     [row] = release(parts, ["0", "1"], "count", "0", policy=policy, reports_each=1)
     if row.low is None or row.high is None:
@@ -99,7 +85,7 @@ def _released(
 
 
 def _true_counts(name: str, share: float) -> list[int]:
-    counts = [round(PEOPLE * share), PEOPLE - round(PEOPLE * share)]
+    counts = [round(NUMBER * share), NUMBER - round(NUMBER * share)]
     return counts if name == "rr" else [*counts, 0, 0]
 
 
@@ -123,14 +109,9 @@ FEW = (
 )
 
 
-def _few(
-    mechanisms: Sequence[AnyMechanism],
-    counts: list[int],
-    smaller: float,
-    chance: np.random.Generator,
-) -> Iterator[Counted]:
+def _few(people: People, counts: list[int], chance: np.random.Generator) -> Iterator[Counted]:
     """A small tier that says nearly all."""
-    parts = _split(mechanisms, range(len(counts)), counts, smaller, chance)
+    parts = people.parts(range(len(counts)), counts, chance)
     names = [str(value) for value in range(len(counts))]
     yield from judged(answer_tiers(parts, names).values, counts)
 
@@ -140,7 +121,9 @@ SETTINGS: Sequence[Setting] = [
         Setting(
             f"{name} {large:g} and {small:g}, {smaller:.0%} at the smaller, {sum(counts):,} people",
             120,
-            partial(_few, [built(name, e, len(counts)) for e in (large, small)], counts, smaller),
+            partial(
+                _few, People([built(name, e, len(counts)) for e in (large, small)], smaller), counts
+            ),
         )
         for name, (large, small), smaller, counts in FEW
     ),
@@ -151,9 +134,8 @@ SETTINGS: Sequence[Setting] = [
             runs,
             partial(
                 once,
-                [built(name, epsilon, 2 if name == "rr" else 4) for epsilon in (large, small)],
+                People([built(name, e, 2 if name == "rr" else 4) for e in (large, small)], smaller),
                 _true_counts(name, share),
-                smaller,
             ),
         )
         for label, once, runs in (("", _value, 200), ("two epochs of ", _same, 120))
@@ -165,8 +147,10 @@ SETTINGS: Sequence[Setting] = [
             200,
             partial(
                 _mean,
-                [build("mean.piecewise", epsilon=e, low=0.0, high=1.0) for e in (4.0, 0.5)],
-                smaller,
+                People(
+                    [build("mean.piecewise", epsilon=e, low=0.0, high=1.0) for e in (4.0, 0.5)],
+                    smaller,
+                ),
             ),
         )
         for smaller in (0.2, 0.5)
@@ -174,6 +158,6 @@ SETTINGS: Sequence[Setting] = [
     Setting(
         "a count released, rr 4 and 0.5, 20% at the smaller",
         200,
-        partial(_released, [built("rr", e, 2) for e in (4.0, 0.5)], [PEOPLE // 2] * 2, 0.2),
+        partial(_released, People([built("rr", e, 2) for e in (4.0, 0.5)], 0.2), [NUMBER // 2] * 2),
     ),
 ]
