@@ -10,7 +10,7 @@ import hubbub.notebook
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
-from tests.support.commands import document_of, output_of
+from tests.support.commands import Capture, document_of, output_of
 
 
 def _response(home: House, **parameters: str) -> dict[str, Any]:
@@ -19,9 +19,7 @@ def _response(home: House, **parameters: str) -> dict[str, Any]:
     return response
 
 
-def test_a_breakdown_is_the_same_from_every_face(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_breakdown_is_the_same_from_every_face(home: House, capsys: Capture) -> None:
     by_http = _response(home, by="version", epochs="all")
     notebook: Any = hubbub.notebook.connect(home.page).breakdown("crashed", "version", epochs="all")
     assert notebook.document == by_http

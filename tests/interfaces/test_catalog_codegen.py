@@ -15,6 +15,7 @@ from hubbub.errors import ValueOutOfDomain
 from tests.architecture.test_house import ROOT, ROOTS
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml
+from tests.support.commands import Capture
 from tests.unit.test_value_kinds import CATALOG, metric_of
 
 RIGHT = """
@@ -96,9 +97,7 @@ def test_the_module_reports_by_the_client_there_is(folder: Path, tmp_path: Path)
     assert (captured.values("plain"), captured.values("tabs")) == (["vi"], [3])
 
 
-def test_a_file_that_is_behind_or_another_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_behind_or_another_is_told(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     assert _codegen(tmp_path, "--check") == 2
     assert "run: hubbub catalog codegen" in capsys.readouterr().err
@@ -113,9 +112,7 @@ def test_a_file_that_is_behind_or_another_is_told(
     assert (tmp_path / "metrics.py").read_text() == "my = 'own'\n"
 
 
-def test_names_that_are_none_in_python_become_some(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_that_are_none_in_python_become_some(tmp_path: Path, capsys: Capture) -> None:
     setting = 'kind = "boolean"'
     texts = [metric_of(name, setting) for name in ('"on.time"', "class", "timedelta")]
     (tmp_path / "metrics.toml").write_text(catalog_toml(*texts))

@@ -21,7 +21,7 @@ from hubbub.cli.terminal.answer_tables import bars
 from hubbub.epochs import epoch_date
 from tests.interfaces.running_aggregator import DAYS, LISTED, House
 from tests.support.bundles import DAY
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.faulty_connection import Line
 
@@ -77,7 +77,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
     home: House,
     columns: int,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     catalog = str(home.signed.path.parent / "metrics.toml")
     commands = [
@@ -109,7 +109,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
 
 
 def test_one_scale_for_all_that_a_trend_draws(
-    home: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: House, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -119,7 +119,7 @@ def test_one_scale_for_all_that_a_trend_draws(
     assert dark.count("█") > 5 * contrast.count("█")
 
 
-def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_hears_no_picture(home: House, capsys: Capture) -> None:
     where = ["--url", home.page]
     output = output_of(capsys, "query", "theme", *where)
     assert "┼" not in output
@@ -156,7 +156,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
 
 
 def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     where = ["--url", home.page]
     assert main(["status", *where]) == 1
@@ -173,7 +173,7 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
     assert document["counted"] == sum(line["counted"] for line in document["windows"]) > 0
 
 
-def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_may_be_called_mean(home: House, capsys: Capture) -> None:
     """It is followed as a share, and not taken for the mean of numbers, nor for another value."""
     where = ["--url", home.page, "--epochs", "all", "--value", "mean"]
     [series] = document_of(capsys, "trend", "hostile", *where, "--format", "json")["series"]
@@ -184,9 +184,7 @@ def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[s
     assert "share" in output_of(capsys, "trend", "hostile", *where).splitlines()[2]
 
 
-def _shares(
-    home: House, metric: str, value: str, capsys: pytest.CaptureFixture[str]
-) -> list[float]:
+def _shares(home: House, metric: str, value: str, capsys: Capture) -> list[float]:
     """By asking for every epoch alone."""
     words = ["query", metric, "--url", home.page, "--format", "json"]
     epochs = document_of(capsys, *words, "--epochs", "all")["epochs"]
@@ -197,9 +195,7 @@ def _shares(
     return shares
 
 
-def test_files_are_written_by_their_names(
-    home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: Capture) -> None:
     where = ["--url", home.page]
     for name in ("a.csv", "a.json", "a.parquet"):
         path = tmp_path / name
@@ -256,7 +252,7 @@ def test_files_are_written_by_their_names(
 def test_what_cannot_be_done_is_refused_before_the_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     words: list[str],
     message: str,
 ) -> None:
@@ -271,9 +267,7 @@ def test_what_cannot_be_done_is_refused_before_the_work(
     assert message in output.err
 
 
-def test_ranges_of_epochs_that_cannot_be_meant_are_refused(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ranges_of_epochs_that_cannot_be_meant_are_refused(home: House, capsys: Capture) -> None:
     for words, message in (
         (["query", "theme", "--last", "99999999999d"], '"99999999999d" is outside [1, 999,999]'),
         (["query", "theme", "--epochs", "all,newest"], "epochs all stands alone: leave the"),
@@ -283,7 +277,7 @@ def test_ranges_of_epochs_that_cannot_be_meant_are_refused(
 
 
 def test_a_change_is_from_the_earlier_epochs_to_the_later_whichever_are_named_first(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     outputs = []
     for ranges in (("--epochs", "yesterday", "--to"), ("--to", "yesterday", "--epochs")):
@@ -309,9 +303,7 @@ def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
     assert rest.count("22,000 reports") == 0, "nothing changed: nothing is said again"
 
 
-def test_what_watching_can_never_show_ends_it(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_watching_can_never_show_ends_it(home: House, capsys: Capture) -> None:
     for name, message in (
         ("nope", 'metric "nope" is not in the bundle'),
         ("homepage", "candidates"),
@@ -320,7 +312,7 @@ def test_what_watching_can_never_show_ends_it(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_shell_completes_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shell_completes_commands(shell: str, capsys: Capture) -> None:
     script = output_of(capsys, "completion", shell)
     words = ("compare", "trend", "--confidence", "--epochs", "privacy")
     services = ("--operator-listen", "--gateway", "--oidc-audience", "--shuffler-status")
@@ -338,7 +330,7 @@ def test_a_shell_completes_commands(shell: str, capsys: pytest.CaptureFixture[st
 
 
 def test_status_and_metrics_name_what_has_expired(
-    home: House, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: House, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock of the command is a century ahead."""
 

@@ -11,7 +11,7 @@ import hubbub.notebook
 from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of, output_of
+from tests.support.commands import Capture, document_of, output_of
 from tests.support.pages import page_of
 
 FIELDS: dict[str, Any] = {"epsilon": 2.0, "experiment": "new_menu", "lifetime_epsilon": 500.0}
@@ -38,9 +38,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield page_url
 
 
-def test_an_experiment_is_the_same_from_every_face(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_experiment_is_the_same_from_every_face(address: str, capsys: Capture) -> None:
     by_http = web.get(f"{address}/v1/experiments/new_menu").json()
     rows = {(row["metric"], row["measure"]): row for row in by_http["values"]}
     truths = {("took", "p50"): -10.0, ("took", "p95"): 0.0, ("saved", "share of yes"): 0.0}

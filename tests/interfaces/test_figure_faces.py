@@ -16,7 +16,7 @@ from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 from tests.support.pages import EPOCH, page_of
 from tests.support.pasted_code import in_notebook
 
@@ -83,9 +83,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("metric", [*TRUTHS, "use"])
-def test_figures_are_the_same_from_every_face(
-    address: str, capsys: pytest.CaptureFixture[str], metric: str
-) -> None:
+def test_figures_are_the_same_from_every_face(address: str, capsys: Capture, metric: str) -> None:
     span = {"epochs": "all"}
     by_http = web.get(f"{address}/v1/metrics/{metric}/figures", params=span).json()
     for row in by_http["values"] if metric in TRUTHS else ():
@@ -122,9 +120,7 @@ def test_active_devices_are_those_of_running_and_whole_windows(address: str) -> 
     assert all(row["low"] == row["estimate"] == row["high"] for row in rows[2:])
 
 
-def test_an_interval_without_an_upper_end_is_written_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interval_without_an_upper_end_is_written_so(tmp_path: Path, capsys: Capture) -> None:
     catalog = CATALOG.replace("min_batch = 100", "min_batch = 10")
     people: dict[str, dict[Any, int]] = {"crashes": {(1.0, 1.0): 12}}
     with page_of(tmp_path, catalog, people, seed=1) as page_url:
@@ -163,7 +159,7 @@ def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
 
 
 def test_counts_of_a_rate_have_intervals_inside_their_range(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     catalog = CATALOG.replace("min_batch = 100", "min_batch = 10")
     days: list[dict[Any, int]] = [{(0.0, 20.0): 60}, {(0.0, 20.0): 60}]
@@ -228,7 +224,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
     ],
 )
 def test_what_has_no_figures_is_refused_with_the_right_question(
-    address: str, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+    address: str, capsys: Capture, words: list[str], message: str
 ) -> None:
     error = refusal_of(capsys, "figures", *words, "--url", address)
     assert message in error
@@ -282,9 +278,7 @@ def test_a_retention_in_its_first_week_has_estimates_and_says_when_shares_come(
         assert page.locator("#table tbody tr").count() == len(WEEKS[0])
 
 
-def test_a_rehearsal_shows_figures_beside_the_true_ones(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rehearsal_shows_figures_beside_the_true_ones(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     (tmp_path / "values.csv").write_text("week 0,2000\nweek 1,800\nweek 2,500\nlater,700\n")
     words = f"--catalog {tmp_path}/metrics.toml --values {tmp_path}/values.csv --epochs 4"
@@ -307,7 +301,7 @@ def test_a_rehearsal_shows_figures_beside_the_true_ones(
     ],
 )
 def test_people_without_a_true_figure_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], question: str, people: str, message: str
+    tmp_path: Path, capsys: Capture, question: str, people: str, message: str
 ) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     (tmp_path / "people.csv").write_text(people)
@@ -316,7 +310,7 @@ def test_people_without_a_true_figure_are_refused(
 
 
 def test_a_rehearsed_rate_counts_events_up_to_the_most_of_a_device(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     (tmp_path / "people.csv").write_text("crashed,started,count\n5,100,1000\n")
@@ -325,9 +319,7 @@ def test_a_rehearsed_rate_counts_events_up_to_the_most_of_a_device(
     assert [row["true"] for row in run["figures"]] == [5 / 20]
 
 
-def test_a_plan_of_a_retention_takes_its_weeks_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_of_a_retention_takes_its_weeks_apart(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
 
     def error(*words: str) -> float:

@@ -18,7 +18,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
 from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, House, house, until_known
 from tests.support import web
-from tests.support.commands import output_of
+from tests.support.commands import Capture, output_of
 from tests.support.pasted_code import in_notebook, in_shell
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -274,9 +274,7 @@ def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
         assert (line["acknowledged"], line["withheld"], line["balanced"]) == (None, None, None)
 
 
-def test_tokens_open_what_their_role_may(
-    guarded: tuple[House, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tokens_open_what_their_role_may(guarded: tuple[House, Path], capsys: Capture) -> None:
     home, path = guarded
     role_tokens = {}
     for role in ("viewer", "publisher", "admin"):

@@ -23,12 +23,10 @@ from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import TAUGHT, House
 from tests.support import web
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 
-def test_every_face_tells_the_same_of_a_model(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_face_tells_the_same_of_a_model(home: House, capsys: Capture) -> None:
     response = web.get(f"{home.page}/v1/models/churn").json()
     judged = web.get(f"{home.page}/v1/models/stays").json()
     classes = web.get(f"{home.page}/v1/models/tariff").json()
@@ -52,9 +50,7 @@ def test_every_face_tells_the_same_of_a_model(
     assert "churn: 690 reports" in answer._repr_html_()
 
 
-def test_every_face_tells_the_same_of_who_judged_a_model(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_face_tells_the_same_of_who_judged_a_model(home: House, capsys: Capture) -> None:
     response = web.get(f"{home.page}/v1/models/stays").json()
     holdout = response["held_out"]
     assert (response["finished"], response["number"], response["reports"]) == (True, 3, 690)
@@ -75,9 +71,7 @@ def test_every_face_tells_the_same_of_who_judged_a_model(
     assert f"AUC {holdout['auc']:.3f}" in answer._repr_html_()
 
 
-def test_every_face_tells_the_same_of_a_model_of_classes(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_face_tells_the_same_of_a_model_of_classes(home: House, capsys: Capture) -> None:
     response = web.get(f"{home.page}/v1/models/tariff").json()
     assert (response["kind"], len(response["weights"]), len(response["edges"])) == ("softmax", 8, 7)
     holdout = response["held_out"]
@@ -138,7 +132,7 @@ def test_a_model_written_as_json_scores_as_that_of_scikit_learn_does(
         assert connection.decision_function(people)[0] == pytest.approx(score)
 
 
-def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_model_is_told_so(home: House, capsys: Capture) -> None:
     refused = web.get(f"{home.page}/v1/models/theme")
     assert refused.status_code == 404
     assert refused.json()["detail"] == (
@@ -151,9 +145,7 @@ def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[
     assert "use hubbub model churn" in refusal_of(capsys, "query", "churn", "--url", home.page)
 
 
-def test_the_state_is_signed_for_devices_once(
-    home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_state_is_signed_for_devices_once(home: House, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "models.hubbub"
     words = ["model", "publish", "--keys", str(home.signed.keys), "--url", home.page]
     assert "signed, churn after round 3, stays after round 3, tariff after round 3" in output_of(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.cli.main import main, whole_parser
+from hubbub.cli.main import whole_parser
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.interfaces.running_aggregator import (
     DAYS,
@@ -27,6 +27,7 @@ from tests.interfaces.running_aggregator import (
 )
 from tests.support import web
 from tests.support.catalogs import metric_toml
+from tests.support.commands import Capture, output_of
 
 SHAPE = 'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }'
 FIELDS = """
@@ -143,7 +144,6 @@ SPANS = {"lists", "epochs", "dates", "before_epochs", "after_epochs", "before_da
 """The same, also where it is a list."""
 
 Address = tuple[str, str, str]
-PAGED = {"first": "1", "number": "1", "order": "-value"}
 TEXTS = {"theme": "dark", "visited": STRINGS[1]}
 BODY = {"candidates": STRINGS[:2]}
 # Words before, and words after, of which only the option differs.
@@ -441,7 +441,7 @@ def _differ(
 def test_an_option_changes_an_answer(
     request: pytest.FixtureRequest,
     files: dict[str, str],
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     answers: dict[str, tuple[Any, Any]],
     *,
     question: str,
@@ -460,11 +460,21 @@ def test_an_option_changes_an_answer(
         files = {**files, "earlier": str(running.today - 5)}
 
     def answer(words: str) -> Any:
-        assert main(shlex.split(f"{words.format_map(files)} {where}")) == 0, words
-        printed = capsys.readouterr().out
+        printed = output_of(capsys, *shlex.split(f"{words.format_map(files)} {where}"))
         return json.loads(printed) if "json" in where else printed
 
     _differ(option, CASES[question, option], answer, answers)
+
+
+def _queried(
+    method: str, question: str, metric: str, words: str, *changes: str
+) -> dict[tuple[str, str, str], Address]:
+    """By parameter, a question about a metric without and with it."""
+    path = f"/v1/metrics/{{metric}}/{question}"
+    return {
+        (method, path, change.partition("=")[0]): (metric, words, f"{words}&{change}")
+        for change in changes
+    }
 
 
 def _parameters() -> dict[tuple[str, str, str], Address]:
@@ -476,70 +486,50 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
         ("get", "/v1/models", "confidence"): ("", "", "confidence=0.5"),
         ("get", "/v1/models/{model}", "confidence"): ("churn", "", "confidence=0.5"),
         ("get", "/v1/experiments/{experiment}", "confidence"): ("menu", "", "confidence=0.5"),
+        **_queried("get", "estimates", "words", "", "likely=0.5"),
+        **_queried("get", "figures", "used", "", "by=os"),
+        **_queried("get", "figures", "comeback", "", "cohorts=true"),
+        **_queried("get", "cross", "triples", "", "rows=new"),
+        **_queried("get", "cross", "triples", "rows=theme", "columns=new"),
+        **_queried("get", "cross", "triples", "rows=theme&columns=country", "by=new"),
     }
     for method, metric, tier in (("get", "theme", "0.5"), ("post", "visited", "1")):
-        find = {"find": TEXTS[metric]}
-        for question, name, alone, parameters in (
-            ("estimates", metric, tier, {"anytime": "true", **PAGED, **find}),
-            ("top", metric, tier, {"number": "1"}),
-            ("compare", metric, tier, {**PAGED, **find}),
-            ("trend", metric, tier, {"value": TEXTS[metric], "number": "1"}),
-            ("breakdown", "homepage", "1", {"by": "version"}),
-            ("commands", metric, tier, {"anytime": "true", "origin": "https://other.example"}),
-            ("export", metric, tier, {"anytime": "true"}),
-            ("cross", "pairs", "2", {}),
-            ("figures", "checkout", "1", {}),
+        paged = (f"find={TEXTS[metric]}", "first=1", "number=1", "order=-value")
+        for question, name, alone, changes in (
+            ("estimates", metric, tier, ("anytime=true", *paged)),
+            ("top", metric, tier, ("number=1",)),
+            ("compare", metric, tier, paged),
+            ("trend", metric, tier, (f"value={TEXTS[metric]}", "number=1")),
+            ("breakdown", "homepage", "1", ("by=version",)),
+            ("commands", metric, tier, ("anytime=true", "origin=https://other.example")),
+            ("export", metric, tier, ("anytime=true",)),
+            ("cross", "pairs", "2", ()),
+            ("figures", "checkout", "1", ()),
         ):
             if method == "post" and question in {"export", "cross", "figures"}:
                 continue
-            path = f"/v1/metrics/{{metric}}/{question}"
             base = "list=short" if (method, question) == ("get", "breakdown") else ""
-            for parameter, value in {**parameters, "last": "9d", "confidence": "0.5"}.items():
-                addresses[method, path, parameter] = (name, base, f"{base}&{parameter}={value}")
-            addresses[method, path, "epochs"] = (name, base, f"{base}&epochs=yesterday")
-            days = (
-                "epochs={first}..{middle}&to_epochs={later}..{last}"
-                if question == "compare"
-                else "epochs=all"
-            )
-            addresses[method, path, "tier"] = (
-                name,
-                f"{base}&{days}",
-                f"{base}&{days}&tier={alone}",
-            )
+            always = ("last=9d", "confidence=0.5", "epochs=yesterday")
+            addresses |= _queried(method, question, name, base, *changes, *always)
+            days = "epochs=all"
+            if question == "compare":
+                days = "epochs={first}..{middle}&to_epochs={later}..{last}"
+            addresses |= _queried(method, question, name, f"{base}&{days}", f"tier={alone}")
             strings = "visited" if name == "theme" else name
+            path = f"/v1/metrics/{{metric}}/{question}"
             addresses[method, path, "list"] = (strings, "list=short", "list=long")
-        path = "/v1/metrics/{metric}/compare"
-        fixed = "epochs={earlier}&to_epochs={after}"
+        last = "epochs=newest&to_epochs={earlier}", "last=3d&to_epochs={earlier}"
+        later = "to_epochs={after}", "to_last=3d"
         addresses |= {
-            (method, path, "last"): (
-                metric,
-                "epochs=newest&to_epochs={earlier}",
-                "last=3d&to_epochs={earlier}",
-            ),
-            (method, path, "epochs"): (metric, "", "epochs={earlier}"),
-            (method, path, "to_epochs"): (metric, "epochs={earlier}", fixed),
-            (method, path, "to_last"): (metric, "epochs={earlier}", "epochs={earlier}&to_last=3d"),
+            (method, "/v1/metrics/{metric}/compare", "last"): (metric, *last),
+            **_queried(method, "compare", metric, "", "epochs={earlier}"),
+            **_queried(method, "compare", metric, "epochs={earlier}", *later),
         }
     for question in ("estimates", "compare", "trend", "export"):
-        path = f"/v1/metrics/{{metric}}/{question}"
-        addresses["get", path, "percentile"] = ("took", "", "percentile=30")
+        addresses |= _queried("get", question, "took", "", "percentile=30")
     for question in ("estimates", "export"):
-        path = f"/v1/metrics/{{metric}}/{question}"
-        addresses["get", path, "below"] = ("took", "percentile=50", "percentile=50&below=3")
-    addresses["get", "/v1/metrics/{metric}/estimates", "likely"] = ("words", "", "likely=0.5")
-    cross, figures = (f"/v1/metrics/{{metric}}/{question}" for question in ("cross", "figures"))
-    return addresses | {
-        ("get", figures, "by"): ("used", "", "by=os"),
-        ("get", figures, "cohorts"): ("comeback", "", "cohorts=true"),
-        ("get", cross, "rows"): ("triples", "", "rows=new"),
-        ("get", cross, "columns"): ("triples", "rows=theme", "rows=theme&columns=new"),
-        ("get", cross, "by"): (
-            "triples",
-            "rows=theme&columns=country",
-            "rows=theme&columns=country&by=new",
-        ),
-    }
+        addresses |= _queried("get", question, "took", "percentile=50", "below=3")
+    return addresses
 
 
 PARAMETERS = _parameters()

@@ -13,7 +13,7 @@ from hubbub.query_results.sentences import percentile_sentences
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
-from tests.support.commands import document_of
+from tests.support.commands import Capture, document_of
 from tests.unit.test_measured import ENDS
 
 # Of 20,000 people every day: 1 h, 7 h and 20 h, in parts of two hours.
@@ -24,13 +24,13 @@ def _estimates(home: House, metric: str, question: str = "estimates", **paramete
     return web.get(f"{home.page}/v1/metrics/{metric}/{question}", params=parameters)
 
 
-def _output(capsys: pytest.CaptureFixture[str], home: House, *words: str) -> str:
+def _output(capsys: Capture, home: House, *words: str) -> str:
     assert main([*words, "--url", home.page]) == 0
     return capsys.readouterr().out
 
 
 def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     sure: dict[str, Any] = {"epochs": "all", "confidence": 0.9999}
     query = {"percentile": [*map(str, TRUTH)], "below": ["6", "7.5"], **sure}
@@ -68,9 +68,7 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     assert ", in h" not in output
 
 
-def test_an_estimate_says_the_usual_percentiles_unasked(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_estimate_says_the_usual_percentiles_unasked(home: House, capsys: Capture) -> None:
     usual = _estimates(home, "launches").json()["percentiles"]
     assert [row["percentile"] for row in usual] == [10, 25, 50, 75, 90, 95, 99]
     assert "percentiles in h, 95% intervals: p10 " in _output(capsys, home, "query", "launches")
@@ -93,9 +91,7 @@ def test_the_page_rounds_the_ends_of_intervals_as_the_command_line_does(
         assert page.evaluate(script, [number, error, end]) == text
 
 
-def test_percentiles_of_an_open_epoch_are_not_final(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_percentiles_of_an_open_epoch_are_not_final(home: House, capsys: Capture) -> None:
     words = ("query", "launches", "--epochs", "all")
     sentences = [line for line in _output(capsys, home, *words).splitlines() if "final" in line]
     assert sentences
@@ -103,7 +99,7 @@ def test_percentiles_of_an_open_epoch_are_not_final(
 
 
 def test_a_share_below_a_number_is_answered_without_percentiles_that_nobody_asked_for(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     document = _estimates(home, "launches", below="6", epochs="all").json()
     assert document["percentiles"] == []
@@ -116,7 +112,7 @@ def test_a_share_below_a_number_is_answered_without_percentiles_that_nobody_aske
 
 
 def test_a_percentile_is_read_as_answers_write_it_and_a_share_is_doubted(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     words = ["query", "launches", "--url", home.page, "--format", "json", "--percentile"]
     document = document_of(capsys, *words, "p95,50")
@@ -127,9 +123,7 @@ def test_a_percentile_is_read_as_answers_write_it_and_a_share_is_doubted(
     assert captured.err == ("percentile 0.5 has 0.5% of the numbers below it; 50% is written 50\n")
 
 
-def test_a_comparison_says_how_far_percentiles_moved(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_comparison_says_how_far_percentiles_moved(home: House, capsys: Capture) -> None:
     document = _estimates(home, "launches", "compare", percentile="50").json()
     [median] = document["percentiles"]
     assert median["low"] <= 0 <= median["high"]
@@ -144,7 +138,7 @@ def test_prometheus_reads_percentiles(home: House) -> None:
         assert f'hubbub_percentile{name}{{metric="launches",percentile="95"}} ' in text
 
 
-def test_a_trend_follows_percentiles(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trend_follows_percentiles(home: House, capsys: Capture) -> None:
     query = {"percentile": ["50", "95"], "epochs": "all", "confidence": 0.99999}
     document = _estimates(home, "launches", "trend", **query).json()
     for series, true in zip(document["series"], (1.0, 20.0), strict=True):
@@ -203,19 +197,19 @@ def test_percentiles_of_what_has_none_are_refused_in_words(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["launches", "--percentile", "101"], "percentile 101 is outside (0, 100)"),
-        (["launches", "--percentile", "half"], "'half' is not a percentile; write 50 or 95"),
-        (["launches", "--percentile", "nan"], "percentile nan is outside (0, 100)"),
-        (["launches", "--percentile", "50", "--anytime"], "one look only"),
-        (["theme", "--percentile", "50"], "has no ranges from which percentiles"),
-        (["theme", "--below", "3"], "has no ranges from which percentiles"),
+        ("launches --percentile 101", "percentile 101 is outside (0, 100)"),
+        ("launches --percentile half", "'half' is not a percentile; write 50 or 95"),
+        ("launches --percentile nan", "percentile nan is outside (0, 100)"),
+        ("launches --percentile 50 --anytime", "one look only"),
+        ("theme --percentile 50", "has no ranges from which percentiles"),
+        ("theme --below 3", "has no ranges from which percentiles"),
     ],
 )
 def test_the_command_refuses_them_too(
-    home: House, words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+    home: House, words: str, reason: str, capsys: Capture
 ) -> None:
     try:
-        code = main(["query", *words, "--url", home.page])
+        code = main(["query", *words.split(), "--url", home.page])
     except SystemExit as stop:
         code = int(str(stop.code))
     assert code

@@ -13,7 +13,7 @@ import hubbub.notebook
 from hubbub.cli.main import main
 from tests.interfaces.running_aggregator import DAYS, STRINGS, House
 from tests.support import web
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 QUESTIONS: list[tuple[str, dict[str, str], list[str]]] = [
     ("theme", {}, []),
@@ -42,9 +42,7 @@ def _ask(
     return document
 
 
-def _command(
-    home: House, capsys: pytest.CaptureFixture[str], words: list[str], strings: list[str]
-) -> str:
+def _command(home: House, capsys: Capture, words: list[str], strings: list[str]) -> str:
     where = ["--url", home.page]
     more = ["--candidates", str(home.signed.path.with_name("strings.txt"))] if strings else []
     home.signed.path.with_name("strings.txt").write_text("\n".join(STRINGS))
@@ -53,9 +51,7 @@ def _command(
 
 
 @pytest.mark.parametrize("metric", ["theme", "seconds", "hostile"])
-def test_a_guarantee_is_one_figure_in_every_face(
-    home: House, metric: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_guarantee_is_one_figure_in_every_face(home: House, metric: str, capsys: Capture) -> None:
     catalog = str(home.signed.path.with_name("metrics.toml"))
     cards = document_of(capsys, "privacy", "card", catalog, "--format", "json")["metrics"]
     [card] = [card for card in cards if card["name"] == metric]
@@ -71,9 +67,7 @@ def test_a_guarantee_is_one_figure_in_every_face(
     assert re.search(rf"{metric} .* {promised['epsilon']:.3f} ", output)
 
 
-def test_means_carry_unit_range_and_what_they_do_not_tell(
-    home: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_means_carry_unit_range_and_what_they_do_not_tell(home: House, capsys: Capture) -> None:
     answer = _ask(home, "seconds", "estimates", {}, [])
     assert (answer["unit"], answer["lowest"], answer["highest"]) == ("s", 0, 600)
     output = _command(home, capsys, ["query", "seconds"], [])
@@ -114,7 +108,7 @@ def test_facts_are_the_same_from_every_face(home: House) -> None:
 @pytest.mark.parametrize(("metric", "span", "strings"), QUESTIONS)
 def test_estimates_are_the_same_from_every_face(
     home: House,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     metric: str,
     span: dict[str, str],
     strings: list[str],
@@ -148,7 +142,7 @@ def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:
 
 
 def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     first, last = f"{home.today - DAYS + 1}", f"{home.today}"
     parameters = {"epochs": first, "to_epochs": last, "order": "listed"}
@@ -169,7 +163,7 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
 
 
 def test_a_comparison_says_whether_an_epoch_still_takes_reports(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     """Either of them, or both: an epoch takes late reports for two days."""
     for before, after in ((3, 1), (1, 0), (4, 3)):
@@ -186,7 +180,7 @@ def test_a_comparison_says_whether_an_epoch_still_takes_reports(
 
 @pytest.mark.parametrize("question", ["top", "trend"])
 def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
-    home: House, capsys: pytest.CaptureFixture[str], question: str
+    home: House, capsys: Capture, question: str
 ) -> None:
     """Any of them: an epoch takes late reports for two days."""
     for newest, final in ((3, True), (1, False)):
@@ -200,7 +194,7 @@ def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
 
 
 def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
-    home: House, capsys: pytest.CaptureFixture[str]
+    home: House, capsys: Capture
 ) -> None:
     parts = {"rows": "country", "columns": "theme"}
     by_http = _ask(home, "profile", "cross", {"epochs": "all", **parts}, [])
@@ -246,7 +240,7 @@ def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
     ],
 )
 def test_what_cannot_be_crossed_is_refused_with_what_to_write(
-    home: House, capsys: pytest.CaptureFixture[str], crossing: tuple[str, str, str], message: str
+    home: House, capsys: Capture, crossing: tuple[str, str, str], message: str
 ) -> None:
     metric, rows, columns = crossing
     path = f"{home.page}/v1/metrics/{metric}/cross"

@@ -7,12 +7,12 @@ import pytest
 
 from hubbub.cli.main import main
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of, output_of
+from tests.support.commands import Capture, document_of, output_of
 from tests.support.pages import page_of
 
 
 def test_a_cell_of_many_reports_has_an_interval_and_none_is_minus_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     parts = '{ theme = ["light", "dark"], country = ["de", "fr"] }'
     metrics = [
@@ -30,9 +30,7 @@ def test_a_cell_of_many_reports_has_an_interval_and_none_is_minus_nothing(
                 assert not re.fullmatch(r"-0(\.0+)?", share)
 
 
-def test_a_planned_error_below_a_thousandth_of_a_percent_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_planned_error_below_a_thousandth_of_a_percent_is_shown(capsys: Capture) -> None:
     words = ["plan", "--values", "5", "--epsilon", "1", "--error", "1e-7"]
     [row, *_] = document_of(capsys, *words, "--format", "json")["rows"]
     assert row["population"] == pytest.approx(1e-7, rel=0.01)

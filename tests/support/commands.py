@@ -7,20 +7,22 @@ import pytest
 
 from hubbub.cli.main import main
 
+Capture = pytest.CaptureFixture[str]
 
-def output_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+
+def output_of(capsys: Capture, *words: str) -> str:
     """The output of a command that succeeds."""
     code, output = main([*words]), capsys.readouterr()
     assert code == 0, output.err
     return output.out
 
 
-def document_of(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+def document_of(capsys: Capture, *words: str) -> Any:
     """The JSON document that a command prints."""
     return json.loads(output_of(capsys, *words))
 
 
-def refusal_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def refusal_of(capsys: Capture, *words: str) -> str:
     """The errors of a command that refuses what it is asked for, or how it is written."""
     try:
         code = main([*words])

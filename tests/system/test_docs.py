@@ -21,7 +21,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of
+from tests.support.commands import Capture, document_of
 from tests.support.law_terms import total_counts
 from tests.support.programs import run_program
 from tests.support.source_trees import nodes
@@ -158,7 +158,7 @@ def test_no_promise_is_without_its_test(page: str, heading: str, table_heading: 
     assert all(sum(row.startswith(begin) for row in promised) == 1 for begin in beginnings)
 
 
-def test_every_command_that_the_readme_types_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_that_the_readme_types_is_one(capsys: Capture) -> None:
     text = (ROOT / "README.md").read_text()
     typed = r"^ {4}(?:\S+=\S+ )?hubbub (\w+(?: (?:new|rotate|tls|check|build))?)"
     commands = set(re.findall(typed, text, re.MULTILINE))
@@ -208,7 +208,7 @@ def test_every_command_that_a_document_types_is_understood(
 
 
 def test_what_the_readme_types_in_production_works_as_it_is_pasted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """One after the other, in a folder with the README's catalog alone."""
     match = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -229,7 +229,7 @@ def test_what_the_readme_asks_is_answered_or_waits_for_its_crowd(
     run: LocalRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     """Every such line, of an installation that few have reported to."""
     (tmp_path / ".hubbub").symlink_to(run.home)
@@ -418,9 +418,7 @@ def test_every_document_that_is_named_anywhere_is_there() -> None:
 
 
 @pytest.mark.thorough
-def test_every_figure_of_the_page_of_questions_is_planned(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_figure_of_the_page_of_questions_is_planned(capsys: Capture) -> None:
     page = (ROOT / "docs" / "questions.md").read_text()
     row = r"\| (\d+) \| ([\d,]+)(?: of each arm| a week| a day)? \| `hubbub (plan [^`]+)` \|"
     rows = re.findall(row, page)

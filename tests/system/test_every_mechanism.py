@@ -1,6 +1,5 @@
 """Every mechanism through real processes: catalog, SDK, shuffler, aggregator, Redis, query."""
 
-import json
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from hubbub.simulation.devices import Person, send_everyone
 from tests.support import web
 from tests.support.asking import estimate
 from tests.support.catalogs import metric_toml
-from tests.support.commands import document_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 from tests.support.law_terms import report_counts
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
@@ -180,9 +179,7 @@ def test_the_law_balances(run: LocalRun) -> None:
     eventually(lambda: all(balances(terms) for terms in report_counts(run.endpoints).values()))
 
 
-def test_a_consistent_histogram_stands_beside_the_estimates(
-    run: LocalRun, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_consistent_histogram_stands_beside_the_estimates(run: LocalRun, capsys: Capture) -> None:
     where = ["--home", str(run.home), "--format", "json"]
     for name in ("grr", "wave", "buckets"):
         document = document_of(capsys, "query", name, *where)
@@ -196,18 +193,18 @@ def test_a_consistent_histogram_stands_beside_the_estimates(
 
 @pytest.mark.thorough
 def test_strings_that_nobody_listed_are_found(
-    run: LocalRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: LocalRun, tmp_path: Path, capsys: Capture
 ) -> None:
     """It is missed if fewer than three of some 60 reports of a level are of it: 1e-17 in all."""
     where = ["--home", str(run.home)]
-    document = json.loads(_say(capsys, "discover", "tree", *where, "--format", "json"))
+    document = document_of(capsys, "discover", "tree", *where, "--format", "json")
     [row] = [value for value in document["values"] if value["value"] == "often.example"]
     assert abs(row["estimate"] - 0.75 * document["reports"]) < 7 * row["stderr"]
     in_all = sum(value["estimate"] for value in document["values"]) + document["others"]["estimate"]
     assert math.isclose(in_all, document["reports"])
-    assert "other strings" in _say(capsys, "discover", "tree", *where)
+    assert "other strings" in output_of(capsys, "discover", "tree", *where)
     arguments = ["discover", "tree", *where, "--likely", "0.9", "--format", "json"]
-    likely = json.loads(_say(capsys, *arguments))
+    likely = document_of(capsys, *arguments)
     assert likely["values"] == document["values"]
     assert all(string["doubt"] <= 0.9 for string in likely["likely"])
     assert main(["discover", "tree", *where, "--likely", "2"]) == 2
@@ -221,14 +218,14 @@ def test_strings_that_nobody_listed_are_found(
     [point] = followed["points"]
     assert math.isclose(point["share"], row["estimate"] / document["reports"], rel_tol=0.2)
     listed = tmp_path / "found.txt"
-    _say(capsys, "discover", "tree", *where, "--as-candidates", str(listed))
+    output_of(capsys, "discover", "tree", *where, "--as-candidates", str(listed))
     assert "often.example" in listed.read_text().splitlines()
     assert "finds no strings" in refusal_of(capsys, "discover", "grr", *where)
 
 
 @pytest.mark.thorough
 def test_what_most_devices_find_the_others_count(
-    run: LocalRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: LocalRun, tmp_path: Path, capsys: Capture
 ) -> None:
     """Seven standard errors of both parts, and of the shares that each tells.
 
@@ -237,14 +234,14 @@ def test_what_most_devices_find_the_others_count(
     """
     where = ["--home", str(run.home)]
     for name in ("listed", "looked_for"):
-        document = json.loads(_say(capsys, "discover", name, *where, "--format", "json"))
+        document = document_of(capsys, "discover", name, *where, "--format", "json")
         assert document["metric"] == f"{name}/tree"
         assert (
             abs(document["reports"] - SEEKERS * 0.9) < 7 * (SEEKERS * 0.09) ** 0.5 + 2 * MIN_BATCH
         )
         [row] = [value for value in document["values"] if value["value"] == "often.example"]
         assert abs(row["share"] - 1) < 7 * row["stderr"] / document["reports"]
-        counted = json.loads(_say(capsys, "query", name, *where, "--format", "json"))
+        counted = document_of(capsys, "query", name, *where, "--format", "json")
         assert SEEKERS - 4 * MIN_BATCH < counted["reports"] + document["reports"] <= SEEKERS
         values = {value["value"]: value for value in counted["values"]}
         other_row = values["other" if name == "listed" else "often.example"]
@@ -253,9 +250,9 @@ def test_what_most_devices_find_the_others_count(
     listed = tmp_path / "listed.txt"
     listed.write_text("seldom.example\n")
     arguments = ["discover", "listed", *where, "--as-candidates", str(listed), "--append"]
-    assert "1 of them new" in _say(capsys, *arguments)
+    assert "1 of them new" in output_of(capsys, *arguments)
     assert listed.read_text().splitlines() == ["seldom.example", "often.example"]
-    assert "0 of them new" in _say(capsys, *arguments)
+    assert "0 of them new" in output_of(capsys, *arguments)
     assert main(["discover", "listed", *where, "--append"]) == 2
     assert "name it with --as-candidates" in capsys.readouterr().err
     answer = web.get(f"{run.endpoints.page}v1/metrics/listed/estimates?tier=tree").json()
@@ -263,8 +260,3 @@ def test_what_most_devices_find_the_others_count(
     connection = notebook.connect(run.endpoints.page)
     assert connection.discover("listed").document["metric"] == "listed/tree"
     assert connection.discover("tree").document["metric"] == "tree"
-
-
-def _say(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main([*words]) == 0, capsys.readouterr().err
-    return capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 from hubbub.cli.main import main
 from tests.conftest import CATALOG
 from tests.support.catalogs import metric_toml
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.thorough
 
@@ -25,9 +25,7 @@ def catalog(tmp_path: Path) -> str:
     return str(tmp_path / "metrics.toml")
 
 
-def test_every_metric_has_its_bound_and_its_measure(
-    catalog: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_metric_has_its_bound_and_its_measure(catalog: str, capsys: Capture) -> None:
     arguments = [
         "plan",
         "attack",
@@ -48,16 +46,14 @@ def test_every_metric_has_its_bound_and_its_measure(
         assert row["measured"] == pytest.approx(row["gain"], abs=0.25)
 
 
-def test_the_table_names_what_it_takes(catalog: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_names_what_it_takes(catalog: str, capsys: Capture) -> None:
     out = output_of(capsys, "plan", "attack", catalog, "--metric", "theme", "--targets", "2")
     assert "theme" in out
     assert "1% takes: share of fake reports that adds 1%" in out
     assert "crashed" not in out
 
 
-def test_with_tokens_accounts_bound_what_fakes_can_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_tokens_accounts_bound_what_fakes_can_do(tmp_path: Path, capsys: Capture) -> None:
     source = tmp_path / "metrics.toml"
     line = 'tokens = { issuer = "https://issuer.example.org", devices = 2 }\n'
     source.write_text(line + CATALOG)
@@ -82,7 +78,7 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
 
 @pytest.mark.parametrize("wrong", [["--set", "1", "1"], ["--set", "40", "50"], ["--parts", "3"]])
 def test_an_option_that_cannot_be_is_named_with_an_example(
-    wrong: list[str], capsys: pytest.CaptureFixture[str]
+    wrong: list[str], capsys: Capture
 ) -> None:
     errors = refusal_of(capsys, "plan", *wrong, "--epsilon", "1", "--reports", "1e4")
     assert f"{wrong[0]}: " in errors
@@ -92,21 +88,15 @@ def test_an_option_that_cannot_be_is_named_with_an_example(
 @pytest.mark.parametrize(
     ("unused", "message"),
     [
-        (
-            ["--values", "4", "--epsilon", "1", "--dummies", "200"],
-            "--dummies is an option of: hubbub plan central",
-        ),
-        (
-            ["--metric", "theme", "--accounts", "2"],
-            "--accounts is an option of: hubbub plan attack",
-        ),
-        (["--metric", "theme", "--others", "9"], "--others is an option of: hubbub plan attack"),
+        ("--values 4 --epsilon 1 --dummies 200", "--dummies is an option of: hubbub plan central"),
+        ("--metric theme --accounts 2", "--accounts is an option of: hubbub plan attack"),
+        ("--metric theme --others 9", "--others is an option of: hubbub plan attack"),
     ],
 )
 def test_an_option_of_another_question_is_refused(
-    catalog: str, unused: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    catalog: str, unused: str, message: str, capsys: Capture
 ) -> None:
-    assert message in refusal_of(capsys, "plan", catalog, "--reports", "30000", *unused)
+    assert message in refusal_of(capsys, "plan", catalog, "--reports", "30000", *unused.split())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +109,7 @@ def test_an_option_of_another_question_is_refused(
     ],
 )
 def test_a_form_of_before_is_answered_with_its_command(
-    words: str, command: str, capsys: pytest.CaptureFixture[str]
+    words: str, command: str, capsys: Capture
 ) -> None:
     error = refusal_of(capsys, "plan", *words.split())
     assert f"is a command of its own: {command}\n" in error
@@ -129,26 +119,26 @@ def test_a_form_of_before_is_answered_with_its_command(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--fake", "1"], "--fake 1 is outside (0, 1)"),
-        (["--fake", "nan"], "--fake nan is outside (0, 1)"),
-        (["--targets", "0"], "--targets 0 is outside"),
-        (["--simulate", "5"], "--simulate 5 is outside"),
-        (["--metric", "colour"], 'metric "colour" is not in '),
-        (["--metric", "thme"], 'theme; did you mean "theme"?'),
+        ("--fake 1", "--fake 1 is outside (0, 1)"),
+        ("--fake nan", "--fake nan is outside (0, 1)"),
+        ("--targets 0", "--targets 0 is outside"),
+        ("--simulate 5", "--simulate 5 is outside"),
+        ("--metric colour", 'metric "colour" is not in '),
+        ("--metric thme", 'theme; did you mean "theme"?'),
     ],
 )
 def test_what_cannot_be_is_named(
-    catalog: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    catalog: str, arguments: str, message: str, capsys: Capture
 ) -> None:
-    assert message in refusal_of(capsys, "plan", "attack", catalog, *arguments)
+    assert message in refusal_of(capsys, "plan", "attack", catalog, *arguments.split())
 
 
-def _json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def _json(arguments: list[str], capsys: Capture) -> dict[str, Any]:
     document: dict[str, Any] = document_of(capsys, "plan", *arguments, "--format", "json")
     return document
 
 
-def test_the_third_figure_is_worked_out_from_two(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_third_figure_is_worked_out_from_two(capsys: Capture) -> None:
     arguments = ["--values", "128"]
     document = _json([*arguments, "--epsilon", "1", "--reports", "100000"], capsys)
     best = document["rows"][0]
@@ -159,9 +149,7 @@ def test_the_third_figure_is_worked_out_from_two(capsys: pytest.CaptureFixture[s
     assert again["rows"][0]["epsilon"] == pytest.approx(1, rel=0.02)
 
 
-def test_a_metric_is_planned_as_the_catalog_has_it(
-    catalog: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_metric_is_planned_as_the_catalog_has_it(catalog: str, capsys: Capture) -> None:
     for name in ("theme", "homepage", "hours"):
         arguments = [catalog, "--metric", name, "--reports", "40000", "--simulate"]
         document = _json([*arguments, *(["--strings", "6"] if name == "homepage" else [])], capsys)
@@ -175,7 +163,7 @@ def test_a_metric_is_planned_as_the_catalog_has_it(
 
 
 @pytest.mark.parametrize("kind", [".png", ".svg"])
-def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
     arguments = ["plan", "--values", "12", "--epsilon", "1", "--reports", "9000", "--plot"]
     assert main([*arguments, str(tmp_path / f"plan{kind}")]) == 0
     drawn = (tmp_path / f"plan{kind}").read_bytes()
@@ -189,59 +177,31 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--values", "3"], "--error, --detect, --within or --effect"),
-        (["--values", "3", "--epsilon", "1", "--reports", "9", "--error", "0.1"], "give two of"),
-        (
-            [
-                "--ranges",
-                "16",
-                "0",
-                "60",
-                "--epsilon",
-                "2",
-                "--percentile",
-                "95",
-                "--within",
-                ".02",
-            ],
-            "use 100 buckets",
-        ),
-        (["--epsilon", "1", "--reports", "9"], "describe the question"),
-        (["--values", "1", "--epsilon", "1", "--reports", "9"], "1 values are outside [2, "),
-        (["--values", "4", "--epsilon", "99", "--reports", "9"], "epsilon 99.0 is outside"),
-        (["--values", "4", "--epsilon", "1", "--reports", "0"], "reports 0 is outside"),
-        (["--values", "4", "--error", "0.1", "--reports", "0"], "reports 0 is outside"),
-        (["--values", "4", "--detect", "0.1", "--reports", "-5"], "reports -5 is outside"),
-        (
-            ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "5"],
-            "a catalog goes with --metric NAME",
-        ),
-        (
-            ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "--seed", "-1"],
-            "--seed -1 is below 0",
-        ),
-        (["--ranges", "4", "0", "9", "--epsilon", "1", "--effect", ".1"], "needs a --percentile"),
-        (
-            ["--ranges", "4", "0", "9", "--epsilon", "1", "--percentile", "50", "--effect", "5"],
-            "--effect 5 is outside (0, 0.5)",
-        ),
-        (["--values", "4", "--epsilon", "1", "--error", "2"], "a share of 2.0 is outside (0, 1)"),
-        (["--values", "4", "--reports", "10", "--error", "0.0001"], "10 reports are too few"),
-        (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are not a range"),
-        (
-            ["--values", "4", "--epsilon", "1", "--detect", "0.1", "--whose", "reporters"],
-            "--whose goes with --error",
-        ),
+        ("--values 3", "--error, --detect, --within or --effect"),
+        ("--values 3 --epsilon 1 --reports 9 --error 0.1", "give two of"),
+        ("--ranges 16 0 60 --epsilon 2 --percentile 95 --within .02", "use 100 buckets"),
+        ("--epsilon 1 --reports 9", "describe the question"),
+        ("--values 1 --epsilon 1 --reports 9", "1 values are outside [2, "),
+        ("--values 4 --epsilon 99 --reports 9", "epsilon 99.0 is outside"),
+        ("--values 4 --epsilon 1 --reports 0", "reports 0 is outside"),
+        ("--values 4 --error 0.1 --reports 0", "reports 0 is outside"),
+        ("--values 4 --detect 0.1 --reports -5", "reports -5 is outside"),
+        ("--values 4 --epsilon 1 --reports 9 --simulate 5", "a catalog goes with --metric NAME"),
+        ("--values 4 --epsilon 1 --reports 9 --simulate --seed -1", "--seed -1 is below 0"),
+        ("--ranges 4 0 9 --epsilon 1 --effect .1", "needs a --percentile"),
+        ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect 5", "--effect 5 is outside (0, 0.5)"),
+        ("--values 4 --epsilon 1 --error 2", "a share of 2.0 is outside (0, 1)"),
+        ("--values 4 --reports 10 --error 0.0001", "10 reports are too few"),
+        ("--mean 24 0 --epsilon 1 --reports 9", "are not a range"),
+        ("--values 4 --epsilon 1 --detect 0.1 --whose reporters", "--whose goes with --error"),
     ],
 )
-def test_a_plan_that_cannot_be_is_named(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert message in refusal_of(capsys, "plan", *arguments)
+def test_a_plan_that_cannot_be_is_named(arguments: str, message: str, capsys: Capture) -> None:
+    assert message in refusal_of(capsys, "plan", *arguments.split())
 
 
 def test_words_and_numbers_that_are_nearly_right_are_answered_with_the_right_ones(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     crowd = ["central", "--values", "9", "--reports", "9000", "--epsilon", "1"]
     for wrong, message in (
@@ -251,18 +211,14 @@ def test_words_and_numbers_that_are_nearly_right_are_answered_with_the_right_one
         assert message in refusal_of(capsys, "plan", *wrong)
 
 
-@pytest.mark.parametrize("options", [["--parts", "7", "16"], ["--values", "200"]])
+@pytest.mark.parametrize("options", ["--parts 7 16", "--values 200"])
 @pytest.mark.parametrize("reports", [1, 40])
-def test_as_many_are_drawn_as_are_asked_for(
-    options: list[str], reports: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = [*options, "--epsilon", "1", "--reports", str(reports), "--simulate"]
+def test_as_many_are_drawn_as_are_asked_for(options: str, reports: int, capsys: Capture) -> None:
+    arguments = [*options.split(), "--epsilon", "1", "--reports", str(reports), "--simulate"]
     assert _json(arguments, capsys)["simulated"]["reports"] == reports
 
 
-def test_strings_that_nobody_lists_are_planned_beside_candidates(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_strings_that_nobody_lists_are_planned_beside_candidates(capsys: Capture) -> None:
     arguments = ["plan", "--strings", "1000", "--epsilon", "4", "--reports"]
     assert main([*arguments, "1000000"]) == 0
     assert '"tree" finds a string that 0.353% of 1,000,000 reports' in capsys.readouterr().out
@@ -291,7 +247,7 @@ MORE_KINDS = metric_toml(
 
 
 def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MORE_KINDS)
@@ -322,7 +278,7 @@ def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
 
 
 def test_a_metric_of_all_parts_is_planned_with_its_own_dummies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "metrics.toml"
     parts = {"theme": ["light", "dark"], "country": ["de", "fr", "it"], "new": ["true", "false"]}
@@ -384,7 +340,7 @@ catalog.toml|--metric theme|--values 3|--strings 3|--mean 0 1|--ranges 3 0 1|--s
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_a_form_would_not_read_is_refused_by_its_name(
-    form: str, catalog: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    form: str, catalog: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(Path(catalog).parent)
     question, reader = FORMS[form]
@@ -408,7 +364,7 @@ def test_what_a_form_would_not_read_is_refused_by_its_name(
 
 
 def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
-    catalog: str, capsys: pytest.CaptureFixture[str]
+    catalog: str, capsys: Capture
 ) -> None:
     assert main(["plan", "--vector", "16", "5", "--epsilon", "2", "--reports", "1e5"]) == 0
     assert "as a share of the range, 10 wide" in capsys.readouterr().out
@@ -428,9 +384,7 @@ def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
     assert "a catalog goes with --metric NAME, plan attack and plan capacity" in error
 
 
-def test_two_forms_at_once_and_strings_of_none_are_refused(
-    catalog: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_forms_at_once_and_strings_of_none_are_refused(catalog: str, capsys: Capture) -> None:
     for both in (
         "attack --per-day 1",
         "capacity --fake .1",

@@ -13,7 +13,7 @@ from hubbub.privacy.card import max_belief_change, max_posterior, meaning
 from hubbub.privacy.verdict import verdict
 from tests.conftest import CATALOG
 from tests.support.catalogs import metric_toml
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 MORE = metric_toml(
     "weekly",
@@ -37,13 +37,13 @@ def catalog(tmp_path: Path) -> str:
     return str(tmp_path / "metrics.toml")
 
 
-def _card(catalog: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def _card(catalog: str, capsys: Capture) -> dict[str, Any]:
     document: dict[str, Any] = document_of(capsys, "privacy", "card", catalog, "--format", "json")
     return document
 
 
 def test_the_card_says_what_each_metric_and_all_together_reveal(
-    catalog: str, capsys: pytest.CaptureFixture[str]
+    catalog: str, capsys: Capture
 ) -> None:
     card = _card(catalog, capsys)
     metrics = {metric["name"]: metric for metric in card["metrics"]}
@@ -72,9 +72,7 @@ def test_the_card_says_what_each_metric_and_all_together_reveal(
     assert card["together"]["year"] <= year
 
 
-def test_the_card_is_a_table_markdown_or_a_page(
-    catalog: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_card_is_a_table_markdown_or_a_page(catalog: str, capsys: Capture) -> None:
     outputs = {}
     for kind in ("table", "markdown", "html"):
         outputs[kind] = output_of(capsys, "privacy", "card", catalog, "--format", kind)
@@ -98,9 +96,7 @@ def test_the_card_is_a_table_markdown_or_a_page(
     assert not opened
 
 
-def test_the_card_gives_a_verdict_a_picture_and_advice_once(
-    catalog: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_card_gives_a_verdict_a_picture_and_advice_once(catalog: str, capsys: Capture) -> None:
     document = _card(catalog, capsys)
     assert document["verdicts"]["year"] == "hides nothing"
     verdicts = {metric["name"]: metric["verdict"] for metric in document["metrics"]}
@@ -116,9 +112,7 @@ def test_the_card_gives_a_verdict_a_picture_and_advice_once(
     assert "100.0%" in out
 
 
-def test_the_card_says_whose_delta_is_another(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_card_says_whose_delta_is_another(tmp_path: Path, capsys: Capture) -> None:
     crowd = 'mechanism = "grr"\ncentral_epsilon = 1.0\ndelta = 1e-6\ncrowd = 5000'
     template = MORE[: MORE.index("permanent_epsilon")].replace('"week"', '"day"')
     path = tmp_path / "metrics.toml"
@@ -153,7 +147,7 @@ def test_the_sentences_are_bayes_rule() -> None:
     assert "at most" not in meaning(30.0), "more than a million is no bound"
 
 
-def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_crowd_is_worked_out_for_given_numbers(capsys: Capture) -> None:
     arguments = ["privacy", "amplify", "--epsilon", "1", "--reports", "100000", "--delta", "1e-6"]
     document = document_of(capsys, *arguments, "--json")
     assert document["epsilon_central"] == amplified(1.0, 100_000, 1e-6).epsilon
@@ -165,23 +159,17 @@ def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("option", ["--epochs", "--reports", "--dummies", "--delta"])
-def test_a_number_out_of_range_is_named_as_it_was_asked(
-    option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_number_out_of_range_is_named_as_it_was_asked(option: str, capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
     assert f"{option} -1 is outside [" in refusal_of(capsys, *arguments, option, "-1")
 
 
-def test_what_bounds_a_local_epsilon_goes_with_none_that_is_given(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_bounds_a_local_epsilon_goes_with_none_that_is_given(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
     assert "--max-local goes with --central" in refusal_of(capsys, *arguments, "--max-local", "2")
 
 
-def test_a_crowd_that_adds_nothing_says_how_large_one_would(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_crowd_that_adds_nothing_says_how_large_one_would(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--values", "16", "--central", "0.5", "--reports"]
     output = output_of(capsys, *arguments, "5")
     assert "so small a crowd adds almost nothing" in output
@@ -194,7 +182,7 @@ def test_a_crowd_that_adds_nothing_says_how_large_one_would(
     assert "--hashes 2 needs 3 or more --values" in capsys.readouterr().err
 
 
-def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_are_composed(tmp_path: Path, capsys: Capture) -> None:
     arguments = ["privacy", "compose", "--delta", "1e-5"]
     document = document_of(capsys, *arguments, "--epsilon", "0.1", "--times", "100", "--json")
     assert document["basic"] == pytest.approx(10)
@@ -220,7 +208,7 @@ def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_caps_are_kept_by_the_catalog_check(
-    more: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: str, message: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "metrics.toml"
     first, rest = CATALOG.split("\n[metrics.theme]")
@@ -232,7 +220,7 @@ def test_caps_are_kept_by_the_catalog_check(
         assert f"metrics.toml:{line}: field" in err
 
 
-def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + "\n[caps]\nepsilon_per_day = 50\n")
     assert main(["catalog", "check", str(path)]) == 0
@@ -251,13 +239,13 @@ def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_a_promise_that_no_noise_dummies_keep_is_refused_by_its_own_number(
-    typed: str, capsys: pytest.CaptureFixture[str]
+    typed: str, capsys: Capture
 ) -> None:
     assert "keep no central epsilon as small as 0.001 here" in refusal_of(capsys, *typed.split())
 
 
 def test_automatic_dummies_are_even_where_no_noise_dummies_keep_the_promise(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     words = "plan central --reports 100 --values 4 --epsilon 0.001 --dummies auto --format json"
     assert '"dummies_scale": 0.0' in output_of(capsys, *words.split())

@@ -16,7 +16,7 @@ from hubbub.privacy.proofs.enumeration import PROOFS
 from hubbub.privacy.review import claims
 from tests.conftest import CATALOG
 from tests.interfaces.browser import chromium
-from tests.support.commands import output_of
+from tests.support.commands import Capture, output_of
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "deploy" / "hubbub" / "cli" / "demo_data" / "metrics.toml"
@@ -68,7 +68,7 @@ def test_the_figures_are_the_cards(catalog: Path) -> None:
 
 
 def test_commands_about_the_demo_name_its_folder_and_others_do_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)
@@ -88,7 +88,7 @@ def test_commands_about_the_demo_name_its_folder_and_others_do_not(
     ],
 )
 def test_a_check_warns_of_single_reports_that_hide_little_unless_a_crowd_hides_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: Path, epsilon: float, warnings: int
+    tmp_path: Path, capsys: Capture, file: Path, epsilon: float, warnings: int
 ) -> None:
     catalog = file.read_text().replace("epsilon = 2.0\nvalues", f"epsilon = {epsilon}\nvalues")
     shuffler = "" if "shuffler =" in catalog else 'shuffler = "127.0.0.1:1"\n'
@@ -115,7 +115,7 @@ def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) 
     assert "accounts" in assumed()
 
 
-def test_the_page_fits_an_afternoon(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_fits_an_afternoon(catalog: Path, capsys: Capture) -> None:
     output = output_of(capsys, "privacy", "review", str(catalog))
     assert re.findall(r"^## (\d+)\. ", output, re.MULTILINE) == [str(n) for n in range(1, 11)]
     assert len(re.findall(r"^    (\S.*)$", output, re.MULTILINE)) == 10
@@ -123,9 +123,7 @@ def test_the_page_fits_an_afternoon(catalog: Path, capsys: pytest.CaptureFixture
     assert f"hubbub privacy card {shlex.quote(str(catalog))}" in output
 
 
-def test_a_person_reads_no_nats_and_never_less_than_may_be(
-    catalog: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_person_reads_no_nats_and_never_less_than_may_be(catalog: Path, capsys: Capture) -> None:
     page = output_of(capsys, "privacy", "leaflet", str(catalog))
     text = unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
     assert not NATS.search(text)
@@ -144,17 +142,13 @@ def test_a_person_reads_no_nats_and_never_less_than_may_be(
     assert "silence reveals nothing, for: Colour theme in use" in text
 
 
-def test_what_an_operator_writes_is_text_on_the_page(
-    catalog: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_an_operator_writes_is_text_on_the_page(catalog: Path, capsys: Capture) -> None:
     hostile = catalog.read_text().replace("Home page", "<script>alert(1)</script>")
     catalog.write_text(hostile)
     assert "<script" not in output_of(capsys, "privacy", "leaflet", str(catalog))
 
 
-def test_the_leaflet_is_one_page_of_paper(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_leaflet_is_one_page_of_paper(tmp_path: Path, capsys: Capture) -> None:
     """Of fourteen questions with long words, too."""
     metric = CATALOG[CATALOG.index("[metrics.theme]") : CATALOG.index("[metrics.crashed]")]
     long = "Which of the colour themes was in use for most of the day, at home or away"

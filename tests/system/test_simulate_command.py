@@ -15,8 +15,7 @@ from hubbub.cli.main import main
 from hubbub.mechanisms.number_range import Range
 from hubbub.simulation.people_file import coder
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of, output_of, refusal_of
-from tests.support.programs import run_hubbub
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.thorough
 
@@ -54,9 +53,7 @@ def _simulation(metric: str, truth: str | bytes, *more: str) -> list[str]:
     return ["simulate", metric, "--values", file.name, *more]
 
 
-def _document(
-    capsys: pytest.CaptureFixture[str], metric: str, truth: str | bytes, *more: str
-) -> Any:
+def _document(capsys: Capture, metric: str, truth: str | bytes, *more: str) -> Any:
     words = _simulation(metric, truth, "--json", *more)
     before = {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")}
     code, output = main(words), capsys.readouterr()
@@ -73,14 +70,14 @@ def _covered(document: Any) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("metric", "truth", "more"),
     [
-        ("theme", "value,count\na,5000\nb,3000\nc,40\n", ["--epochs", "2"]),
-        ("theme", "a\n" * 3000 + "b\n" * 1500, []),
-        ("theme", gzip.compress(b"a,5000\nb,3000\n"), ["--reports", "20000"]),
-        ("kept", "a,5000\nb,3000\n", ["--epochs", "3"]),
-        ("some", "a,5000\nb,3000\n", ["--epochs", "3"]),
-        ("page", "a.example,9000\nb.example,2000\n", []),
-        ("size", "value\n" + "1\n2.5\n" * 1500 + "9\n" * 1000, []),
-        ("ages", "0.5,3000\n4.5,2000\n9.9,1000\n", []),
+        ("theme", "value,count\na,5000\nb,3000\nc,40\n", "--epochs 2"),
+        ("theme", "a\n" * 3000 + "b\n" * 1500, ""),
+        ("theme", gzip.compress(b"a,5000\nb,3000\n"), "--reports 20000"),
+        ("kept", "a,5000\nb,3000\n", "--epochs 3"),
+        ("some", "a,5000\nb,3000\n", "--epochs 3"),
+        ("page", "a.example,9000\nb.example,2000\n", ""),
+        ("size", "value\n" + "1\n2.5\n" * 1500 + "9\n" * 1000, ""),
+        ("ages", "0.5,3000\n4.5,2000\n9.9,1000\n", ""),
     ],
     ids=[
         "epochs",
@@ -94,9 +91,9 @@ def _covered(document: Any) -> tuple[int, int]:
     ],
 )
 def test_intervals_hold_the_truth_as_often_as_they_say(
-    metric: str, truth: str | bytes, more: list[str], capsys: pytest.CaptureFixture[str]
+    metric: str, truth: str | bytes, more: str, capsys: Capture
 ) -> None:
-    document = _document(capsys, metric, truth, "--runs", "60", "--seed", "5", *more)
+    document = _document(capsys, metric, truth, "--runs", "60", "--seed", "5", *more.split())
     hits, rows = _covered(document)
     # Values of one run vary together: a run counts as one of its rows at least.
     assert hits / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 60)
@@ -104,9 +101,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     assert all(any(row["shown"] for row in run["values"]) for run in document["runs"])
 
 
-def test_a_run_tells_what_is_true_of_those_who_reported(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_tells_what_is_true_of_those_who_reported(capsys: Capture) -> None:
     document = _document(capsys, "theme", "a,500\nb,300\n", "--runs", "2", "--epochs", "3")
     for run in document["runs"]:
         assert run["reports"] == 2400
@@ -131,7 +126,7 @@ CROWDED = metric_toml(
 
 
 def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: Capture
 ) -> None:
     """Half of 10,000 report: about every other epoch has a crowd of 5,000."""
     (folder / "metrics.toml").write_text(CATALOG + CROWDED)
@@ -162,7 +157,7 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     ],
 )
 def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
-    dummies: str, variance: float, folder: Path, capsys: pytest.CaptureFixture[str]
+    dummies: str, variance: float, folder: Path, capsys: Capture
 ) -> None:
     padded = CROWDED.replace("sampling = 0.5", dummies)
     (folder / "metrics.toml").write_text(CATALOG + padded)
@@ -183,7 +178,7 @@ def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
 
 
 def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: Capture
 ) -> None:
     number = 'domain = "number"\nlow = 0\nhigh = 8'
     crowded = re.sub(r"values = .*", number, CROWDED).replace("sampling = 0.5", 'dummies = "noise"')
@@ -199,7 +194,7 @@ def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
     assert 0.4 < spread / stated < 1.5
 
 
-def test_a_seed_repeats_a_rehearsal_and_none_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seed_repeats_a_rehearsal_and_none_does_not(capsys: Capture) -> None:
     once, again, other = (
         _document(capsys, "theme", "a,500\nb,300\n", "--runs", "2", *seed)["runs"]
         for seed in (["--seed", "7"], ["--seed", "7"], [])
@@ -208,9 +203,7 @@ def test_a_seed_repeats_a_rehearsal_and_none_does_not(capsys: pytest.CaptureFixt
     assert once != other
 
 
-def test_people_see_a_table_with_the_truth_beside_the_answers(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_people_see_a_table_with_the_truth_beside_the_answers(capsys: Capture) -> None:
     words = _simulation("theme", "a,5000\nb,3000\n", "--runs", "20", "--seed", "1")
     code, output = main(words), capsys.readouterr()
     assert (code, output.err) == (0, "")
@@ -223,9 +216,7 @@ def test_people_see_a_table_with_the_truth_beside_the_answers(
         assert phrase in output.out
 
 
-def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(capsys: Capture) -> None:
     """Half of 200 report: in about half of the runs fewer than the minimum batch of 100."""
     more = ["--runs", "40", "--seed", "1"]
     document = _document(capsys, "some", "a,120\nb,80\n", *more)
@@ -237,7 +228,7 @@ def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(
     assert f"{empty} runs without an answer: fewer reports than the minimum batch of 100" in output
 
 
-def test_a_mean_has_neither_marks_nor_a_top_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mean_has_neither_marks_nor_a_top_list(capsys: Capture) -> None:
     words = _simulation("size", "1,3000\n9,2000\n", "--runs", "2")
     assert "top list" not in output_of(capsys, *words)
     document = _document(capsys, "size", "1,3000\n9,2000\n", "--runs", "2")
@@ -247,51 +238,51 @@ def test_a_mean_has_neither_marks_nor_a_top_list(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("metric", "truth", "more", "message"),
     [
-        ("theme", "a,1\nsecret,2\n", [], "line 2: its value is not one of metric"),
-        ("theme", "a,-4\n", [], "line 1: write a value, or a value and a whole number"),
-        ("theme", "a,4.5\n", [], "line 1: write a value"),
-        ("theme", "a,1,2\n", [], "line 1: write a value"),
-        ("theme", "a," + "9" * 400 + "\n", [], "line 1: write a value"),
-        ("theme", "", [], "0 people"),
-        ("theme", "value,count\n", [], "0 people"),
-        ("theme", 'a,1\n"b', [], "line 2: not CSV"),
-        ("theme", b"\x1f\x8b\x08\x00broken", [], "cannot be read: the gzip file ends too early"),
-        ("theme", "a,20\n", [], "draw more people (--reports)"),
-        ("size", "1\nnan\n", [], "line 2: its value is not one of"),
-        ("size", "11\n", [], "line 1: its value is not one of"),
-        ("size", "".join(f"{i / 10**5}\n" for i in range(20_000)), [], "different numbers; round"),
-        ("nope", "a\n", [], 'metric "nope" is not in metrics.toml; it has ages, kept'),
-        ("kep", "a\n", [], '; did you mean "kept"?'),
-        ("theme", "a,500\n", ["--runs", "0"], "--runs 0 is outside [1, 100000]"),
-        ("theme", "a,500\n", ["--epochs", "0"], "--epochs 0 is outside"),
-        ("theme", "a,500\n", ["--reports", "-3"], "--reports -3 is outside"),
-        ("theme", "a,500\n", ["--seed", "-3"], "--seed -3 is below 0"),
-        ("theme", "a,500\n", ["--confidence", "1"], "confidence 1.0 is outside"),
-        ("theme", "a,500\n", ["--candidates", "truth.csv"], "not over strings: leave candidates"),
-        ("some_kept", "a,500\n", ["--epochs", "2"], "rehearsed over one epoch"),
+        ("theme", "a,1\nsecret,2\n", "", "line 2: its value is not one of metric"),
+        ("theme", "a,-4\n", "", "line 1: write a value, or a value and a whole number"),
+        ("theme", "a,4.5\n", "", "line 1: write a value"),
+        ("theme", "a,1,2\n", "", "line 1: write a value"),
+        ("theme", "a," + "9" * 400 + "\n", "", "line 1: write a value"),
+        ("theme", "", "", "0 people"),
+        ("theme", "value,count\n", "", "0 people"),
+        ("theme", 'a,1\n"b', "", "line 2: not CSV"),
+        ("theme", b"\x1f\x8b\x08\x00broken", "", "cannot be read: the gzip file ends too early"),
+        ("theme", "a,20\n", "", "draw more people (--reports)"),
+        ("size", "1\nnan\n", "", "line 2: its value is not one of"),
+        ("size", "11\n", "", "line 1: its value is not one of"),
+        ("size", "".join(f"{i / 10**5}\n" for i in range(20_000)), "", "different numbers; round"),
+        ("nope", "a\n", "", 'metric "nope" is not in metrics.toml; it has ages, kept'),
+        ("kep", "a\n", "", '; did you mean "kept"?'),
+        ("theme", "a,500\n", "--runs 0", "--runs 0 is outside [1, 100000]"),
+        ("theme", "a,500\n", "--epochs 0", "--epochs 0 is outside"),
+        ("theme", "a,500\n", "--reports -3", "--reports -3 is outside"),
+        ("theme", "a,500\n", "--seed -3", "--seed -3 is below 0"),
+        ("theme", "a,500\n", "--confidence 1", "confidence 1.0 is outside"),
+        ("theme", "a,500\n", "--candidates truth.csv", "not over strings: leave candidates"),
+        ("some_kept", "a,500\n", "--epochs 2", "rehearsed over one epoch"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(
     metric: str,
     truth: str | bytes,
-    more: list[str],
+    more: str,
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
-    code, done = main(_simulation(metric, truth, *more)), capsys.readouterr()
+    code, done = main(_simulation(metric, truth, *more.split())), capsys.readouterr()
     assert (code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert "secret" not in done.err
 
 
-def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
-    done = run_hubbub("simulate", "theme", "--values", "none.csv", cwd=folder)
-    assert (done.returncode, "--values none.csv: cannot be read" in done.stderr) == (2, True)
+def test_a_file_that_is_not_there_is_named(capsys: Capture) -> None:
+    error = refusal_of(capsys, "simulate", "theme", "--values", "none.csv")
+    assert "--values none.csv: cannot be read" in error
 
 
 def test_too_many_different_strings_are_refused_with_a_remedy_that_keeps_the_shares(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr("hubbub.simulation.people_file._MAX_STRINGS", 100)
     truth = "".join(f"{n:x}.example\n" for n in range(101))
@@ -332,9 +323,7 @@ def beside(folder: Path) -> Path:
     return folder
 
 
-def _rehearsal_output(
-    capsys: pytest.CaptureFixture[str], metric: str, truth: str, *more: str
-) -> tuple[Any, str]:
+def _rehearsal_output(capsys: Capture, metric: str, truth: str, *more: str) -> tuple[Any, str]:
     """The document of a rehearsal, and what people read of two runs."""
     arguments = _simulation(metric, truth, "--seed", "4", *more)
     document = document_of(capsys, *arguments, "--json")
@@ -342,9 +331,7 @@ def _rehearsal_output(
 
 
 @pytest.mark.usefixtures("beside")
-def test_two_parts_have_their_cramers_v_beside_the_truth(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_two_parts_have_their_cramers_v_beside_the_truth(capsys: Capture) -> None:
     truth = "os,mode,count\nl,dark,40000\nl,light,10000\nm,dark,20000\nm,light,30000\n"
     document, output = _rehearsal_output(capsys, "pair", truth, "--runs", "40")
     for run in document["runs"]:
@@ -358,9 +345,7 @@ def test_two_parts_have_their_cramers_v_beside_the_truth(
 
 
 @pytest.mark.usefixtures("beside")
-def test_what_is_public_is_rehearsed_apart(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_public_is_rehearsed_apart(capsys: Capture) -> None:
     truth = "os,value,count\nl,no,8000\nl,yes,2000\nm,no,3000\nm,yes,3000\nbeos,yes,500\n"
     document, output = _rehearsal_output(capsys, "crashed", truth, "--runs", "40")
     for run in document["runs"]:
@@ -375,9 +360,7 @@ def test_what_is_public_is_rehearsed_apart(
     assert "os=unlisted" in output
 
 
-def test_means_by_public_field_are_beside_the_true_means(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_means_by_public_field_are_beside_the_true_means(folder: Path, capsys: Capture) -> None:
     fields = 'epsilon = 4.0\ndomain = "number"\nlow = 0\nhigh = 10\nbreakdown = { os = ["l", "m"] }'
     catalog = catalog_toml(_metric("size", "mean.one_bit", fields))
     (folder / "metrics.toml").write_text(catalog)
@@ -409,9 +392,7 @@ IN_ARMS = {
 
 
 @pytest.mark.parametrize("metric", IN_ARMS)
-def test_figures_are_rehearsed_by_arm(
-    folder: Path, capsys: pytest.CaptureFixture[str], metric: str
-) -> None:
+def test_figures_are_rehearsed_by_arm(folder: Path, capsys: Capture, metric: str) -> None:
     fields, people, truths = IN_ARMS[metric]
     mechanism = "grr" if "steps" in fields else "auto"
     entry = _metric(metric, mechanism, f"epsilon = 4.0\n{fields}")
@@ -426,9 +407,7 @@ def test_figures_are_rehearsed_by_arm(
 
 
 @pytest.mark.usefixtures("beside")
-def test_people_with_larger_sets_than_most_are_told(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_people_with_larger_sets_than_most_are_told(capsys: Capture) -> None:
     document, output = _rehearsal_output(
         capsys, "plugins", "a|b|c,3000\na|b,500\nd,6000\n,500\n", "--runs", "2"
     )
@@ -438,9 +417,7 @@ def test_people_with_larger_sets_than_most_are_told(
 
 
 @pytest.mark.usefixtures("beside")
-def test_recall_is_of_whole_strings_and_says_what_was_only_begun(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_recall_is_of_whole_strings_and_says_what_was_only_begun(capsys: Capture) -> None:
     truth = "https://one.example,60000\nhttps://two.example,30000\nab,10000\n"
     document, output = _rehearsal_output(capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
@@ -449,7 +426,7 @@ def test_recall_is_of_whole_strings_and_says_what_was_only_begun(
 
 
 def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
-    beside: Path, capsys: pytest.CaptureFixture[str]
+    beside: Path, capsys: Capture
 ) -> None:
     catalog = beside / "metrics.toml"
     beginnings = 'domain = "string"\nbeginnings = ["https://", "https://o"]\nbits = 12'
@@ -471,7 +448,7 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
     ],
 )
 def test_beginnings_that_cannot_be_are_refused(
-    beside: Path, capsys: pytest.CaptureFixture[str], beginnings: str, message: str
+    beside: Path, capsys: Capture, beginnings: str, message: str
 ) -> None:
     catalog = beside / "metrics.toml"
     head, site = catalog.read_text().split("[metrics.site]")
@@ -492,14 +469,12 @@ def test_beginnings_that_cannot_be_are_refused(
 )
 @pytest.mark.usefixtures("beside")
 def test_a_file_that_cannot_be_read_apart_is_refused(
-    capsys: pytest.CaptureFixture[str], metric: str, truth: str, message: str
+    capsys: Capture, metric: str, truth: str, message: str
 ) -> None:
     assert message in refusal_of(capsys, *_simulation(metric, truth))
 
 
-def test_a_catalog_without_a_shuffler_is_told_what_to_write(
-    beside: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_catalog_without_a_shuffler_is_told_what_to_write(beside: Path, capsys: Capture) -> None:
     catalog = beside / "metrics.toml"
     catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
     errors = refusal_of(capsys, *_simulation("pair", "a\n"))

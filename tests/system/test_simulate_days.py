@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.cli.main import main
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of
+from tests.support.commands import Capture, document_of
 
 pytestmark = pytest.mark.thorough
 
@@ -48,7 +48,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _rehearsal_document(
-    capsys: pytest.CaptureFixture[str], metric: str, lines: list[str], *more: str
+    capsys: Capture, metric: str, lines: list[str], *more: str
 ) -> dict[str, Any]:
     Path("days.csv").write_text("\n".join(lines) + "\n")
     words = ["simulate", metric, "--values", "days.csv", "--json", "--seed", "1", *more]
@@ -56,9 +56,7 @@ def _rehearsal_document(
     return document
 
 
-def test_each_day_has_its_truth_beside_estimate_and_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_day_has_its_truth_beside_estimate_and_line(capsys: Capture) -> None:
     """60,000 people of whom more go dark each day; each reports on one day."""
     lines = ["day,value,count"]
     for day in range(DAYS):
@@ -82,9 +80,7 @@ def test_each_day_has_its_truth_beside_estimate_and_line(
     assert abs(sum(reports) - 60_000) < 6 * sqrt(60_000)
 
 
-def test_a_person_reports_once_and_who_was_not_there_is_missed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_person_reports_once_and_who_was_not_there_is_missed(capsys: Capture) -> None:
     """3,000 people, of whom half are there on every second day alone."""
     lines = ["person,day,value"]
     for person in range(3000):
@@ -97,9 +93,7 @@ def test_a_person_reports_once_and_who_was_not_there_is_missed(
         assert abs(run["missed"] - 750) < 6 * sqrt(1500 / 4)
 
 
-def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(capsys: Capture) -> None:
     """Truth and answer are of the same value: intervals of one miss in a million hold it."""
     lines = ["count,day,value"]
     for day in range(DAYS):
@@ -132,7 +126,7 @@ def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(
     assert 0 < document["runs"][0]["missed"] < 6000
 
 
-def test_a_part_that_is_called_day_is_no_day(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_that_is_called_day_is_no_day(capsys: Capture) -> None:
     document = _rehearsal_document(
         capsys, "weekly", ["day,theme,count", "work,dark,3000"], "--runs", "2"
     )
@@ -140,9 +134,7 @@ def test_a_part_that_is_called_day_is_no_day(capsys: pytest.CaptureFixture[str])
     assert document["people"] == 3000
 
 
-def test_sets_that_are_too_large_are_told_over_days_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_sets_that_are_too_large_are_told_over_days_too(capsys: Capture) -> None:
     lines = ["day,value,count"]
     for day in range(DAYS):
         lines += [f"{FIRST + day},git|vim|go,15000", f"{FIRST + day},vim,45000"]
@@ -153,9 +145,7 @@ def test_sets_that_are_too_large_are_told_over_days_too(
     assert "raise most, to 3 at most" in output
 
 
-def test_dates_means_and_daily_reports_are_rehearsed_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_dates_means_and_daily_reports_are_rehearsed_too(capsys: Capture) -> None:
     dates = [f"2024-10-{day}" for day in range(14, 28)]
     daily = [f"{date},{value},500" for date in dates for value in ("light", "dark")]
     document = _rehearsal_document(capsys, "daily", ["day,value,count", *daily], "--runs", "2")
@@ -167,7 +157,7 @@ def test_dates_means_and_daily_reports_are_rehearsed_too(
     assert {row["true"] for row in series["rows"]} == {4.25}
 
 
-def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_read_days_lines_and_steps(capsys: Capture) -> None:
     lines = ["day,value,count"]
     for day in range(DAYS):
         dark = 10_000 + 20_000 * (day >= 15)
@@ -184,45 +174,40 @@ def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("metric", "lines", "more", "message"),
     [
-        (
-            "theme",
-            ["day,value,person,count", "1,dark,2,3"],
-            [],
-            "line 1: write the header day",
-        ),
-        ("profile", ["day,value", "1,dark"], [], "the header day,theme,Person,age, and person"),
+        ("theme", ["day,value,person,count", "1,dark,2,3"], "", "line 1: write the header day"),
+        ("profile", ["day,value", "1,dark"], "", "the header day,theme,Person,age, and person"),
         (
             "profile",
             ["day,theme,Person,age", "1,dark,old,x"],
-            [],
+            "",
             "line 2: write a day that exists, a value",
         ),
-        ("plugins", ["day,value", "1,git|emacs"], [], "line 2: write a day that exists, a value"),
-        ("theme", ["day,day,value", "1,2,dark"], [], "line 1: write the header day,value"),
+        ("plugins", ["day,value", "1,git|emacs"], "", "line 2: write a day that exists, a value"),
+        ("theme", ["day,day,value", "1,2,dark"], "", "line 1: write the header day,value"),
         (
             "theme",
             ["day,value", "1,blue"],
-            [],
+            "",
             "line 2: write a day that exists, a value of metric",
         ),
-        ("theme", ["day,value", "2024-13-01,dark"], [], "line 2: write a day"),
-        ("theme", ["day,value", "1"], [], "line 2: write a day"),
-        ("theme", ["day,value"], [], "write lines of 1 to 1,000 days"),
-        ("theme", ["day,value", "1,dark", "2000,dark"], [], "write lines of 1 to 1,000 days"),
-        ("theme", ["day,value,person", "1,dark,7", "1,light,7"], [], "occurs twice on one day"),
-        ("theme", ["day,value", "1,dark"], [], "no day of any run has as many reports"),
+        ("theme", ["day,value", "2024-13-01,dark"], "", "line 2: write a day"),
+        ("theme", ["day,value", "1"], "", "line 2: write a day"),
+        ("theme", ["day,value"], "", "write lines of 1 to 1,000 days"),
+        ("theme", ["day,value", "1,dark", "2000,dark"], "", "write lines of 1 to 1,000 days"),
+        ("theme", ["day,value,person", "1,dark,7", "1,light,7"], "", "occurs twice on one day"),
+        ("theme", ["day,value", "1,dark"], "", "no day of any run has as many reports"),
         (
             "theme",
             ["day,value,count", *(f"{day},dark,100" for day in range(30))],
-            [],
+            "",
             "all 30 days together",
         ),
-        ("theme", ["day,value", "1,dark"], ["--epochs", "3"], "--epochs is only for files without"),
-        ("kept", ["day,value", "1,dark"], [], "a permanent response is only rehearsed"),
+        ("theme", ["day,value", "1,dark"], "--epochs 3", "--epochs is only for files without"),
+        ("kept", ["day,value", "1,dark"], "", "a permanent response is only rehearsed"),
         (
             "page",
             ["day,value", "1,dark"],
-            [],
+            "",
             'a column "day" needs epoch = "day" and listed values',
         ),
     ],
@@ -230,10 +215,10 @@ def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) ->
 def test_what_cannot_be_rehearsed_is_refused_with_the_remedy(
     metric: str,
     lines: list[str],
-    more: list[str],
+    more: str,
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     Path("days.csv").write_text("\n".join(lines) + "\n")
-    assert main(["simulate", metric, "--values", "days.csv", "--runs", "2", *more]) != 0
+    assert main(["simulate", metric, "--values", "days.csv", "--runs", "2", *more.split()]) != 0
     assert message in capsys.readouterr().err

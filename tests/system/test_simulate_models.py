@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.cli.main import main
-from tests.support.commands import refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.thorough
 
@@ -64,12 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main([*words]) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def _refused(capsys: Capture, *words: str) -> str:
     return refusal_of(capsys, *words)
 
 
@@ -77,9 +71,9 @@ TRAIN = ("--values", "train.csv", "--seed", "1", "--runs", "2")
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_model_is_rehearsed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_is_rehearsed(capsys: Capture) -> None:
     document: dict[str, Any] = json.loads(
-        _output(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json")
+        output_of(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json")
     )
     assert document["people"] == 4000
     assert document["tested"] == 1000
@@ -99,24 +93,26 @@ def test_a_model_is_rehearsed(capsys: pytest.CaptureFixture[str]) -> None:
             weight["low"] < weight["coefficient"] < weight["high"] for weight in row.values()
         )
         assert sum(group["people"] for group in run["calibration"]) == 1000
-    again = json.loads(_output(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json"))
+    again = json.loads(
+        output_of(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json")
+    )
     assert again["runs"] == document["runs"]
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_model_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    output = _output(capsys, "simulate", "churn", *TRAIN)
+def test_a_model_is_shown(capsys: Capture) -> None:
+    output = output_of(capsys, "simulate", "churn", *TRAIN)
     assert "churn: logistic, 4,000 people in" in output
     assert "without privacy" in output
     assert "AUC: 0." in output
     assert "the same people: --test has others" in output
-    assert "R squared: 0." in _output(capsys, "simulate", "spent", *TRAIN)
+    assert "R squared: 0." in output_of(capsys, "simulate", "spent", *TRAIN)
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_model_of_classes_is_rehearsed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_classes_is_rehearsed_and_shown(capsys: Capture) -> None:
     arguments = ("simulate", "tariff", *TRAIN, "--test", "test.csv")
-    document = json.loads(_output(capsys, *arguments, "--json"))
+    document = document_of(capsys, *arguments, "--json")
     assert document["summary"]["accuracy"]["low"] > 0.6, "the most frequent class is that of 60%"
     assert document["summary"]["auc"] is None
     assert document["without_privacy"]["accuracy"] > 0.95
@@ -129,7 +125,7 @@ def test_a_model_of_classes_is_rehearsed_and_shown(capsys: pytest.CaptureFixture
     assert coefficients["none", "plan=free"] > coefficients["year", "plan=free"]
     judged = last["told_by_held_out"]["accuracy"]
     assert judged["low"] < last["accuracy"] < judged["high"]
-    output = " ".join(_output(capsys, *arguments).split())
+    output = " ".join(output_of(capsys, *arguments).split())
     assert "class column coefficient 95% of coins" in output
     assert "none plan=free" in output
     assert "accuracy by their reports: 0." in output
@@ -143,9 +139,7 @@ def test_a_model_of_classes_is_rehearsed_and_shown(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_is_wrong_is_named_and_never_what_a_person_holds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_wrong_is_named_and_never_what_a_person_holds(capsys: Capture) -> None:
     def of(line: str, model: str = "churn") -> str:
         Path("wrong.csv").write_text(f"age,hours,plan,left,money\n{line}\n")
         return _refused(capsys, "simulate", model, "--values", "wrong.csv")
@@ -181,15 +175,15 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
     assert 'models.m has no "odd"' in odd
 
 
-def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_needed_are_planned(capsys: Capture) -> None:
     question = ("plan", "model", "logistic", "--features", "64", "--epsilon", "1")
-    document = json.loads(_output(capsys, *question, "--format", "json"))
+    document = document_of(capsys, *question, "--format", "json")
     [row] = document["rows"]
     assert abs(row["squared_error"] / 432 - 1) < 0.05
     assert row["people_a_round"] == pytest.approx(row["squared_error"] / 0.04, abs=1)
     assert row["shuffled_epsilon"] < 1
-    assert "people for a mean gradient" in _output(capsys, *question)
-    output = _output(capsys, *question, "--reports", "5000")
+    assert "people for a mean gradient" in output_of(capsys, *question)
+    output = output_of(capsys, *question, "--reports", "5000")
     assert "more people, fewer columns" in output
     assert "outside [1, 1000]" in _refused(capsys, "plan", "model", "linear", "--features", "5000")
     for words, refusal in (
@@ -206,9 +200,9 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--classes 2: classes has 2, but softmax distinguishes 3 to 16" in _refused(
         capsys, *classes, "--classes", "2"
     )
-    [wide] = json.loads(_output(capsys, *classes, "--classes", "6", "--format", "json"))["rows"]
+    [wide] = document_of(capsys, *classes, "--classes", "6", "--format", "json")["rows"]
     [narrow] = json.loads(
-        _output(
+        output_of(
             capsys,
             "plan",
             "model",
@@ -222,7 +216,7 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
         )
     )["rows"]
     assert wide["squared_error"] == narrow["squared_error"], "5 rows of 13 are 65 numbers, too"
-    assert "12 columns and 6 classes" in _output(capsys, *classes, "--classes", "6")
+    assert "12 columns and 6 classes" in output_of(capsys, *classes, "--classes", "6")
     assert "has 1365 numbers, above 1001" in _refused(
         capsys,
         "plan",
@@ -241,9 +235,7 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(capsys: Capture) -> None:
     Path("metrics.toml").write_text(
         'shuffler = "shuffler.example.org:443"\n'
         + MODELS.partition("[models.tariff]")[0].replace(
@@ -253,28 +245,28 @@ def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(
         )
     )
     arguments = ("plan", "attack", "metrics.toml", "--fake", "0.01", "--simulate", "100")
-    [row] = json.loads(_output(capsys, *arguments, "--format", "json"))
+    [row] = document_of(capsys, *arguments, "--format", "json")
     assert row["gain"] == pytest.approx(0.01 * row["worth"])
     # The pool's own farthest word is near the median of such pools.
     assert row["measured"] == pytest.approx(row["gain"], rel=0.15)
     assert 1 < row["worth"] < 10
-    assert "churn" in _output(capsys, *arguments)
+    assert "churn" in output_of(capsys, *arguments)
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_rehearsal_tells_what_those_who_judge_would(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rehearsal_tells_what_those_who_judge_would(capsys: Capture) -> None:
     Path("judged.toml").write_text(
         MODELS.replace('label = "left"\npositive', 'held_out = 0.3\nlabel = "left"\npositive', 1)
     )
     words = ("simulate", "churn", *TRAIN, "--catalog", "judged.toml", "--test", "test.csv")
-    runs = json.loads(_output(capsys, *words, "--json"))["runs"]
+    runs = document_of(capsys, *words, "--json")["runs"]
     for run in runs:
         holdout = run["told_by_held_out"]
         assert holdout["reports"] == 1200
         assert holdout["auc"]["low"] - 0.02 < run["auc"] < holdout["auc"]["high"] + 0.02
         assert sum(bucket["people"] for bucket in holdout["calibration"]) == pytest.approx(1)
-    output = _output(capsys, *words)
+    output = output_of(capsys, *words)
     assert "from the randomized reports of 1,200 people held out" in output
     assert "AUC by their reports: 0." in output
-    plain = json.loads(_output(capsys, "simulate", "churn", *TRAIN, "--json"))["runs"]
+    plain = document_of(capsys, "simulate", "churn", *TRAIN, "--json")["runs"]
     assert all(run["told_by_held_out"] is None for run in plain)

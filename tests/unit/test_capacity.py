@@ -17,7 +17,7 @@ from hubbub.cli.planning.capacity_model import (
 )
 from tests.conftest import CATALOG
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.slow
 
@@ -96,9 +96,7 @@ def test_epochs_that_leave_whole_wait_in_the_pool() -> None:
     assert hourly.machine_fits
 
 
-def test_the_command_says_what_the_largest_crowd_asks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_the_largest_crowd_asks(tmp_path: Path, capsys: Capture) -> None:
     metric = metric_toml(
         "theme",
         mechanism="auto",
@@ -138,7 +136,7 @@ def test_a_slower_machine_needs_more_of_everything() -> None:
 
 
 def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     arguments = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e6"]
@@ -167,14 +165,12 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: Capture
 ) -> None:
     assert message in refusal_of(capsys, "plan", "capacity", "--per-day", "1", *arguments)
 
 
-def test_the_table_of_the_runbook_is_what_the_command_says(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_table_of_the_runbook_is_what_the_command_says(capsys: Capture) -> None:
     text = (ROOT / "docs" / "operate" / "size.md").read_text()
     rows = re.findall(r"^\| ([\d,]+) \| (hour|day) \| (.+) \|$", text, re.MULTILINE)
     assert len(rows) >= 6

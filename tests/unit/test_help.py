@@ -12,7 +12,7 @@ from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal import progress
 from hubbub.relay.settings import parser as relay_parser
 from hubbub.shuffler.settings import parser as shuffler_parser
-from tests.support.commands import output_of, refusal_of
+from tests.support.commands import Capture, output_of, refusal_of
 
 
 def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, argparse.Action]]:
@@ -59,9 +59,7 @@ def test_every_command_has_examples_that_it_takes() -> None:
             whole.parse_args(words[1:])
 
 
-def test_no_command_shows_help_and_a_slip_what_was_meant(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_no_command_shows_help_and_a_slip_what_was_meant(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main([])
     assert ended.value.code == 0
@@ -89,7 +87,7 @@ def test_help_names_every_command_once_by_its_purpose() -> None:
 
 
 def test_capacity_needs_no_catalog_and_says_what_it_supposes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "one report per device and day" in output_of(capsys, "plan", "capacity")
@@ -99,7 +97,7 @@ def test_capacity_needs_no_catalog_and_says_what_it_supposes(
 
 
 def test_what_is_watched_before_it_runs_is_said_to_be_waited_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def ended(_: float) -> None:
         raise KeyboardInterrupt
@@ -111,7 +109,7 @@ def test_what_is_watched_before_it_runs_is_said_to_be_waited_for(
 
 
 def test_in_a_pipe_progress_is_a_line_a_minute(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     moments = iter(range(0, 10_000, 25))
     monkeypatch.setattr("hubbub.cli.terminal.progress.time.monotonic", lambda: float(next(moments)))
@@ -121,7 +119,7 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
 
 
 def test_what_takes_long_is_announced_after_the_first_step_with_a_remedy(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     moments = iter((0.0, 2.1, 4.2, 0.0, 0.1, 0.2))
     monkeypatch.setattr("hubbub.cli.terminal.progress.time.monotonic", lambda: next(moments))
@@ -158,7 +156,7 @@ def test_what_takes_long_is_announced_after_the_first_step_with_a_remedy(
     ],
 )
 def test_what_is_no_number_day_or_choice_is_told_in_words(
-    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -178,12 +176,12 @@ def test_what_is_no_number_day_or_choice_is_told_in_words(
     ],
 )
 def test_a_path_that_others_are_placed_beside_must_have_a_name(
-    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, capsys: Capture
 ) -> None:
     assert message in refusal_of(capsys, *words)
 
 
-def test_services_tell_wrong_numbers_in_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_services_tell_wrong_numbers_in_the_same_words(capsys: Capture) -> None:
     for parser, wrong in (
         (shuffler_parser(), ("--peer-rate", "many")),
         (aggregator_parser(), ("--http-rate", "many")),
@@ -202,7 +200,7 @@ def test_services_tell_wrong_numbers_in_the_same_words(capsys: pytest.CaptureFix
     ],
 )
 def test_an_option_that_is_none_is_refused_by_its_own_command_in_two_lines(
-    typed: list[str], whose: str, capsys: pytest.CaptureFixture[str]
+    typed: list[str], whose: str, capsys: Capture
 ) -> None:
     errors = refusal_of(capsys, *typed)
     message, remedy = errors.splitlines()
@@ -218,7 +216,7 @@ def test_an_option_that_is_none_is_refused_by_its_own_command_in_two_lines(
     ],
 )
 def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
-    typed: str, remedy: str, capsys: pytest.CaptureFixture[str]
+    typed: str, remedy: str, capsys: Capture
 ) -> None:
     assert f"error: unrecognized arguments: {remedy}\n" in refusal_of(capsys, *typed.split())
 
@@ -238,15 +236,13 @@ def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
     ],
 )
 def test_what_people_type_first_is_refused_with_what_to_type(
-    typed: str, remedy: str, capsys: pytest.CaptureFixture[str]
+    typed: str, remedy: str, capsys: Capture
 ) -> None:
     assert remedy in refusal_of(capsys, *typed.split())
 
 
 @pytest.mark.parametrize("typed", ["--confidance", "--confidance=.9"])
-def test_an_option_that_is_nearly_one_is_told_which(
-    typed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_that_is_nearly_one_is_told_which(typed: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["query", "theme", typed])
     assert f'arguments: {typed}; did you mean "--confidence"?' in capsys.readouterr().err
@@ -261,7 +257,7 @@ def test_an_option_that_is_nearly_one_is_told_which(
     ],
 )
 def test_each_action_on_a_log_describes_its_own_bundle(
-    action: str, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    action: str, text: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
@@ -270,7 +266,7 @@ def test_each_action_on_a_log_describes_its_own_bundle(
 
 
 def test_keys_in_what_is_no_folder_are_refused_without_the_number_of_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     file = tmp_path / "file"
     file.touch()

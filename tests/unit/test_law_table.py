@@ -9,6 +9,7 @@ import pytest
 from hubbub.cli.commands.status import show_pipeline
 from hubbub.cli.terminal.output import explain
 from hubbub.conservation import TERMS, balances, sum_terms
+from tests.support.commands import Capture
 
 DAYS = 14
 
@@ -43,7 +44,7 @@ def _many() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_any_number_of_streams_fits_a_screen(
-    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -57,23 +58,21 @@ def test_any_number_of_streams_fits_a_screen(
     assert "28 streams more" in " ".join(text.split())
 
 
-def test_every_window_is_shown_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_window_is_shown_when_asked(capsys: Capture) -> None:
     windows = _many()
     show_pipeline(_law(windows), whole=True)
     output = capsys.readouterr().out
     assert len(re.findall(r"^ +stream_\d\d ", output, re.MULTILINE)) == len(windows)
 
 
-def test_a_lost_report_stays_lost_beside_balanced_epochs(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_lost_report_stays_lost_beside_balanced_epochs(capsys: Capture) -> None:
     show_pipeline(_law([_window("theme", 1), _window("theme", 2, acknowledged=101)]))
     output = capsys.readouterr().out
     assert re.search(r"theme +2 epochs +201 +200 +NO", output), output
     assert "0 in all of them: dummies, pooled" in output
 
 
-def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: Capture) -> None:
     unknown = {"acknowledged": None, "dummies": None, "pooled": None, "withheld": None}
     windows = [{**_window("theme", day), **unknown, "balanced": None} for day in (1, 2)]
     document = _law([_window("theme", 1)], complete=False)
@@ -85,9 +84,7 @@ def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: pytest.CaptureFixture
     assert "BALANCE" not in output.upper().replace("BALANCED", "")
 
 
-def test_what_waits_unseen_is_neither_zero_nor_a_column(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_waits_unseen_is_neither_zero_nor_a_column(capsys: Capture) -> None:
     sentence = "Waiting reports are not shown, and a stream from its first batch on: a number"
     law = {**_law([{**_window("theme", day), "pooled": 0} for day in (1, 2)]), "waiting": sentence}
     law["total"]["pooled"] = None
@@ -105,7 +102,7 @@ def test_what_waits_unseen_is_neither_zero_nor_a_column(
 
 
 def test_sentences_are_cut_between_words_and_whole_in_a_pipe(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     sentence = "the intervals cover the randomization noise\nsecond " + "x" * 30
     explain(sentence)

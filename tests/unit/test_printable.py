@@ -16,7 +16,7 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal import output
 from hubbub.errors.printable import visible, visible_lines
 from tests.conftest import CATALOG
-from tests.support.commands import refusal_of
+from tests.support.commands import Capture, refusal_of
 
 MANY = "\x1b\u202e\u200b\ufeff\x00\x07\x7f\x9b\u2066\u2028\u3164\U000e0101\ud800"
 HOSTILE = f"\x1b[31m\u202eev\u200bil{MANY}:skull:[red]"
@@ -38,7 +38,7 @@ def test_json_stays_the_same_json() -> None:
 
 
 def test_tables_and_lines_are_of_text_alone(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output.say(HOSTILE)
     output.table(HOSTILE, [HOSTILE, "b"], [[HOSTILE, HOSTILE]])
@@ -52,9 +52,7 @@ def test_tables_and_lines_are_of_text_alone(
     assert not set(re.sub("\x1b\\[[01]m", "", message_text)) & UNSEEN
 
 
-def test_no_command_shows_a_catalogs_control_characters(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_command_shows_a_catalogs_control_characters(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "metrics.toml"
     hostile = r"\u001b[31m\u202eevil\u200b\ufeff\u0007"
     path.write_text(
@@ -82,9 +80,7 @@ def test_no_command_shows_a_catalogs_control_characters(
     assert not set(refusal_of(capsys, "catalog", "check", "a", "\x1b]0;title\x07\u202e")) & UNSEEN
 
 
-def test_logs_of_services_and_of_the_client_are_text_alone(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_logs_of_services_and_of_the_client_are_text_alone(capfd: Capture) -> None:
     from hubbub.client.stderr_log import log_to_stderr
     from hubbub.runtime.monitoring.logs import write_logs
 
@@ -151,9 +147,7 @@ def test_no_value_begins_a_row_of_its_own() -> None:
         assert to_csv([{"a": text, "b": 1}]) == f'a,b\n"{text}",1\n'
 
 
-def test_a_caller_that_was_gone_before_its_answer_fills_no_log(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_caller_that_was_gone_before_its_answer_fills_no_log(capfd: Capture) -> None:
     from hubbub.runtime.monitoring.logs import write_logs
 
     root = logging.getLogger()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli.main import main
-from tests.support.commands import output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 NEW = "catalog new a --description A --owner a@example.org"
 NO_FOLDER = "No such file or directory; check the path; the folder of a file must exist"
@@ -19,7 +19,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _new_catalog(capsys: pytest.CaptureFixture[str]) -> None:
+def _new_catalog(capsys: Capture) -> None:
     output_of(capsys, *NEW.replace("new a", "new theme").split(), "--values", "light,dark")
 
 
@@ -35,16 +35,14 @@ def _new_catalog(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_file_in_no_folder_is_refused_with_a_remedy(
-    typed: str, where: str, capsys: pytest.CaptureFixture[str]
+    typed: str, where: str, capsys: Capture
 ) -> None:
     _new_catalog(capsys)
     assert f"{where}: cannot be written: {NO_FOLDER}" in refusal_of(capsys, *typed.split())
 
 
 @pytest.mark.parametrize("command", ["new", "tls", "gateway", "issuer", "witness --name w"])
-def test_keys_in_a_file_are_refused_with_a_remedy(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_in_a_file_are_refused_with_a_remedy(command: str, capsys: Capture) -> None:
     Path("file").touch()
     action, *options = command.split()
     refused = refusal_of(capsys, "keys", action, "file", *options)
@@ -52,7 +50,7 @@ def test_keys_in_a_file_are_refused_with_a_remedy(
 
 
 def test_keys_and_certificates_that_exist_are_refused_with_what_renews_them(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     for words, remedy in (
         (["keys", "new", "keys"], "hubbub keys rotate keys"),
@@ -64,9 +62,7 @@ def test_keys_and_certificates_that_exist_are_refused_with_what_renews_them(
         output_of(capsys, *remedy.split()[1:])
 
 
-def test_a_folder_that_is_named_and_is_none_is_a_fault(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_folder_that_is_named_and_is_none_is_a_fault(capsys: Capture) -> None:
     assert main(["doctor", "--home", "nowhere", "--tls", "nothing"]) == 1
     printed = capsys.readouterr().out
     assert "nowhere: is not a folder" in printed
@@ -79,12 +75,12 @@ PEOPLE = ("light,3000\ndark,2000\n", "day,value,count\n2026-11-22,light,3000\n")
 @pytest.mark.parametrize("people", PEOPLE)
 @pytest.mark.parametrize("option", ["--values", "--catalog"])
 def test_a_rehearsal_reads_a_pipe_as_it_reads_a_file(
-    people: str, option: str, capsys: pytest.CaptureFixture[str]
+    people: str, option: str, capsys: Capture
 ) -> None:
     _new_catalog(capsys)
     Path("people.csv").write_text(people)
     words = ["simulate", "theme", "--values", "people.csv", "--runs", "2", "--seed", "1", "--json"]
-    expected = json.loads(output_of(capsys, *words))
+    expected = document_of(capsys, *words)
     content = people.encode() if option == "--values" else Path("metrics.toml").read_bytes()
     for path in ("-", "/dev/stdin"):
         piped = subprocess.run(
@@ -112,9 +108,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_catalog_takes_the_fields_that_a_plan_advises(
-    question: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_catalog_takes_the_fields_that_a_plan_advises(question: str, capsys: Capture) -> None:
     planned = output_of(capsys, "plan", "central", "--epsilon", "1.5", *question.split())
     _, _, advice = planned.partition("in metrics.toml: ")
     fields = advice.partition("\n")[0].partition(";")[0].replace(", ", "\n")
@@ -132,7 +126,7 @@ def test_a_catalog_takes_the_fields_that_a_plan_advises(
 @pytest.mark.parametrize("subject", ["--values 4", "--model linear --features 3"])
 @pytest.mark.parametrize("typed", ["--reports 5000 --delta 1", "--reports 5000 --honest 0"])
 def test_a_promise_that_no_catalog_may_contain_is_not_planned(
-    subject: str, typed: str, capsys: pytest.CaptureFixture[str]
+    subject: str, typed: str, capsys: Capture
 ) -> None:
     words = ["plan", "central", *subject.split(), "--epsilon", "1", *typed.split()]
     assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
@@ -140,18 +134,14 @@ def test_a_promise_that_no_catalog_may_contain_is_not_planned(
 
 
 @pytest.mark.parametrize("typed", ["--reports 5", "--reports 1e7"])
-def test_a_crowd_that_no_catalog_may_contain_is_not_planned(
-    typed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_crowd_that_no_catalog_may_contain_is_not_planned(typed: str, capsys: Capture) -> None:
     words = ["plan", "central", "--values", "4", "--epsilon", "1", *typed.split()]
     assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
     assert "in a catalog it must be" in refused
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "1.5", "16"])
-def test_strings_are_planned_at_every_epsilon(
-    epsilon: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_strings_are_planned_at_every_epsilon(epsilon: str, capsys: Capture) -> None:
     output_of(capsys, *["plan", "--strings", "10", "--reports", "500", "--epsilon"], epsilon)
 
 
@@ -163,14 +153,12 @@ def test_strings_are_planned_at_every_epsilon(
     ],
 )
 def test_a_wrong_number_of_a_new_metric_is_refused_by_its_option(
-    typed: str, problem: str, capsys: pytest.CaptureFixture[str]
+    typed: str, problem: str, capsys: Capture
 ) -> None:
     assert problem in refusal_of(capsys, *NEW.split(), *typed.split())
 
 
-def test_a_day_that_does_not_exist_is_refused_by_its_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_day_that_does_not_exist_is_refused_by_its_line(capsys: Capture) -> None:
     _new_catalog(capsys)
     Path("days.csv").write_text("day,value\n2026-02-30,light\n")
     refused = refusal_of(capsys, "simulate", "theme", "--values", "days.csv")
