@@ -16,8 +16,7 @@ from typing import Any, Final
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.client import Outcome, Transport, transport_to
-from hubbub.simulation.devices import SimulatedDevice
-from hubbub.simulation.processes import Tell, run_processes
+from hubbub.simulation.devices import SimulatedDevice, Tell, run_processes
 
 _THREADS: Final = 24  # a process: while one device waits for its answer, others work
 _TOLD_SECONDS: Final = 0.2

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -108,8 +109,10 @@ def read_model(path: Path, text: str | None, name: str) -> Planned | None:
     Raises:
         BadParameter: a field is missing, unknown or invalid.
     """
-    models = _models(text or "")
-    if name not in models:
+    models: Any = {}
+    with suppress(ValueError):  # the catalog's reader, next, reports its problems
+        models = parse_toml(text or "").get("models")
+    if not isinstance(models, dict) or name not in models:
         return None
     table = models[name]
     if not isinstance(table, dict):
@@ -219,11 +222,3 @@ def _label(where: str, text: str, planned: Planned) -> float:
     if not math.isfinite(value):
         raise BadParameter(f"{where}: the value is not a finite number")
     return value
-
-
-def _models(text: str) -> Mapping[str, Any]:
-    try:
-        toml = parse_toml(text).get("models", {})
-    except ValueError:
-        return {}  # reading the catalog's metrics, next, reports its problems
-    return toml if isinstance(toml, dict) else {}

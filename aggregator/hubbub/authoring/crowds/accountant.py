@@ -34,19 +34,16 @@ class Accountant(Protocol):
 
     def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
         """The largest local epsilon that keeps the promise, in nats."""
-        ...
 
     def gaussian(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> float:
         """The mu of a crowd whose reports have this local epsilon, as in gaussian.py."""
-        ...
 
     def keeps(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> bool:
         """Whether a crowd of reports of this local epsilon keeps the promise."""
-        ...
 
     def padded(
         self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
@@ -56,10 +53,8 @@ class Accountant(Protocol):
         `dummies` is "noise" for noise dummies, "devices" for those of devices, or "auto" for the
         best of the shuffler's, which include noise dummies if `noisy`.
         """
-        ...
 
     def crowd_needed(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
         """The smallest crowd that keeps the promise at this local epsilon; None if none does."""
-        ...

@@ -196,7 +196,12 @@ def _new(options: NewOptions) -> None:
     name, path = options.name, options.catalog
     if not NAME.fullmatch(name):
         raise BadParameter(f"a metric's name must match {NAME.pattern}; choose another")
-    before = _read(path)
+    before = None
+    if path.exists():
+        try:
+            before = read_text(path)
+        except ValueError as error:
+            raise CatalogInvalid(f"{error}; give a catalog, or a new name for one") from error
     if before is not None and name in _tables(before, "metrics"):
         raise BadParameter(
             f'{path}: already has a metric "{name}"; choose another name, or edit that '
@@ -232,16 +237,6 @@ def _refuse_unused(options: NewOptions) -> None:
         whose, rest = "--edges and --range", of_numbers
     if unused := [name for name, is_set in rest.items() if is_set]:
         raise BadParameter(f"{', '.join(unused)}: only with {whose}; leave out what does not apply")
-
-
-def _read(path: Path) -> str | None:
-    """The text of the catalog; None if it does not exist."""
-    if not path.exists():
-        return None
-    try:
-        return read_text(path)
-    except ValueError as error:
-        raise CatalogInvalid(f"{error}; give a catalog, or a new name for one") from error
 
 
 def _tables(text: str, kind: str) -> Mapping[str, object]:

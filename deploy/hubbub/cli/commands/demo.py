@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from itertools import accumulate, islice
-from math import sqrt
+from math import exp, sqrt
 from pathlib import Path
 from typing import Final
 
@@ -27,12 +27,13 @@ from hubbub.cli.demonstration.history import (
     drawn_notice,
     write_history,
 )
-from hubbub.cli.demonstration.one_report import send_one
 from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
+from hubbub.cli.installation_keys import DEMO_DEVICE
 from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
-from hubbub.conservation import TERMS, balances
+from hubbub.client import Client
+from hubbub.conservation import TERMS, Window, balances
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
@@ -84,6 +85,9 @@ def _text(name: str) -> str:
 _KEEP: Final = Exclusive()
 _DRAIN_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.25
+_FLUSH_SECONDS: Final = 60.0
+_MAX_MEANINGS: Final = 3
+_HEX: Final = 16  # bytes of a sealed report to print
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 # Of the estimate of how many reports were acknowledged: off by chance once in 500 million runs.
 _SIGMAS: Final = 6.0
@@ -164,7 +168,7 @@ def _send(
 ) -> tuple[Sent, dict[str, int]]:
     """Sends every person's answers; returns what was sent, and the law's terms afterwards."""
     both = BOTH_WAYS[0]
-    for line in send_one(run, everyone[0], len(everyone), both.alone, both.crowd):
+    for line in _send_one(run, everyone[0], len(everyone), both.alone, both.crowd):
         say(line)
     say("")
     with progress() as bars:
@@ -181,6 +185,64 @@ def _send(
         )
         seconds["drain"] = _lap(mark)
     return sent, terms
+
+
+def _send_one(run: LocalRun, person: Person, people: int, alone: str, crowd: str) -> list[str]:
+    """Sends one person's reports before all others, so that only theirs are in the pool.
+
+    `alone` and `crowd` are the metrics that ask one question in both ways.
+
+    Returns:
+        The lines that explain one report: what it was, what it could have meant, who can tell.
+
+    Raises:
+        ServiceUnavailable: the shuffler does not accept them.
+    """
+    client = Client.from_bundle(run.bundle_path, state_dir=run.home / DEMO_DEVICE)
+    for metric, value in person.items():
+        client.report(metric, value)
+    if not client.flush(_FLUSH_SECONDS):
+        raise ServiceUnavailable(f"the shuffler accepts no reports: see {run.home / 'log'}")
+    payloads = {payload.metric: payload for payload in client.ledger().payloads}
+    client.close()
+
+    async def pooled(window: Window) -> bytes:
+        server = await connect_redis(run.shuffler_redis)
+        try:
+            sealed: bytes = await server.ask("SRANDMEMBER", window.key("shuffler:pool"))
+        finally:
+            await server.close()
+        return sealed
+
+    payload, other = payloads[alone], payloads[crowd]
+    sealed = asyncio.run(pooled(Window(alone, payload.epoch)))
+    meant, meant_other = payload.meanings(), other.meanings()
+    if not (meant and meant_other and other.stream and payload.stream):
+        return []
+    odds = meant[0][1] / meant[-1][1]
+    at_most = exp(payload.stream.report_loss)
+    likely = ", ".join(f"{value} {chance:.0%}" for value, chance in meant[:_MAX_MEANINGS])
+    value, sure = meant_other[0]
+    return [
+        f"One of {people:,} devices, and its answer to {alone}:",
+        f"  the person's answer, which stays there   {person[alone]}",
+        f"  the randomized payload, in hex           {payload.payload.hex()}",
+        f"  what was sent: it, encrypted             {sealed[:_HEX].hex()}...",
+        f"  what it could have meant                 {likely},",
+        f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
+        filled(
+            "Nobody can tell, not even someone who breaks the encryption: each of the "
+            f"{len(meant)} answers could have produced these bytes, the likeliest {odds:.1f} times "
+            f"as often as the least likely (the bound is {at_most:.1f} times). Over many people "
+            "the random answers average out; over one person they do not."
+        ),
+        filled(
+            f"Asked in a crowd ({crowd}) the same device randomized less, and sent "
+            f"{other.payload.hex()}: read by itself, that report is {sure:.0%} likely to mean "
+            f'"{value}". Only the crowd hides it: the shuffler releases '
+            f"{other.stream.crowd or 0:,} reports or more at once, in a random order, or none."
+        ),
+    ]
 
 
 def close_epochs(redis_url: str) -> None:

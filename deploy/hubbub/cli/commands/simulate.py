@@ -41,7 +41,9 @@ _ROWS: Final = 20
     "epsilon of the metric. Nothing is sent and nothing is stored.",
 )
 def _simulate(options: SimulateOptions) -> None:
-    text = _text(options.catalog)
+    text = None  # a file that cannot be read is refused by the catalog's reader
+    with suppress(ValueError):
+        text = read_text(options.catalog)
     if planned := read_model(options.catalog, text, options.metric):
         simulate_model(options, planned)
         return
@@ -93,13 +95,6 @@ def _simulate(options: SimulateOptions) -> None:
     else:
         _show(plan, next(run for run in runs if run.answered), summary)
         say(f"{several(number, 'run')} in {seconds:.1f} s")
-
-
-def _text(path: Path) -> str | None:
-    """The text of the catalog; None if it cannot be read, which its reader refuses."""
-    with suppress(ValueError):
-        return read_text(path)
-    return None
 
 
 def _bundle(path: Path, text: str | None, name: str) -> Bundle:

@@ -1,1 +1,1 @@
-"""The parts of `hubbub demo`: questions, one device's report, answers, and earlier days."""
+"""The parts of `hubbub demo`: questions, answers, and earlier days."""
