@@ -56,14 +56,9 @@ class Installation:
                 fields["epsilon"] = None
         source.write_text(catalog_toml(metric_toml("theme", rest, **fields)))
         out = self.folder / "app.hubbub"
-        return build_bundle(
-            read_with_promises(source),
-            self.folder / "keys",
-            out=out,
-            streams=self.folder / "streams.json",
-            previous=out,
-            roots=None,
-        )
+        catalog, keys = read_with_promises(source), self.folder / "keys"
+        streams = self.folder / "streams.json"
+        return build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
 
 
 @pytest.fixture
@@ -217,14 +212,11 @@ async def test_every_tier_and_cell_of_every_list_is_counted(installation: Instal
             part_answer.metric
         )
         for place, row in enumerate(part_answer.values):
-            shares = [
-                window_totals[stream].reports / len(bundle.asked_in(stream[0]).values or ())
-                for stream in streams
-            ]
+            sizes = [len(bundle.asked_in(name).values or ()) for name, _ in streams]
             longer = [
-                share
-                for share, stream in zip(shares, streams, strict=True)
-                if len(bundle.asked_in(stream[0]).values or ()) > place
+                window_totals[stream].reports / size
+                for stream, size in zip(streams, sizes, strict=True)
+                if size > place
             ]
             assert abs(row.estimate - sum(longer)) < 5 * row.stderr, row.value
     assert {part.part: part.reports for part in table.parts}["linux"] == sum(linux)
@@ -245,11 +237,7 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
         ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
         ("theme/v4", FIRST): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 2),
     }
-    days = {
-        (stream, day + n): totals
-        for (stream, day), totals in window_totals.items()
-        for n in range(3)
-    }
+    days = {(name, day + n): t for (name, day), t in window_totals.items() for n in range(3)}
     joint_answer = _list_answers(bundle, days)[0]
     rows = {row.value: row for row in joint_answer.values}
     for value, true in (("light", 3300), ("sepia", 600)):
@@ -386,11 +374,8 @@ def test_answers_join_all_lists_with_exact_variances(
     assert reports == [4500]
     rows = {row.value: row for row in joint_answer.values}
     parts = [
-        answer(bundle.asked_in(stream).randomizer, totals, bundle.asked_in(stream).values)
-        for stream, totals in (
-            ("theme", _sum(window_totals, "theme")),
-            ("theme/v4", _sum(window_totals, "theme/v4")),
-        )
+        answer(metric.randomizer, _sum(window_totals, metric.name), metric.values)
+        for metric in map(bundle.asked_in, ("theme", "theme/v4"))
     ]
     dark = [next(row for row in part.values if row.value == "dark") for part in parts]
     assert rows["dark"].estimate == pytest.approx(sum(row.estimate for row in dark))
@@ -435,11 +420,8 @@ def test_the_errors_of_joined_lists_are_what_they_say() -> None:
         old = chance.multinomial(700, [0.2, 0.3, 0.5]).tolist()
         new = chance.multinomial(500, [0.3, 0.3, 0.2, 0.2]).tolist()
         lists = [
-            (
-                [(mechanism, draw(mechanism, range(len(true_counts)), true_counts, chance))],
-                len(true_counts),
-            )
-            for mechanism, true_counts in ((three, old), (four, new))
+            ([(mechanism, draw(mechanism, range(len(counts)), counts, chance))], len(counts))
+            for mechanism, counts in ((three, old), (four, new))
         ]
         joint_answer = answer_lists(lists, FOUR)
         for place, (row, true) in enumerate(((1, old[1] + new[1]), (3, new[3]))):

@@ -18,6 +18,7 @@ from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.log.merkle import leaf_hash, proven_root, refuse_inconsistent
 from hubbub.bundles.log.notes import Checkpoint, NoteKey, note_text, refuse_unsigned, signed_note
 from hubbub.bundles.log.proof import entry_of
+from hubbub.catalog import Metric
 from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
@@ -31,19 +32,8 @@ from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import output_of, refusal_of
 
 # The leaves and roots of the reference implementation of RFC 6962.
-LEAVES = [
-    bytes.fromhex(text)
-    for text in (
-        "",
-        "00",
-        "10",
-        "2021",
-        "3031",
-        "40414243",
-        "5051525354555657",
-        "606162636465666768696a6b6c6d6e6f",
-    )
-]
+HEX = "00 10 2021 3031 40414243 5051525354555657 606162636465666768696a6b6c6d6e6f"
+LEAVES = [b"", *map(bytes.fromhex, HEX.split())]
 ROOTS = [
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
@@ -163,19 +153,19 @@ class Operator:
 
     def build(self, *, epsilon: float = 1.0, lifetime: float = 40.0, log: str = ORIGIN) -> int:
         source = self.folder / "metrics.toml"
-        metric = metric_toml(
-            "theme",
-            mechanism="rr",
-            epsilon=epsilon,
-            values=["light", "dark"],
-            reports_per_epoch=3,
-            lifetime_epsilon=lifetime,
-        )
+        limits = {"reports_per_epoch": 3, "lifetime_epsilon": lifetime}
+        values = ["light", "dark"]
+        metric = metric_toml("theme", mechanism="rr", epsilon=epsilon, values=values, **limits)
         source.write_text(
             catalog_toml(metric, shuffler="shuffler.example.org:443", log=log or None)
         )
         build = ["catalog", "build", str(source), "--keys", str(self.keys), "--out", str(self.out)]
         return main([*build, "--streams", str(self.folder / "streams.json")])
+
+    def more(self) -> dict[str, Metric]:
+        """Its metrics, of which theme allows twice as much for life."""
+        theme = read_bundle(self.out).metrics["theme"]
+        return {"theme": replace(theme, limits=replace(theme.limits, lifetime_epsilon=80.0))}
 
     def sign(self, **changes: object) -> bytes:
         """A bundle that never went through the log."""
@@ -249,10 +239,7 @@ def _of_another_log(operator: Operator) -> bytes:
 
 def _more_under_an_old_name(operator: Operator) -> bytes:
     """In the very log that everybody sees, with a valid proof."""
-    now = read_bundle(operator.out)
-    theme = now.metrics["theme"]
-    more = {"theme": replace(theme, limits=replace(theme.limits, lifetime_epsilon=80.0))}
-    public = operator.sign(serial=now.serial + 1, metrics=more)
+    public = operator.sign(serial=read_bundle(operator.out).serial + 1, metrics=operator.more())
     log = append(operator.log, ORIGIN, log_key(operator.keys), [("bundle", public)])
     return public + prove_bundle(log).dump() + b"\n"
 
@@ -396,10 +383,7 @@ def test_a_log_that_was_rewritten_is_found_by_who_saw_it_before(
 def test_two_bundles_at_once_and_more_under_an_old_name_show_in_the_audit(
     operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = read_bundle(operator.out)
-    theme = before.metrics["theme"]
-    more = replace(theme, limits=replace(theme.limits, lifetime_epsilon=80.0))
-    things = [("bundle", operator.sign(metrics={"theme": more}))]
+    things = [("bundle", operator.sign(metrics=operator.more()))]
     append(operator.log, ORIGIN, log_key(operator.keys), things)
     assert main(["log", "audit", str(operator.log), "--bundle", str(operator.out)]) == 1
     output = capsys.readouterr().out
@@ -410,12 +394,10 @@ def test_two_bundles_at_once_and_more_under_an_old_name_show_in_the_audit(
 def test_more_under_a_name_that_was_retired_in_between_shows_in_the_audit(
     operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = read_bundle(operator.out)
-    theme = before.metrics["theme"]
-    more = replace(theme, limits=replace(theme.limits, lifetime_epsilon=80.0))
+    serial = read_bundle(operator.out).serial
     things = [
-        ("bundle", operator.sign(serial=before.serial + 1, metrics={})),
-        ("bundle", operator.sign(serial=before.serial + 2, metrics={"theme": more})),
+        ("bundle", operator.sign(serial=serial + 1, metrics={})),
+        ("bundle", operator.sign(serial=serial + 2, metrics=operator.more())),
     ]
     append(operator.log, ORIGIN, log_key(operator.keys), things)
     assert main(["log", "audit", str(operator.log), "--bundle", str(operator.out)]) == 1

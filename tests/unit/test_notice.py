@@ -48,21 +48,17 @@ class Operator:
         self.key = read_operator_key(signed.keys)
         self.public = self.key.public_key().public_bytes_raw()
 
-    def notice(self, number: int, steps: Steps, until: int = NOON + 30 * DAY) -> bytes:
-        return sign_notice(
-            Notice(number=number, until=until, steps=steps, operator=self.public), self.key
-        )
+    def built(self, number: int, steps: Steps, until: int = NOON + 30 * DAY) -> Notice:
+        return Notice(number=number, until=until, steps=steps, operator=self.public)
+
+    def notice(self, number: int, steps: Steps) -> bytes:
+        return sign_notice(self.built(number, steps), self.key)
 
     def client(
         self, shuffler: FakeShuffler, state: State | None = None, moment: float = NOON
     ) -> Client:
-        return Client(
-            self.bundle,
-            state or MemoryState(),
-            shuffler,
-            hold_seconds=None,
-            clock=SystemClock(lambda: moment),
-        )
+        clock, device = SystemClock(lambda: moment), state or MemoryState()
+        return Client(self.bundle, device, shuffler, hold_seconds=None, clock=clock)
 
 
 @pytest.fixture
@@ -94,12 +90,8 @@ def test_a_notice_says_what_was_signed(operator: Operator) -> None:
 def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -> None:
     signed = operator.notice(7, {"theme": ((NOON, 0.1),)})
     stranger = Ed25519PrivateKey.generate()
-    foreign = sign_notice(
-        Notice(
-            number=8, until=NOON + DAY, steps={}, operator=stranger.public_key().public_bytes_raw()
-        ),
-        stranger,
-    )
+    theirs = replace(operator.built(8, {}), operator=stranger.public_key().public_bytes_raw())
+    foreign = sign_notice(theirs, stranger)
     head, body, _ = signed.split(b"\n")
     newer = json.dumps({**json.loads(body), "epsilon": 2}).encode()
     later = to_text(operator.key.sign(b"hubbub/1 notice\n" + newer))
@@ -117,34 +109,26 @@ def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -
 
 
 def test_what_no_notice_may_say_cannot_be_built(operator: Operator) -> None:
-    def build(number: int = 1, until: int = NOON + DAY, **steps: tuple[Step, ...]) -> None:
-        Notice(number=number, until=until, steps=steps, operator=operator.public)
-
-    build(theme=((NOON, 0.5),))
-    for why, wrong in {
-        "is 0 or in": ({"theme": ((NOON, 1.5),)}, {}),
-        "do not ascend": ({"theme": ((NOON, 0.5), (NOON, 0.1))}, {}),
-        "outside \\[1, 16\\]": ({"theme": ()}, {}),
-        "contains an invalid metric": ({"theme/0.5": ((NOON, 0.5),)}, {}),
-        "must be whole": ({}, {"number": 0}),
-    }.items():
+    half: tuple[Step, ...] = ((NOON, 0.5),)
+    operator.built(1, {"theme": half})
+    wrong: list[tuple[str, int, Steps]] = [
+        ("is 0 or in", 1, {"theme": ((NOON, 1.5),)}),
+        ("do not ascend", 1, {"theme": ((NOON, 0.5), (NOON, 0.1))}),
+        ("outside \\[1, 16\\]", 1, {"theme": ()}),
+        ("contains an invalid metric", 1, {"theme/0.5": half}),
+        ("must be whole", 0, {}),
+        ("16384", 1, {f"m{n}": half for n in range(1000)}),
+    ]
+    for why, number, steps in wrong:
         with pytest.raises(BadParameter, match=why):
-            build(**wrong[1], **wrong[0])  # type: ignore[arg-type]
-    many = Notice(
-        number=1,
-        until=NOON + DAY,
-        steps={f"m{n}": ((NOON, 0.5),) for n in range(1000)},
-        operator=operator.public,
-    )
-    with pytest.raises(BadParameter, match="16384"):
-        sign_notice(many, operator.key)
+            operator.notice(number, steps)
 
 
 def test_an_epoch_has_one_chance_from_its_beginning_to_its_end(operator: Operator) -> None:
     """What changes at noon holds from tomorrow on; a stop at once, to the end of its day."""
     theme, crashed = (operator.bundle.metrics[name] for name in ("theme", "crashed"))
     steps = {"theme": ((NOON, 0.1), (NOON + 2 * DAY, 0.9), (NOON + 4 * DAY, 0.0))}
-    notice = Notice(number=1, until=NOON + 6 * DAY, steps=steps, operator=operator.public)
+    notice = operator.built(1, steps, NOON + 6 * DAY)
     chances = [notice.sampling(theme, TODAY + day) for day in range(-1, 9)]
     #       the bundle's, lowered, 0.9 is above the bundle's, stopped, lapsed
     assert chances[:2] == [0.0, 0.0]  # of an epoch that is over nothing is reported any more
@@ -239,9 +223,7 @@ def test_a_key_that_was_handed_over_to_speaks_last(operator: Operator) -> None:
     public = key.public_key().public_bytes_raw()
     words = (hand_over(operator.key, public),)
     stop = {"theme": ((NOON, 0.0),)}
-    newer = sign_notice(
-        Notice(number=1, until=NOON + DAY, steps=stop, operator=public, handovers=words), key
-    )
+    newer = sign_notice(replace(operator.built(1, stop), operator=public, handovers=words), key)
     state = MemoryState()
     for notice in (operator.notice(9, {}), newer, operator.notice(10, {})):
         _submit_once(state, notice, operator)
@@ -321,10 +303,8 @@ def test_the_command_goes_on_from_the_notice_there_is(
 ) -> None:
     folder = tmp_path / "told"
     first = _notice_made(folder, "--stop", "crashed", "--sampling", "theme=0.1")
-    assert {name: steps[-1][1] for name, steps in first.steps.items()} == {
-        "crashed": 0.0,
-        "theme": 0.1,
-    }
+    chances = {name: steps[-1][1] for name, steps in first.steps.items()}
+    assert chances == {"crashed": 0.0, "theme": 0.1}
     second = _notice_made(folder, "--lift", "crashed")
     assert second.follows(first)
     assert second.number > first.number

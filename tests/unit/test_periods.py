@@ -39,13 +39,9 @@ def client_of(tmp_path: Path) -> Make:
 
     def make(day: int | list[int], state: MemoryState | FolderState | None = None) -> Client:
         today = [day] if isinstance(day, int) else day
-        return Client(
-            signed.bundle,
-            state or MemoryState(),
-            FakeShuffler(),
-            hold_seconds=None,
-            clock=SystemClock(lambda: float((FIRST + today[0]) * DAY)),
-        )
+        clock = SystemClock(lambda: float((FIRST + today[0]) * DAY))
+        device = state or MemoryState()
+        return Client(signed.bundle, device, FakeShuffler(), hold_seconds=None, clock=clock)
 
     return make
 
@@ -125,10 +121,8 @@ def test_who_had_all_forgotten_reports_no_more_in_that_period(client_of: Make) -
         client.enable()
     for day in range(3, 30):
         with client_of(day, state) as client:
-            assert client.report("theme", "dark") in {
-                Outcome.NOT_ITS_DAY,
-                Outcome.ALREADY_REPORTED,
-            }
+            outcome = client.report("theme", "dark")
+            assert outcome in {Outcome.NOT_ITS_DAY, Outcome.ALREADY_REPORTED}
     assert days_of(client_of, state, range(30, 60))
 
 
@@ -226,12 +220,13 @@ def test_what_is_no_period_is_refused(lines: str, message: str, tmp_path: Path) 
 
 def test_a_period_is_of_days_and_of_one_report(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(PERIODIC.replace('epoch = "day"', 'epoch = "hour"', 1))
-    with pytest.raises(CatalogInvalid, match=r'"epoch": must be "day" with report_on'):
-        read_catalog(path)
-    path.write_text(PERIODIC.replace("reports_per_epoch = 1", "reports_per_epoch = 2", 1))
-    with pytest.raises(CatalogInvalid, match=r'"limits": reports_per_epoch must be 1'):
-        read_catalog(path)
+    for old, new, message in (
+        ('epoch = "day"', 'epoch = "hour"', r'"epoch": must be "day" with report_on'),
+        ("per_epoch = 1", "per_epoch = 2", r'"limits": reports_per_epoch must be 1'),
+    ):
+        path.write_text(PERIODIC.replace(old, new, 1))
+        with pytest.raises(CatalogInvalid, match=message):
+            read_catalog(path)
 
 
 def test_a_period_is_part_of_what_was_promised(tmp_path: Path) -> None:
@@ -243,15 +238,9 @@ def test_a_period_is_part_of_what_was_promised(tmp_path: Path) -> None:
 
 
 def test_a_bundle_whose_keys_end_within_a_period_is_not_built(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
+    path, out, streams = (tmp_path / name for name in ("metrics.toml", "it.hubbub", "streams.json"))
     path.write_text(PERIODIC)
-    make_keys(tmp_path / "keys", days=3, periods=10)  # from two weeks ago on
+    keys = tmp_path / "keys"
+    make_keys(keys, days=3, periods=10)  # from two weeks ago on
     with pytest.raises(BundleRefused, match=r"30 days is longer than the keys, .* cover 15 days"):
-        build_bundle(
-            read_catalog(path),
-            tmp_path / "keys",
-            out=tmp_path / "app.hubbub",
-            streams=tmp_path / "streams.json",
-            previous=tmp_path / "app.hubbub",
-            roots=None,
-        )
+        build_bundle(read_catalog(path), keys, out=out, streams=streams, previous=out, roots=None)

@@ -46,6 +46,9 @@ def _on(rest: str, name: str = "theme") -> str:
     return f'{rest}\nsupersedes = "{name}"'
 
 
+THEME = _table("theme", THREE)
+
+
 def _bundle(folder: Path, *tables: str) -> Bundle:
     return make_signed(folder, _catalog(*tables), start=FIRST * DAY).bundle
 
@@ -56,17 +59,14 @@ def _bundle(folder: Path, *tables: str) -> Bundle:
         ([_table("theme_2", _on(FOUR))], "is not in this catalog.*as expires"),
         ([_table("theme", _on(THREE))], "goes on from it in turn"),
         ([_table("theme", _on(THREE, "b")), _table("b", _on(THREE))], "goes on from it in turn"),
-        (
-            [_table("theme", THREE), _table("b", _on(THREE)), _table("c", _on(THREE))],
-            'is superseded by "b"',
-        ),
+        ([THEME, _table("b", _on(THREE)), _table("c", _on(THREE))], 'is superseded by "b"'),
         ([_table("theme", THREE, "week"), _table("b", _on(FOUR))], "its epoch is day, and that"),
         (
-            [_table("theme", THREE), _table("b", _on('mechanism = "grr"\nvalues = ["x", "y"]'))],
+            [THEME, _table("b", _on('mechanism = "grr"\nvalues = ["x", "y"]'))],
             "no value in common",
         ),
         (
-            [_table("theme", THREE), _table("b", _on(NUMBER.format(high=9)))],
+            [THEME, _table("b", _on(NUMBER.format(high=9)))],
             "it is over numbers and that one over values",
         ),
         (
@@ -151,18 +151,11 @@ def test_a_trend_adds_what_was_asked_under_both_names(
         _near(point, share, reports)
     assert (dark.not_asked, sepia.not_asked) == ("", trend.epochs[0].date)
     # Exactly: sums of what each name says, and of its variances.
-    old, new = (
-        answer(
-            bundle.metric(name).randomizer,
-            window_totals[name, FIRST + 1],
-            bundle.metric(name).values,
-        )
-        for name in ("theme", "theme_2")
-    )
-    rows = [
-        next(row for row in metric_answer.values if row.value == "dark")
-        for metric_answer in (old, new)
-    ]
+    rows = []
+    for name in ("theme", "theme_2"):
+        metric, totals = bundle.metric(name), window_totals[name, FIRST + 1]
+        values = answer(metric.randomizer, totals, metric.values).values
+        rows.append(next(row for row in values if row.value == "dark"))
     joined = dark.points[1]
     assert joined.share == pytest.approx(sum(row.estimate for row in rows) / 2000)
     coins = sum(row.stderr**2 for row in rows) / 2000**2
