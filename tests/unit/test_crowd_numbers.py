@@ -98,7 +98,6 @@ def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> Non
         assert metric.randomizer.layout.size == cells
         assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
         promise = central_of(metric, 30_000)
-        assert promise is not None
         assert 0.99 <= promise.epsilon <= 1.0
     alone = build("mean.piecewise", epsilon=1.0, low=0, high=10)
     rate = alone.variance(15_000, 30_000) / mean.randomizer.variance(15_000, 30_000)
@@ -156,7 +155,6 @@ def test_yes_or_no_is_two_listed_values(tmp_path: Path) -> None:
     metric = read_with_promises(path).metrics["start"]
     assert (metric.code(True), metric.code(False)) == (0, 1)  # noqa: FBT003 the value itself
     promise = central_of(metric, 30_000)
-    assert promise is not None
     assert 0.99 <= promise.epsilon <= 1.0
 
 

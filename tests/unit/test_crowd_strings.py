@@ -91,10 +91,8 @@ def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
     assert (metric.mechanism, metric.parameters["hashes"]) == ("local_hash", 4)
     assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
     promise = central_of(metric, 30_000)
-    assert promise is not None
     assert 0.99 <= promise.epsilon <= 1.0
     more = central_of(metric, 60_000)
-    assert more is not None
     assert more.epsilon < 0.8
     plain = TEXT.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
     signed = make_signed(tmp_path, plain + HASHED + "width = 64\n", start=20_000 * DAY)
@@ -112,7 +110,6 @@ def test_more_hash_functions_lie_more_for_the_same_promise(tmp_path: Path) -> No
     assert eight.epsilon < two.epsilon - 1
     for metric in (two, eight):
         promise = central_of(metric, 30_000)
-        assert promise is not None
         assert 0.99 <= promise.epsilon <= 1.0
 
 
@@ -124,7 +121,6 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: P
     metric = _read(tmp_path, TREE)
     assert (metric.mechanism, metric.min_batch) == ("tree", 30_000)
     promise = central_of(metric, 30_000)
-    assert promise is not None
     assert 0.97 <= promise.epsilon <= 1.0
     lies = even_lies(metric.randomizer, metric.report_loss)
     crowd = ShuffledEpoch(
@@ -217,7 +213,6 @@ def test_what_a_crowd_of_hashed_strings_says_is_worked_out_for_given_numbers(
     arguments += ["--local-epsilon", str(metric.epsilon)]
     assert main([*arguments, "--json"]) == 0
     promise = central_of(metric, 30_000)
-    assert promise is not None
     document = json.loads(capsys.readouterr().out)
     assert document["hashes"] == 4
     assert document["epsilon_central"] == pytest.approx(promise.epsilon, rel=1e-6)

@@ -173,12 +173,21 @@ class Operator:
         return sign_bundle(bundle, read_operator_key(self.keys))
 
 
-@pytest.fixture
-def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
+def started(bundle: Path, state: Path) -> Client:
+    """A client whose shuffler is the port of discarding, where nobody answers."""
+    return Client.from_bundle(
+        bundle, insecure=True, state_dir=state, shuffler="127.0.0.1:9", hold_seconds=3600.0
+    )
+
+
+def first_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     log_operator = Operator(tmp_path)
     assert log_operator.build() == 0
     return log_operator
+
+
+operator = pytest.fixture(first_build)
 
 
 @pytest.fixture
@@ -187,13 +196,7 @@ def start(tmp_path: Path) -> Callable[[bytes], Client]:
 
     def start(signed: bytes) -> Client:
         shipped.write_bytes(signed)
-        return Client.from_bundle(
-            shipped,
-            insecure=True,
-            state_dir=tmp_path / "state",
-            shuffler="127.0.0.1:9",  # the port of discarding, where nobody answers
-            hold_seconds=3600.0,
-        )
+        return started(shipped, tmp_path / "state")
 
     return start
 

@@ -23,7 +23,7 @@ from hubbub.bundles.log.notes import (
     signers,
 )
 from hubbub.cli.main import main
-from hubbub.client import Client, Outcome
+from hubbub.client import Outcome
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.signing.log.tiles import CHECKPOINT
@@ -38,7 +38,7 @@ from hubbub.signing.log.witnesses import (
     witness_key,
 )
 from tests.support.commands import output_of, refusal_of
-from tests.unit.test_log import Operator
+from tests.unit.test_log import Operator, first_build, started
 
 ORIGIN = "log.example.org/app"
 WITNESS = "witness.example.com/w1"
@@ -55,6 +55,9 @@ EXAMPLE = (
     "— witness.example.com/w1 jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2"
     "oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==\n"
 )
+
+
+operator = pytest.fixture(first_build)
 
 
 def checkpoint(size: int = 3) -> Checkpoint:
@@ -114,33 +117,27 @@ def test_a_line_that_was_altered_anywhere_is_refused() -> None:
         wrong = signed[4:at] + bytes([signed[at] ^ 1]) + signed[at + 1 :]
         with pytest.raises(BadParameter, match="does not match"):
             cosigned_at(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
-    for wrong in (
-        signed[4:-1],
-        signed[4:] + b"\0",
-        signed[12:],
-        signed[4:12],
-        b"\xff" + signed[5:],
-    ):
+    own = signed[4:]
+    for wrong in (own[:-1], own + b"\0", own[8:], own[:8], b"\xff" + own[1:]):
         with pytest.raises(BadParameter, match=r"not of type cosignature/v1"):
             cosigned_at(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
 
 
 def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
     name, signed = parts(cosign(checkpoint(3).note, WITNESS, KEY, AT).split("\n")[-2])
-    copied = merge_notes(
-        checkpoint(4).note, signed_note(note_text(checkpoint(4).note), DERIVED_KEY, signed[4:])
-    )
+    other = checkpoint(4).note
+    copied = merge_notes(other, signed_note(note_text(other), DERIVED_KEY, signed[4:]))
     assert name in signers(copied)
     with pytest.raises(BadParameter, match="does not match"):
         cosigned_at(copied, DERIVED_KEY)
     note = cosign(checkpoint().note, WITNESS, KEY, AT)
-    for other in (
+    for key in (
         NoteKey("witness.example.com/w2", DERIVED_KEY.public, COSIGNATURE),
         NoteKey(WITNESS, DERIVED_KEY.public, ED25519),
         NoteKey(WITNESS, OWN.public, COSIGNATURE),
     ):
         with pytest.raises(BadParameter, match="is not signed by"):
-            cosigned_at(note, other)
+            cosigned_at(note, key)
 
 
 def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside_anothers() -> None:
@@ -197,9 +194,8 @@ def test_a_witness_cosigns_what_grew_and_what_is_the_same(
     tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
 ) -> None:
     state = cosigned_file(tmp_path / "witness", OWN)
-    witness_key = NoteKey.read(
-        (tmp_path / "witness" / "witness.pub").read_text().strip(), COSIGNATURE
-    )
+    public = (tmp_path / "witness" / "witness.pub").read_text().strip()
+    witness_key = NoteKey.read(public, COSIGNATURE)
     for contents, at in (((b"1",), AT), ((), AT + 1), ((b"2", b"3"), AT + 1.5)):
         folder = log(*contents)
         new_checkpoint = sign(folder, first=at == AT, now=at)
@@ -301,20 +297,15 @@ def test_an_audit_counts_each_witness_once_and_no_time_that_is_to_come() -> None
     refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY], 1, AT - 300)
     with pytest.raises(LogBroken, match=f"the time of {WITNESS} is ahead"):
         refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY], 1, AT - 301)
-    for twice in (
-        NoteKey("w2", DERIVED_KEY.public, COSIGNATURE),
-        NoteKey("w2", OWN.public, COSIGNATURE),
-    ):
+    for public in (DERIVED_KEY.public, OWN.public):
+        twice = [DERIVED_KEY, NoteKey("w2", public, COSIGNATURE)]
         with pytest.raises(BadParameter, match="have the same key"):
-            refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY, twice], 1, AT)
+            refuse_unwitnessed(own_checkpoint, OWN, twice, 1, AT)
 
 
 def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    operator = Operator(tmp_path)
-    assert operator.build() == 0
     text = str(make_witness(tmp_path / "w", "w.example"))
     bundle = ["--bundle", str(operator.out)]
     sign = ["log", "cosign", str(operator.log), *bundle, "--keys", str(tmp_path / "w"), "--first"]
@@ -339,12 +330,7 @@ def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
     )
 
 
-def test_a_device_passes_over_the_lines_of_witnesses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    operator = Operator(tmp_path)
-    assert operator.build() == 0
+def test_a_device_passes_over_the_lines_of_witnesses(tmp_path: Path, operator: Operator) -> None:
     for line in (
         signed_note("", DERIVED_KEY, bytes(72)),
         signed_note("", NoteKey("other", b"1" * 32), b"1"),
@@ -356,23 +342,14 @@ def test_a_device_passes_over_the_lines_of_witnesses(
         bundle = read_bundle(operator.out)
         assert bundle.proof is not None
         assert len(signers(bundle.proof.checkpoint.note)) > 1
-        client = Client.from_bundle(
-            operator.out,
-            insecure=True,
-            state_dir=tmp_path / "state",
-            shuffler="127.0.0.1:9",  # the port of discarding, where nobody answers
-            hold_seconds=3600.0,
-        )
+        client = started(operator.out, tmp_path / "state")
         assert client.report("theme", "dark") is Outcome.QUEUED
         client.close(0)
 
 
 def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    operator = Operator(tmp_path)
-    assert operator.build() == 0
     bundle, where = ["--bundle", str(operator.out)], str(operator.log)
     log_key = read_bundle(operator.out).log
     assert log_key is not None
@@ -380,10 +357,8 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     for name in ("w1.example", "w2.example"):
         keys = tmp_path / name
         capsys.readouterr()
-        options += [
-            "--witness",
-            output_of(capsys, "keys", "witness", str(keys), "--name", name).splitlines()[-1],
-        ]
+        output = output_of(capsys, "keys", "witness", str(keys), "--name", name)
+        options += ["--witness", output.splitlines()[-1]]
         assert main(["log", "cosign", where, *bundle, "--keys", str(keys), "--first"]) == 0
         cosigned.append(str(cosigned_file(keys, log_key)))
     history_path = tmp_path / "known"
@@ -401,10 +376,8 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     assert main([*audit, *options, *options[:2]]) == 0, "a witness named twice is one"
     assert main(audit) == 0
     assert "--witnesses 1 must be from 1 to 0" in refusal_of(capsys, *audit, "--witnesses", "1")
-    assert "as hubbub keys witness prints it" in refusal_of(
-        capsys, *audit, "--witness", str(log_key)
-    )
-
+    refusal = refusal_of(capsys, *audit, "--witness", str(log_key))
+    assert "as hubbub keys witness prints it" in refusal
     assert operator.build() == 0, "a log goes on below witnesses' lines"
     assert signers((operator.log / CHECKPOINT).read_text()) == [ORIGIN]
     assert main([*audit, *options]) == 2
@@ -414,6 +387,5 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
         assert main(["log", "cosign", where, *bundle, "--keys", str(tmp_path / name)]) == 0
     assert main(["log", "publish", where, *cosigned, *bundle]) == 0
     assert main([*audit, *options, "--known", str(history_path)]) == 0
-    assert (
-        cosigned_at(history_path.read_text(), NoteKey.read(options[1], COSIGNATURE)) <= time.time()
-    )
+    first = NoteKey.read(options[1], COSIGNATURE)
+    assert cosigned_at(history_path.read_text(), first) <= time.time()

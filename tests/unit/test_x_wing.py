@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import mlkem
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
 
-from hubbub.bundles import Bundle, OpeningKey, Promise, open_bundle, read_bundle
+from hubbub.bundles import OpeningKey, Promise, open_bundle, read_bundle
 from hubbub.cli.installation_keys import build_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
@@ -36,17 +36,10 @@ from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
 SEALED = CATALOG.replace("[metrics.theme]", '[metrics.theme]\nkem = "x-wing"')
+CROWD = 'central_epsilon = 1.0\ncrowd = 30000\ndummies = 100\nkem = "x-wing"'
 CROWDED = catalog_toml(
     metric_toml(
-        "theme",
-        mechanism="grr",
-        epsilon=2.0,
-        central_epsilon=1.0,
-        crowd=30000,
-        dummies=100,
-        kem="x-wing",
-        values=["light", "dark", "system"],
-        min_batch=30000,
+        "theme", CROWD, mechanism="grr", epsilon=2.0, values=["a", "b", "c"], min_batch=None
     )
 )
 
@@ -78,10 +71,8 @@ def test_a_device_seals_each_metric_as_its_catalog_says_and_the_person_sees_it(
         payload = open_sealed(report.sealed, key[kem], info)
         assert len(payload) == metric.randomizer.layout.payload_bytes
     assert {report.stream for report in shuffler.reports()} == kems.keys()
-    assert {metric.name: metric.kem for metric in client.ledger().metrics} == {
-        "theme": "x-wing",
-        **dict.fromkeys(("crashed", "editor", "homepage"), "x25519"),
-    }
+    ledger_kems = {metric.name: metric.kem for metric in client.ledger().metrics}
+    assert ledger_kems == dict.fromkeys(sealed.bundle.metrics, "x25519") | {"theme": "x-wing"}
     client.close(0)
 
 
@@ -123,13 +114,9 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
     assert main(["keys", "new", str(tmp_path / "keys"), "--periods", "3"]) == 0
     names = ("opening.keys.json", "opening.pub.json")
     private, public = (tmp_path / "keys" / name for name in names)
-    before = [{k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(private)]
+    before = _without_halves(private)
     private.write_text(json.dumps(before))
-    public.write_text(
-        json.dumps(
-            [{k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(public)]
-        )
-    )
+    public.write_text(json.dumps(_without_halves(public)))
     (tmp_path / "metrics.toml").write_text(SEALED)
     build = ["catalog", "build", str(tmp_path / "metrics.toml"), "--keys", str(tmp_path / "keys")]
     build += ["--out", str(tmp_path / "app.hubbub"), "--streams", str(tmp_path / "streams.json")]
@@ -137,25 +124,21 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
     assert 'metric "theme": kem = "x-wing", but opening key 1 has no X-Wing half' in errors
     assert "hubbub keys x-wing FOLDER" in errors
     assert "for keys 1, 2, 3" in output_of(capsys, "keys", "x-wing", str(tmp_path / "keys"))
-    assert [
-        {k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(private)
-    ] == before
+    assert _without_halves(private) == before
     assert private.stat().st_mode & 0o77 == 0
     assert main(build) == 0
     bundle = read_bundle(tmp_path / "app.hubbub")
     [key, *_], [private_key, *_] = bundle.keys, read_opening_keys(private)
     info = seal_info("theme", 7)
-    assert (
-        open_sealed(seal(b"\1", key.half("x-wing"), info), private_key.halves()["x-wing"], info)
-        == b"\1"
-    )
+    report = seal(b"\1", key.half("x-wing"), info)
+    assert open_sealed(report, private_key.halves()["x-wing"], info) == b"\1"
     assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
     assert "every key has its X-Wing half" in capsys.readouterr().out
 
 
-def _json(path: Path) -> list[dict[str, Any]]:
-    document: list[dict[str, Any]] = json.loads(path.read_text())
-    return document
+def _without_halves(path: Path) -> list[dict[str, Any]]:
+    """The keys of a file, as an earlier version had them."""
+    return [{k: v for k, v in key.items() if k != "x_wing"} for key in json.loads(path.read_text())]
 
 
 def test_a_bundle_has_halves_only_where_a_metric_is_sealed_to_them(
@@ -163,9 +146,7 @@ def test_a_bundle_has_halves_only_where_a_metric_is_sealed_to_them(
 ) -> None:
     assert b"x_wing" not in signed.path.read_bytes()
     assert all(key.x_wing == b"" for key in read_bundle(signed.path).keys)
-    assert [key.x_wing for key in sealed.bundle.keys] == [
-        key.x_wing for key in read_public_keys(sealed.keys)
-    ]
+    assert sealed.bundle.keys == read_public_keys(sealed.keys)
     with pytest.raises(BadParameter, match="opening key 1 has no X-Wing half"):
         read_bundle(signed.path).keys[0].half("x-wing")
 
@@ -214,17 +195,13 @@ def test_a_half_that_is_none_or_protects_nothing_is_refused(sealed: Signed, publ
     key = sealed.bundle.keys[0]
     if not public:
         with pytest.raises(BadParameter, match="has no X-Wing half; make it with"):
-            _with_keys(sealed.bundle, replace(key, x_wing=b""))
+            replace(sealed.bundle, keys=(replace(key, x_wing=b""),))
         return
     with pytest.raises(BadParameter, match=r"X-Wing opening key|small order"):
         replace(key, x_wing=public)
     weak = key.x_wing[:-32] + bytes(32)
     with pytest.raises(BadParameter, match="small order"):
         replace(key, x_wing=weak)
-
-
-def _with_keys(bundle: Bundle, *keys: Any) -> Bundle:
-    return replace(bundle, keys=keys)
 
 
 def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> None:
@@ -243,9 +220,7 @@ def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> No
     for entry in document["keys"]:
         del entry["x_wing"]
     path.write_text(json.dumps(document))
-    with pytest.raises(
-        BadParameter, match="has dummies, but key 1 has no public half to seal them"
-    ):
+    with pytest.raises(BadParameter, match="has dummies, but key 1 has no public half to seal"):
         read_stream_table(path)
     document["streams"]["theme"]["kem"] = "kyber"
     path.write_text(json.dumps(document))
