@@ -7,7 +7,7 @@ contains the first two.
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cryptography.exceptions import InvalidSignature
 
@@ -25,11 +25,6 @@ from hubbub.errors.printable import visible
 from hubbub.fields.field import loaded
 from hubbub.fields.rules import as_table, as_tuple, as_whole
 from hubbub.fields.tables import table_of
-
-if TYPE_CHECKING:
-    from hubbub.bundles.log.notes import NoteKey
-    from hubbub.bundles.operating_parties import Runs
-    from hubbub.bundles.tokens import TokenIssuer
 
 # Versions for content that older SDKs would misread: grown lists of values, and tokens.
 VERSION_OF_GROWN: Final = 2
@@ -129,13 +124,11 @@ def _load(body: Any, signer: bytes) -> Bundle:
         caps=caps,
         serial=as_whole(body.get("serial", 0)),
         development=flags["development"],
-        runs=_runs(body["runs"]) if "runs" in body else None,
-        log=_log(body["log"]) if "log" in body else None,
         gateway=from_text(body.get("gateway", "")),
         cover=flags["cover"],
-        tokens=_tokens(body["tokens"]) if "tokens" in body else None,
         handovers=tuple(map(Handover.load, as_tuple(body.get("handovers", [])))),
         promised={n: Promise.load(p) for n, p in as_table(body.get("promised", {})).items()},
+        **_rare_parts(body),
     )
 
 
@@ -149,21 +142,19 @@ def _load_metric(name: str, entry: Mapping[str, Any], caps: Caps) -> Metric:
     return metric
 
 
-# What few bundles have is imported where one has it: an app's start does not wait for it.
-def _log(table: Mapping[str, str]) -> "NoteKey":
-    from hubbub.bundles.log.notes import NoteKey  # noqa: PLC0415 as above
+def _rare_parts(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What few bundles have, imported where one has it: an app's start does not wait for it."""
+    parts: dict[str, Any] = {}
+    if "log" in body:
+        from hubbub.bundles.log.notes import NoteKey  # noqa: PLC0415 as above
 
-    return NoteKey(table["name"], from_text(table["key"]))
+        parts["log"] = NoteKey(body["log"]["name"], from_text(body["log"]["key"]))
+    if "runs" in body:
+        from hubbub.bundles.operating_parties import Runs  # noqa: PLC0415 as above
 
+        parts["runs"] = table_of(Runs).load(body["runs"])
+    if "tokens" in body:
+        from hubbub.bundles.tokens import TokenIssuer  # noqa: PLC0415 as above
 
-def _runs(table: Any) -> "Runs":
-    from hubbub.bundles.operating_parties import Runs  # noqa: PLC0415 as above
-
-    runs: Runs = table_of(Runs).load(table)
-    return runs
-
-
-def _tokens(table: Mapping[str, Any]) -> "TokenIssuer":
-    from hubbub.bundles.tokens import TokenIssuer  # noqa: PLC0415 as above
-
-    return TokenIssuer.load(table)
+        parts["tokens"] = TokenIssuer.load(body["tokens"])
+    return parts

@@ -51,17 +51,15 @@ class ReadLog:
             raise LogBroken(f"{content_path(entry.digest)}: differs from what was logged")
         return raw
 
-    def refuse_other(self, size: int, root: bytes, whose: str) -> None:
-        """Raises LogBroken unless the log grew from a checkpoint with this size and root.
-
-        `whose` names who saw that checkpoint, for the error.
-        """
+    def refuse_other(self, checkpoint: Checkpoint, whose: str) -> None:
+        """Raises LogBroken unless the log grew from this checkpoint, which `whose` names."""
+        size = checkpoint.size
         if size > len(self.leaves):
             raise LogBroken(
                 f"the log has {len(self.leaves)} entries, and {whose} has seen {size}: it was cut "
                 "short, or this is another log"
             )
-        if tree_root(self.leaves[:size]) != root:
+        if tree_root(self.leaves[:size]) != checkpoint.root:
             raise LogBroken(
                 f"the log has forked: its first {size} entries differ from those that {whose} has "
                 "seen"

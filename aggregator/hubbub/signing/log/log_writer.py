@@ -135,7 +135,7 @@ def _refuse_lost(folder: Path, key: NoteKey, checkpoint: Checkpoint, whose: str)
             f"{folder}: the log is missing, and devices accept no other; restore the served "
             "files, or give their place: --log"
         )
-    read_log(folder_fetch(folder), key).refuse_other(checkpoint.size, checkpoint.root, whose)
+    read_log(folder_fetch(folder), key).refuse_other(checkpoint, whose)
 
 
 def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None) -> bytes:

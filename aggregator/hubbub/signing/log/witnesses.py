@@ -87,7 +87,7 @@ def cosign_newest(
                 continue  # it may have grown past what was read
             if before:
                 checkpoint, at = before
-                read_now.refuse_other(checkpoint.size, checkpoint.root, str(state))
+                read_now.refuse_other(checkpoint, str(state))
                 if at > now:
                     raise BadParameter(
                         f"{state}: was cosigned later than this machine's clock, {_utc(now)}; "

@@ -204,7 +204,7 @@ def _refuse_absent(log: ReadLog, bundle: Bundle, path: Path) -> None:
     if bundle.proof is None:
         raise BundleRefused(f"{path}: it does not prove that it is in its log")
     checkpoint = bundle.proof.checkpoint
-    log.refuse_other(checkpoint.size, checkpoint.root, str(path))
+    log.refuse_other(checkpoint, str(path))
     say(f"{path}: is entry {bundle.proof.index}, and the log grew from the bundle's checkpoint")
 
 
@@ -213,7 +213,7 @@ def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
     try:
         if path.exists():
             checkpoint = Checkpoint.open(path.read_text(), key)
-            log.refuse_other(checkpoint.size, checkpoint.root, str(path))
+            log.refuse_other(checkpoint, str(path))
             say(f"{path}: the log grew from {checkpoint.size} to {log.checkpoint.size} entries")
     except (OSError, ValueError, BadParameter) as error:
         raise BadParameter(f"--known {path}: {unreadable(error)}") from error
