@@ -5,13 +5,14 @@ And what keeps them from the machine that they run on: its environment, its user
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, _AsyncGeneratorContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,6 +26,9 @@ from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.clean_environment import forget_the_caller, hear_interrupts
 from tests.support.devices import Device
 from tests.support.moment import far_from_midnight, now
+
+if TYPE_CHECKING:
+    from hubbub.runtime.redis.command_lists import RedisServer
 
 forget_the_caller(os.environ)
 hear_interrupts()
@@ -128,11 +132,20 @@ def pytest_runtest_setup() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a test that is a coroutine."""
+    """Runs a test that is a coroutine, within those of its fixtures that are async contexts."""
     test = pyfuncitem.obj
     if not iscoroutinefunction(test):
         return None
-    asyncio.run(test(**{name: pyfuncitem.funcargs[name] for name in signature(test).parameters}))
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            arguments = {name: pyfuncitem.funcargs[name] for name in signature(test).parameters}
+            for name, context in arguments.items():
+                if isinstance(context, _AsyncGeneratorContextManager):
+                    arguments[name] = await stack.enter_async_context(context)
+            await test(**arguments)
+
+    asyncio.run(run())
     return True
 
 
@@ -214,6 +227,19 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         client.config_set("appendfsync", "no")
     yield server.url
     server.stop()
+
+
+@pytest.fixture
+@asynccontextmanager
+async def server(redis_url: str) -> "AsyncIterator[RedisServer]":
+    """The connection of a coroutine to a Redis that is empty."""
+    from hubbub.runtime.redis.client import connect_redis
+
+    connected = await connect_redis(redis_url)
+    await connected.client.flushdb()
+    yield connected
+    await connected.client.flushdb()
+    await connected.close()
 
 
 @pytest.fixture(scope="session")

@@ -138,14 +138,12 @@ PADDED = catalog_toml(
 
 @pytest.mark.parametrize("shards", [1, 4])
 async def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
-    opener: Opener, catalog_files: CatalogFiles, tmp_path: Path, redis_url: str, shards: int
+    opener: Opener, catalog_files: CatalogFiles, tmp_path: Path, server: RedisServer, shards: int
 ) -> None:
     """A crowd of 60 reports and 40 dummies, in five parts; most of two were counted before."""
     (tmp_path / "metrics.toml").write_text(PADDED)
     catalog = read_with_promises(tmp_path / "metrics.toml")
     bundle = replace(catalog_files.bundle, metrics=catalog.metrics, history={})
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     counting = Counting(replace(catalog_files, bundle=bundle), server, opener, shards)
     await counting.clocks.look()
     window = counting.window("padded")
@@ -164,7 +162,6 @@ async def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_b
     over = counting.window("padded", back=30)
     await counting.apply(over, counting.sealed(over, 10), dummies=4)
     assert await counting.report_counts(over) == {"rejected:expired": 10}
-    await server.close()
 
 
 @pytest.mark.parametrize("seed", range(4))

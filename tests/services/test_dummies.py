@@ -19,6 +19,7 @@ from hubbub.conservation import Window, sum_terms
 from hubbub.conservation import balances as balanced
 from hubbub.errors import BadParameter, BadPayload, StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.crowd_pool import Crowds
@@ -198,7 +199,7 @@ async def _in_flight(pool: Pool) -> tuple[Counter[bytes], list[tuple[int, int]]]
 @pytest.mark.parametrize("hidden", [0, 7])
 @pytest.mark.parametrize("step", ["_LEAVE", "_CUT"])
 async def test_torn_after_any_write_nothing_is_lost_or_doubled(
-    table: StreamTable, redis_url: str, step: str, hidden: int, monkeypatch: pytest.MonkeyPatch
+    table: StreamTable, server: RedisServer, step: str, hidden: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every write of every second call, in turn; another process goes on each time.
 
@@ -228,7 +229,6 @@ async def test_torn_after_any_write_nothing_is_lost_or_doubled(
                 break
         return torn
 
-    server = await connect_redis(redis_url)
     pools, reports = [Pool(server) for _ in range(2)], _reports(90)
     for writes in count():
         await server.client.flushdb()
@@ -243,16 +243,12 @@ async def test_torn_after_any_write_nothing_is_lost_or_doubled(
         if not torn:
             break
     assert writes >= 5, "so many places to die at, at least"
-    await server.client.flushdb()
-    await server.close()
 
 
 async def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
-    table: StreamTable, redis_url: str
+    table: StreamTable, server: RedisServer
 ) -> None:
     """As half a script that comes back after a crash can have it: none is cut without them."""
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     pool, reports = Pool(server), _reports(90)
     sealed = sealed_dummies(table, _today(), table.streams["theme"], 30)
     await pool.add({WINDOW: reports})
@@ -274,8 +270,6 @@ async def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
     assert await pool.crowds.leave(WINDOW, CrowdTake(90, 20, 30), level, crowd_id) == 0, (
         "27 are too few"
     )
-    await server.client.flushdb()
-    await server.close()
 
 
 STREAM = {

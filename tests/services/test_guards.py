@@ -343,49 +343,43 @@ async def test_the_sdk_waits_as_it_is_told_and_then_delivers(
         assert front.admission.refusals["peer_limit"] > 0
 
 
-def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
+async def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
     catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body() -> None:
-        async with (
-            serving_front(catalog_files, redis_url) as front,
-            grpc.aio.insecure_channel(front.address) as channel,
-        ):
-            submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
-            whole = front.request(1).SerializeToString()
-            for wrong in (b"\xff\xff", whole[:-3], whole + b"\x9a\x06\x04user"):
-                with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    await submit(wrong)
-                assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-                fields = dict(caught.value.trailing_metadata())
-                assert fields["hubbub-refused"] == "for-good", "devices believe nothing else"
+    caplog.set_level(logging.WARNING)
+    async with (
+        serving_front(catalog_files, redis_url) as front,
+        grpc.aio.insecure_channel(front.address) as channel,
+    ):
+        submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+        whole = front.request(1).SerializeToString()
+        for wrong in (b"\xff\xff", whole[:-3], whole + b"\x9a\x06\x04user"):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await submit(bytes(LARGEST_SUBMIT_BYTES + 1))
-            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert "hubbub-refused" not in dict(caught.value.trailing_metadata())
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(body())
+                await submit(wrong)
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            fields = dict(caught.value.trailing_metadata())
+            assert fields["hubbub-refused"] == "for-good", "devices believe nothing else"
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await submit(bytes(LARGEST_SUBMIT_BYTES + 1))
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "hubbub-refused" not in dict(caught.value.trailing_metadata())
     assert caplog.text == "", "strangers do not fill our log"
 
 
-def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
+async def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
     catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body() -> None:
-        async with serving_front(catalog_files, redis_url) as front:
+    caplog.set_level(logging.DEBUG)
+    async with serving_front(catalog_files, redis_url) as front:
 
-            def broken(*_: object) -> None:
-                raise RuntimeError("the secret that somebody sent")
+        def broken(*_: object) -> None:
+            raise RuntimeError("the secret that somebody sent")
 
-            front.admission._refusal = broken  # type: ignore[assignment, method-assign]
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await front.send(front.request(1))
-            assert caught.value.code() is grpc.StatusCode.INTERNAL
-            assert "secret" not in (caught.value.details() or "")
-
-    with caplog.at_level(logging.DEBUG):
-        asyncio.run(body())
+        front.admission._refusal = broken  # type: ignore[assignment, method-assign]
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await front.send(front.request(1))
+        assert caught.value.code() is grpc.StatusCode.INTERNAL
+        assert "secret" not in (caught.value.details() or "")
     assert "RuntimeError at " in caplog.text
     assert "secret" not in caplog.text
 
@@ -509,7 +503,7 @@ def _named(*addresses: str) -> Iterator[str]:
         thread.join()
 
 
-def test_a_name_of_several_is_called_in_turn_and_asked_again(
+async def test_a_name_of_several_is_called_in_turn_and_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A name of two addresses; the second server is there only later."""
@@ -526,7 +520,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
             calls[self._name] += 1
             return StatusResponse()
 
-    async def body(names: str) -> None:
+    with _named(*hosts) as names:
         servers = []
         grpc_channel = channel(f"dns://{names}/several.example.org:{port}", "shuffler", tls=None)
         for host in hosts:
@@ -550,9 +544,6 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
         await grpc_channel.close()
         for server in servers:
             await server.stop(1)
-
-    with _named(*hosts) as names:
-        asyncio.run(body(names))
     assert set(calls) == set(hosts)
 
 

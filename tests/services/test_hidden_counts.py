@@ -20,6 +20,7 @@ from scipy.stats import binom
 from hubbub.conservation import Window, balances
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
@@ -185,7 +186,7 @@ async def test_as_many_dummies_are_sealed_whatever_the_number_is(
 
 
 async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
-    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    table: StreamTable, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The script is torn after every write in turn; another process goes on, with its own seals."""
     window, whole = _today(), hidden_module._HIDE
@@ -214,14 +215,11 @@ async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_d
         )
         return torn
 
-    server = await connect_redis(redis_url)
     for writes in count():
         await server.client.flushdb()
         if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
             break
     assert writes >= 2
-    await server.client.flushdb()
-    await server.close()
 
 
 async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) -> list[bool]:

@@ -27,6 +27,7 @@ from hubbub.cli.main import main
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.shuffler.pool import Pool
 from tests.support.moment import now
 from tests.support.stores import commit_of
@@ -113,8 +114,7 @@ async def test_the_past_is_kept_as_totals_are_and_the_law_balances(
     await server.close()
 
 
-async def test_restored_totals_of_many_cells_are_whole(redis_url: str) -> None:
-    server = await connect_redis(redis_url)
+async def test_restored_totals_of_many_cells_are_whole(server: RedisServer) -> None:
     store, window = RedisStore(server), Window(secrets.token_hex(4), 3)
     cells = np.zeros(1500, dtype=np.int64)
     cells[[3, 1499]] = 5, 7
@@ -122,7 +122,6 @@ async def test_restored_totals_of_many_cells_are_whole(redis_url: str) -> None:
     [totals] = await store.read([window])
     assert totals.cells.tolist() == cells.tolist()
     assert (totals.counted, totals.batch_reports, totals.at) == (12, 12, 99)
-    await server.close()
 
 
 def test_a_smaller_demo_has_a_smaller_crowd(tmp_path: Path) -> None:

@@ -17,7 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hubbub.shuffler.mixing_policy import MixRule, Policy
+from hubbub.conservation import Window
+from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.shuffler.mixing_policy import MixRule, Policy, Take
+from hubbub.shuffler.pool import Pool
 
 pytestmark = pytest.mark.thorough
 
@@ -117,15 +120,9 @@ def test_the_chance_that_was_worked_out_is_the_one_simulated(floods: int, honest
     assert abs(hits / runs - expected) <= 6 * sqrt(expected * (1 - expected) / runs) + 1e-9
 
 
-async def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
+async def test_the_pool_in_redis_draws_as_the_rule_says(server: RedisServer) -> None:
     """1,000 batches of 20 out of 40: how many of 4 marked ones leave is hypergeometric."""
-    from hubbub.conservation import Window
-    from hubbub.runtime.redis.client import connect_redis
-    from hubbub.shuffler.mixing_policy import Take
-    from hubbub.shuffler.pool import Pool
-
     runs = 1000
-    server = await connect_redis(redis_url)
     pool, counts = Pool(server), Counter[int]()
     for number in range(runs):
         window = Window("isolation", number)
@@ -135,8 +132,6 @@ async def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
         batch = await pool.take(window, Take(20, 40), await pool.level(window))
         assert batch is not None
         counts[len(marked.intersection(await pool.claim(window, batch, None)))] += 1
-    await server.client.flushdb()
-    await server.close()
     chances = _leaving(40, 20, 4)[4]
     for leaving, expected in enumerate(chances):
         error = sqrt(expected * (1 - expected) / runs)

@@ -18,7 +18,7 @@ from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
-from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.system_clock import SystemClock
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.mixer import Mixer
@@ -208,10 +208,8 @@ class _Flaky(RedisStore):
 
 
 async def test_a_batch_that_failed_between_two_shards_is_counted_once(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, server: RedisServer
 ) -> None:
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     store = _Flaky(server, 3)
     store.failures = 2
     opener = Opener(catalog_files.opening, 1)
@@ -238,15 +236,12 @@ async def test_a_batch_that_failed_between_two_shards_is_counted_once(
         "rejected:not_opened": 1,
     }
     opener.close()
-    await server.close()
 
 
 @pytest.mark.parametrize("shards", [1, 4])
 async def test_aggregators_that_share_a_store_count_a_batch_once(
-    catalog_files: CatalogFiles, redis_url: str, shards: int
+    catalog_files: CatalogFiles, server: RedisServer, shards: int
 ) -> None:
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     opener = Opener(catalog_files.opening, 1)
     intakes = [
         Intake(catalog_files.bundle, opener, RedisStore(server, shards), Stages()) for _ in range(3)
@@ -269,11 +264,10 @@ async def test_aggregators_that_share_a_store_count_a_batch_once(
         "duplicate": 20,
     }
     opener.close()
-    await server.close()
 
 
 async def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, server: RedisServer
 ) -> None:
     """At a signal every loop is cancelled; one that swallowed it would hang the service."""
 
@@ -286,7 +280,6 @@ async def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
             self.waits.set()
             return await super().wait(event, seconds)
 
-    server = await connect_redis(redis_url)
     table, clock = read_stream_table(catalog_files.streams), Watched()
     mixer = Mixer(Pool(server), table, [], Policy(), stages=Stages(), clock=clock)
     for turns in range(6):
@@ -297,4 +290,3 @@ async def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
         for _ in range(turns):
             await asyncio.sleep(0)
         await end_tasks([loop])
-    await server.close()

@@ -142,7 +142,7 @@ async def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_ar
 
 
 async def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
-    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    table: StreamTable, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The script is torn after every write in turn; another process goes on, with its own seals."""
     window, whole = _today(), hidden_module._HIDE
@@ -169,14 +169,11 @@ async def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
         assert balances({**law, **UNCOUNTED})
         return torn
 
-    server = await connect_redis(redis_url)
     for writes in count():
         await server.client.flushdb()
         if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
             break
     assert writes >= 2
-    await server.client.flushdb()
-    await server.close()
 
 
 class _Killed(BaseException):

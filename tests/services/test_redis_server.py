@@ -5,7 +5,7 @@ import logging
 import re
 import secrets
 import shutil
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -93,10 +93,6 @@ async def test_what_is_asked_while_redis_is_closed_leaves_no_connection_open(
         await eventually_async(ended)
 
 
-def _run(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(body)
-
-
 def _connected(url: str, replicas: int = 0) -> RedisServer:
     async def connect() -> RedisServer:
         server = await connect_redis(url, replicas)
@@ -126,10 +122,10 @@ def test_a_redis_that_would_forget_is_refused(tmp_path: Path) -> None:
         _connected(f"redis://127.0.0.1:{port}/0")
 
 
-def test_a_redis_that_is_set_to_forget_takes_nothing_more_and_is_named_once(
+async def test_a_redis_that_is_set_to_forget_takes_nothing_more_and_is_named_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(port: int) -> None:
+    with redis_server(tmp_path) as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         pressure = Backpressure(Pool(server), max_reports=100, max_memory=0.8)
         for policy, waits in (("noeviction", False), ("allkeys-lru", True), ("noeviction", False)):
@@ -138,14 +134,11 @@ def test_a_redis_that_is_set_to_forget_takes_nothing_more_and_is_named_once(
                 await pressure.look()
             assert (pressure.wait_seconds > 0) == waits
         await server.close()
-
-    with redis_server(tmp_path) as port:
-        _run(body(port))
     assert caplog.text.count("set maxmemory-policy noeviction") == 1
 
 
-def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: Path) -> None:
-    async def body(port: int) -> None:
+async def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         pool, store = Pool(server), RedisStore(server)
         await pool.add({WINDOW: _reports(100)})
@@ -174,9 +167,6 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
         assert await totals(store, WINDOW) == Totals(cells=[], reports=0)
         await server.close()
 
-    with redis_server(tmp_path) as port:
-        _run(body(port))
-
 
 @contextmanager
 def _replicated(folder: Path) -> Iterator[tuple[int, int, Line]]:
@@ -194,10 +184,9 @@ def _replicated(folder: Path) -> Iterator[tuple[int, int, Line]]:
         line.close()
 
 
-def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: Path) -> None:
+async def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: Path) -> None:
     """The primary dies right after an acknowledgement; its replica takes over, at its address."""
-
-    async def body(first: int, second: int, line: Line) -> None:
+    with _replicated(tmp_path) as (first, second, line):
         server = await connect_redis(f"redis://{line.address}/0", replicas=1)
         pool, store = Pool(server), RedisStore(server)
         await pool.add({WINDOW: _reports(100)})
@@ -225,16 +214,12 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
         assert await totals(store, WINDOW) == Totals(cells=[3, 0], reports=3)
         await server.close()
 
-    with _replicated(tmp_path) as (first, second, line):
-        _run(body(first, second, line))
 
-
-def test_a_failover_to_a_replica_without_the_last_writes_is_logged_and_counts_nothing_twice(
+async def test_a_failover_to_a_replica_without_the_last_writes_is_logged_and_counts_nothing_twice(
     tmp_path: Path, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A batch is delivered, and reports are acknowledged, which the replica has not seen."""
-
-    async def body(first: int, second: int, line: Line) -> None:
+    with _replicated(tmp_path) as (first, second, line), caplog.at_level("ERROR", "hubbub.redis"):
         server = await connect_redis(f"redis://{line.address}/0")
         counting = await connect_redis(redis_url)
         await counting.client.flushdb()
@@ -269,12 +254,9 @@ def test_a_failover_to_a_replica_without_the_last_writes_is_logged_and_counts_no
         await server.close()
         await counting.close()
 
-    with _replicated(tmp_path) as (first, second, line), caplog.at_level("ERROR", "hubbub.redis"):
-        _run(body(first, second, line))
 
-
-def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
-    async def body(first: int, second: int, line: Line) -> None:
+async def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
+    with _replicated(tmp_path) as (first, second, line):
         server = await connect_redis(f"redis://{line.address}/0")
         pool = Pool(server)
         await pool.add({WINDOW: _reports(10)})
@@ -290,9 +272,6 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         assert (await pool.report_counts())[WINDOW]["acknowledged"] == 11
         await server.close()
 
-    with _replicated(tmp_path) as (first, second, line):
-        _run(body(first, second, line))
-
 
 @pytest.mark.parametrize(
     ("setting", "remedy"),
@@ -303,10 +282,10 @@ def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         (("ACL", "SETUSER", "default", "-@all", "+client|kill"), "users.acl"),
     ],
 )
-def test_a_redis_that_answers_is_not_said_to_be_away(
+async def test_a_redis_that_answers_is_not_said_to_be_away(
     setting: tuple[str, ...], remedy: str, tmp_path: Path
 ) -> None:
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis") as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         pool = Pool(server)
         await pool.add({WINDOW: _reports(1)})
@@ -318,17 +297,13 @@ def test_a_redis_that_answers_is_not_said_to_be_away(
         assert "start it" not in str(error.value)
         await server.close()
 
-    with redis_server(tmp_path / "redis") as port:
-        _run(body(port))
 
-
-def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
+async def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
     """The users that ship, on one server."""
     users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)
     assert len(re.findall(r">CHANGE-ME-\w+", users)) == 5
-
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
         urls = [
             f"redis://{role}:CHANGE-ME-{role.upper()}@127.0.0.1:{port}/0"
             for role in ("shuffler", "aggregator", "issuer")
@@ -413,9 +388,6 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable, match=r"Auth|WRONGPASS|NOAUTH"):
             await connect_redis(f"redis://127.0.0.1:{port}/0", start_seconds=0)
 
-    with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
-        _run(body(port))
-
 
 async def _crowd_leaves(pool: Pool) -> None:
     """A whole epoch leaves with dummies, among which its number of reports is hidden."""
@@ -443,15 +415,14 @@ async def _crowd_leaves(pool: Pool) -> None:
     await pool.archive(window)
 
 
-def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path: Path) -> None:
+async def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path: Path) -> None:
     """As the users of version 0.1 may."""
     users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
     [line] = [line for line in users.splitlines() if line.startswith("user shuffler")]
     lacked = {"+hexists", "+unlink", "+rename", "+persist", "+sscan", "+sunionstore"}
     rules = line.split()[2:]
     assert lacked <= set(rules)
-
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis") as port:
         first: Any = redis.asyncio.Redis(port=port)
         for allowed, own in (
             (False, [rule for rule in rules if rule not in lacked]),
@@ -468,9 +439,6 @@ def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path: Path)
                 assert lacked <= set(re.findall(r"\+\w+", str(error.value)))
             await server.close()
         await first.aclose()
-
-    with redis_server(tmp_path / "redis") as port:
-        _run(body(port))
 
 
 @pytest.mark.parametrize("role", ["shuffler", "aggregator", "issuer"])
@@ -515,7 +483,7 @@ def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
         tls_ca_cert_file=str(tls / "ca.pem"),
         tls_auth_clients="no",
     ):
-        _run(body())
+        asyncio.run(body())
 
 
 def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
@@ -560,7 +528,7 @@ def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) ->
         with redis_server(
             tmp_path / "redis", appendonly="yes", aclfile=f'"{tmp_path}/users.acl"'
         ) as port:
-            _run(body(port, number))
+            asyncio.run(body(port, number))
     assert report_totals == [50, 50]
 
 
@@ -575,7 +543,7 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
         await server.close()
 
     with redis_server(tmp_path / "old", appendonly="yes") as port:
-        _run(fill(port, 40))
+        asyncio.run(fill(port, 40))
         with redis.Redis(port=port) as client:
             client.bgsave()
 
@@ -586,7 +554,7 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
             eventually(saved)
         (tmp_path / "new").mkdir()
         shutil.copyfile(tmp_path / "old" / "dump.rdb", tmp_path / "new" / "dump.rdb")
-        _run(fill(port, 5))  # after the backup
+        asyncio.run(fill(port, 5))  # after the backup
     with redis_server(tmp_path / "new", appendonly="no") as port, redis.Redis(port=port) as client:
         client.config_set("appendonly", "yes")
 
@@ -596,7 +564,7 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
 
         eventually(is_rewritten)
     with redis_server(tmp_path / "new", appendonly="yes") as port:
-        _run(fill(port, 0))
+        asyncio.run(fill(port, 0))
     assert report_totals == [40, 45, 40]
 
 
@@ -624,7 +592,7 @@ def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
         for node in cluster.nodes:
             for line in users[2:]:
                 node.ask("ACL", "SETUSER", *line.split()[1:])
-        _run(body(cluster))
+        asyncio.run(body(cluster))
 
 
 def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
@@ -644,4 +612,4 @@ def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
             )  # whose authority nobody vouches for
 
     with redis_cluster(tmp_path / "cluster", tls=tmp_path / "tls") as cluster:
-        _run(body(cluster.url))
+        asyncio.run(body(cluster.url))

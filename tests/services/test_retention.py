@@ -24,7 +24,7 @@ from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.commands import output_of
@@ -92,7 +92,7 @@ async def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
 
 @pytest.mark.parametrize("line", ["", 'keep = "400d"'])
 async def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_changed(
-    catalog_files: CatalogFiles, redis_url: str, line: str
+    catalog_files: CatalogFiles, server: RedisServer, line: str
 ) -> None:
     """`keep` of 5 weeks is served once; then the metric is retired, or kept for longer."""
     theme = replace(catalog_files.bundle.metrics["theme"], keep="5w")
@@ -100,8 +100,6 @@ async def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_li
     served = replace(catalog_files.bundle, metrics={"theme": theme, "crashed": crashed})
     later = {"theme": replace(theme, keep="400d")} if line else {}
     after = replace(served, metrics={"crashed": crashed, **later})
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     store, changed = RedisStore(server), set[str]()
     # Nobody has to be sure of the time to promise.
     await Retention(served, store, server, Clocks(), changed=changed).look()
@@ -128,7 +126,6 @@ async def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_li
     await server.client.hset("aggregator:retention", "theme", "{")
     await Retention(served, store, server, Sure(), changed=changed).look()
     assert (await promised(server))["theme"].days == {"day": {35: None}}
-    await server.close()
 
 
 @pytest.mark.parametrize("lengths", [("day", "hour"), ("day", "week"), ("week", "day")])
@@ -292,11 +289,9 @@ def test_an_operator_forgets_what_was_before_a_day(
 
 @pytest.mark.parametrize("shards", [1, 4])
 async def test_the_rest_of_a_crowd_that_comes_after_its_epoch_was_forgotten_is_not_counted(
-    catalog_files: CatalogFiles, redis_url: str, shards: int
+    catalog_files: CatalogFiles, server: RedisServer, shards: int
 ) -> None:
     """An answer about that rest would be about fewer reports than the metric promises."""
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     store, theme = RedisStore(server, shards=shards), catalog_files.bundle.metrics["theme"]
     window = await _count(store, theme, 40, 30)
     assert await delete_totals([window], store, AnswerStore(server)) == 30
@@ -309,7 +304,6 @@ async def test_the_rest_of_a_crowd_that_comes_after_its_epoch_was_forgotten_is_n
         assert (await store.add(window, late))[0] is Outcome.FORGOTTEN
     law = (await store.report_counts())[window]
     assert (law["counted"], law["counted:deleted"]) == (0, 30)
-    await server.close()
 
 
 def test_keep_is_said_once_for_all_or_for_a_metric(tmp_path: Path) -> None:

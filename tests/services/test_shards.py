@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
@@ -173,7 +173,7 @@ async def _in_flight(pool: Pool) -> Counter[bytes]:
 
 @pytest.mark.parametrize("step", ["_LEAVE", "_CUT"])
 async def test_torn_after_any_write_no_shard_is_left_behind(
-    redis_url: str, step: str, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every write of every second call, in turn; another process goes on each time."""
     whole: str = getattr(crowds_module, step)
@@ -196,7 +196,6 @@ async def test_torn_after_any_write_no_shard_is_left_behind(
                 break
         return often
 
-    server = await connect_redis(redis_url)
     pools, reports = [Pool(server, SHARDS) for _ in range(2)], sealed_reports(320)
     for writes in count():
         await server.client.flushdb()
@@ -208,8 +207,6 @@ async def test_torn_after_any_write_no_shard_is_left_behind(
         if not often:
             break
     assert writes >= 4, "so many places to die at, at least"
-    await server.client.flushdb()
-    await server.close()
 
 
 async def test_a_real_cluster_keeps_the_shards_of_one_epoch_on_all_its_nodes(

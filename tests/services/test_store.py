@@ -5,8 +5,6 @@ import json
 import secrets
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
-    Callable,
     Collection,
     Iterable,
     Mapping,
@@ -40,14 +38,13 @@ from hubbub.conservation import Window, sum_terms
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server
 from tests.support.stores import batch_reports, keep_in_sets, totals
 
 LATER = 4_000_000_000
-
-Body = Callable[[TotalsStore, Window], Awaitable[None]]
 
 
 def _commit(
@@ -97,191 +94,161 @@ class ReadFromFiles:
         return await self._files.counted(streams)
 
 
-@pytest.fixture(params=["memory", "files", "redis", "sharded redis", "sharded cluster"])
-def check(
-    request: pytest.FixtureRequest, catalog_files: CatalogFiles, tmp_path: Path
-) -> Callable[[Body], None]:
-    cluster = request.param == "sharded cluster"
-    url = request.getfixturevalue("cluster_url" if cluster else "redis_url")
+@pytest.fixture
+def window() -> Window:
+    return Window(f"stream-{secrets.token_hex(4)}", 7)
 
-    @asynccontextmanager
-    async def store() -> AsyncIterator[TotalsStore]:
-        if request.param == "memory":
-            yield MemoryStore()
-            return
-        if request.param == "files":
-            through_files: Any = ReadFromFiles(tmp_path, catalog_files.bundle.metric("theme"))
-            yield through_files
-            return
+
+@pytest.fixture(params=["memory", "files", "redis", "sharded redis", "sharded cluster"])
+@asynccontextmanager
+async def store(
+    request: pytest.FixtureRequest, catalog_files: CatalogFiles, tmp_path: Path, window: Window
+) -> AsyncIterator[TotalsStore]:
+    shards = 3 if request.param.startswith("sharded") else 1
+    if request.param == "memory":
+        opened: Any = MemoryStore()
+    elif request.param == "files":
+        opened = ReadFromFiles(tmp_path, catalog_files.bundle.metric("theme"))
+    else:
+        cluster = request.param == "sharded cluster"
+        url = request.getfixturevalue("cluster_url" if cluster else "redis_url")
         server = await connect_redis(url, replicas=int(cluster))
-        yield RedisStore(server, 3 if request.param.startswith("sharded") else 1)
+        opened = RedisStore(server, shards)
+    assert await opened.shards(window) == shards
+    yield opened
+    if isinstance(opened, RedisStore):
         await server.close()
 
-    def run(body: Body) -> None:
-        async def everything() -> None:
-            async with store() as opened:
-                window = Window(f"stream-{secrets.token_hex(4)}", 7)
-                assert await opened.shards(window) == (3 if request.param.startswith("sh") else 1)
-                await body(opened, window)
 
-        asyncio.run(everything())
-
-    return run
+async def test_commits_add_up(store: TotalsStore, window: Window) -> None:
+    assert await totals(store, window) == Totals(cells=[], reports=0)
+    assert (await store.add(window, _commit(_tags(2), [1, 1, 0])))[0] is Outcome.APPLIED
+    assert (await store.add(window, _commit(_tags(3), [0, 1, 2])))[0] is Outcome.APPLIED
+    assert await totals(store, window) == Totals(cells=[1, 2, 2], reports=5)
 
 
-def test_commits_add_up(check: Callable[[Body], None]) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        assert await totals(store, window) == Totals(cells=[], reports=0)
-        assert (await store.add(window, _commit(_tags(2), [1, 1, 0])))[0] is Outcome.APPLIED
-        assert (await store.add(window, _commit(_tags(3), [0, 1, 2])))[0] is Outcome.APPLIED
-        assert await totals(store, window) == Totals(cells=[1, 2, 2], reports=5)
-
-    check(body)
+async def test_second_add_of_a_batch_changes_nothing(store: TotalsStore, window: Window) -> None:
+    commit = _commit(_tags(2), [2, 0], duplicates=1, rejected={"expired": 4})
+    await store.add(window, commit)
+    before = (await totals(store, window), dict((await store.report_counts())[window]))
+    assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
+    assert before == (await totals(store, window), dict((await store.report_counts())[window]))
 
 
-def test_second_add_of_a_batch_changes_nothing(check: Callable[[Body], None]) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        commit = _commit(_tags(2), [2, 0], duplicates=1, rejected={"expired": 4})
-        await store.add(window, commit)
-        before = (await totals(store, window), dict((await store.report_counts())[window]))
-        assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
-        assert before == (await totals(store, window), dict((await store.report_counts())[window]))
-
-    check(body)
-
-
-def test_a_tag_seen_in_another_batch_changes_nothing_and_is_named(
-    check: Callable[[Body], None],
+async def test_a_tag_seen_in_another_batch_changes_nothing_and_is_named(
+    store: TotalsStore, window: Window
 ) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        first = _tags(3)
-        await store.add(window, _commit(first, [3]))
-        again = _commit([*_tags(2), first[1]], [3], rejected={"not_opened": 1})
-        assert await store.add(window, again) == (Outcome.SEEN, frozenset({first[1]}))
-        assert await totals(store, window) == Totals(cells=[3], reports=3)
-        assert "rejected:not_opened" not in (await store.report_counts())[window]
-        fewer = _commit(again.tags[:2], [2], again.batch_id, duplicates=1)  # type: ignore[arg-type]
-        assert (await store.add(window, fewer))[0] is Outcome.APPLIED
-        law = (await store.report_counts())[window]
-        assert (law["counted"], law["duplicate"]) == (5, 1)
-
-    check(body)
+    first = _tags(3)
+    await store.add(window, _commit(first, [3]))
+    again = _commit([*_tags(2), first[1]], [3], rejected={"not_opened": 1})
+    assert await store.add(window, again) == (Outcome.SEEN, frozenset({first[1]}))
+    assert await totals(store, window) == Totals(cells=[3], reports=3)
+    assert "rejected:not_opened" not in (await store.report_counts())[window]
+    fewer = _commit(again.tags[:2], [2], again.batch_id, duplicates=1)  # type: ignore[arg-type]
+    assert (await store.add(window, fewer))[0] is Outcome.APPLIED
+    law = (await store.report_counts())[window]
+    assert (law["counted"], law["duplicate"]) == (5, 1)
 
 
-def test_deleted_totals_stay_in_the_law_and_nowhere_else(check: Callable[[Body], None]) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        assert await store.delete(window) == 0
-        await store.add(window, _commit(_tags(3), [1, 2], rejected={"expired": 4}))
-        await store.forget(window)
-        assert await store.delete(window) == 3
-        assert await store.delete(window) == 0
-        law = (await store.report_counts())[window]
-        assert (law["counted"], law["counted:deleted"], law["rejected:expired"]) == (0, 3, 4)
-        assert sum_terms([law])["counted"] == 3
-        assert window not in await store.counted([window.stream])
-        assert await totals(store, window) == Totals(cells=[], reports=0)
-
-    check(body)
-
-
-def test_dummies_are_counted_by_themselves_and_have_tags(check: Callable[[Body], None]) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        tags = _tags(7)
-        await store.add(window, _commit(tags[:5], [3, 2], dummies=2, max_reports=7))
-        full = _commit(_tags(3), [3, 0], max_reports=7)
-        assert (await store.add(window, full))[0] is Outcome.FULL, "a dummy takes a place"
-        assert (await store.add(window, _commit(tags[4:], [3, 0])))[0] is Outcome.SEEN
-        await store.add(window, _commit(tags[5:], [1, 1], dummies=1))
-        assert await totals(store, window) == Totals(cells=[4, 3], reports=4, dummies=3)
-        counts = (await store.counted([window.stream]))[window]
-        assert (counts.reports, counts.dummies) == (4, 3)
-        assert (await store.counted_by_window())[window] == 7
-        law = (await store.report_counts())[window]
-        assert (law["counted"], law["counted:dummies"], sum_terms([law])["counted"]) == (4, 3, 7)
-        await store.forget(window)
-        assert await store.delete(window) == 7
-        assert await totals(store, window) == Totals(cells=[], reports=0)
-        assert sum_terms([(await store.report_counts())[window]])["counted"] == 7
-
-    check(body)
+async def test_deleted_totals_stay_in_the_law_and_nowhere_else(
+    store: TotalsStore, window: Window
+) -> None:
+    assert await store.delete(window) == 0
+    await store.add(window, _commit(_tags(3), [1, 2], rejected={"expired": 4}))
+    await store.forget(window)
+    assert await store.delete(window) == 3
+    assert await store.delete(window) == 0
+    law = (await store.report_counts())[window]
+    assert (law["counted"], law["counted:deleted"], law["rejected:expired"]) == (0, 3, 4)
+    assert sum_terms([law])["counted"] == 3
+    assert window not in await store.counted([window.stream])
+    assert await totals(store, window) == Totals(cells=[], reports=0)
 
 
-def test_dummies_that_a_part_has_no_room_for_are_taken_from_its_crowds_other_parts(
-    check: Callable[[Body], None],
+async def test_dummies_are_counted_by_themselves_and_have_tags(
+    store: TotalsStore, window: Window
+) -> None:
+    tags = _tags(7)
+    await store.add(window, _commit(tags[:5], [3, 2], dummies=2, max_reports=7))
+    full = _commit(_tags(3), [3, 0], max_reports=7)
+    assert (await store.add(window, full))[0] is Outcome.FULL, "a dummy takes a place"
+    assert (await store.add(window, _commit(tags[4:], [3, 0])))[0] is Outcome.SEEN
+    await store.add(window, _commit(tags[5:], [1, 1], dummies=1))
+    assert await totals(store, window) == Totals(cells=[4, 3], reports=4, dummies=3)
+    counts = (await store.counted([window.stream]))[window]
+    assert (counts.reports, counts.dummies) == (4, 3)
+    assert (await store.counted_by_window())[window] == 7
+    law = (await store.report_counts())[window]
+    assert (law["counted"], law["counted:dummies"], sum_terms([law])["counted"]) == (4, 3, 7)
+    await store.forget(window)
+    assert await store.delete(window) == 7
+    assert await totals(store, window) == Totals(cells=[], reports=0)
+    assert sum_terms([(await store.report_counts())[window]])["counted"] == 7
+
+
+async def test_dummies_that_a_part_has_no_room_for_are_taken_from_its_crowds_other_parts(
+    store: TotalsStore, window: Window
 ) -> None:
     """Most of a part was counted before: more are said to be dummies than are left of it."""
-
-    async def body(store: TotalsStore, window: Window) -> None:
-        await store.add(window, _commit(_tags(2), [1, 1], dummies=5, duplicates=8))
-        assert await totals(store, window) == Totals(cells=[1, 1], reports=0, dummies=2), (
-            "as far as is known"
-        )
-        law = (await store.report_counts())[window]
-        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (0, 2, 8)
-        assert not await store.counted([window.stream]), "no report yet"
-        await store.add(window, _commit([], [], dummies=1, duplicates=1))
-        await store.add(window, _commit(_tags(20), [15, 5], dummies=4))
-        assert await totals(store, window) == Totals(cells=[16, 6], reports=12, dummies=10)
-        assert (await store.counted_by_window())[window] == 22
-        law = (await store.report_counts())[window]
-        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (12, 10, 9)
-
-    check(body)
+    await store.add(window, _commit(_tags(2), [1, 1], dummies=5, duplicates=8))
+    assert await totals(store, window) == Totals(cells=[1, 1], reports=0, dummies=2), (
+        "as far as is known"
+    )
+    law = (await store.report_counts())[window]
+    assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (0, 2, 8)
+    assert not await store.counted([window.stream]), "no report yet"
+    await store.add(window, _commit([], [], dummies=1, duplicates=1))
+    await store.add(window, _commit(_tags(20), [15, 5], dummies=4))
+    assert await totals(store, window) == Totals(cells=[16, 6], reports=12, dummies=10)
+    assert (await store.counted_by_window())[window] == 22
+    law = (await store.report_counts())[window]
+    assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (12, 10, 9)
 
 
-def test_a_batch_with_nothing_good_still_enters_the_law(check: Callable[[Body], None]) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        commit = _commit([], [0, 0], rejected={"expired": 20, "bad_payload": 2})
-        assert (await store.add(window, commit))[0] is Outcome.APPLIED
-        law = (await store.report_counts())[window]
-        assert (law["rejected:expired"], law["rejected:bad_payload"]) == (20, 2)
-        assert await totals(store, window) == Totals(cells=[], reports=0)
-        assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
-
-    check(body)
-
-
-def test_a_large_commit_goes_in_chunks_and_stays_exact(check: Callable[[Body], None]) -> None:
-    """More tags and cells than Lua's unpack takes, and sums past 32 bits."""
-
-    async def body(store: TotalsStore, window: Window) -> None:
-        cells = [2**40 + cell for cell in range(8192)]
-        tags = _tags(9001)
-        await store.add(window, _commit(tags, cells))
-        await store.add(window, _commit(_tags(1), cells))
-        assert await totals(store, window) == Totals(
-            cells=[2 * cell for cell in cells], reports=9002
-        )
-        outcome, duplicates = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
-        assert outcome is Outcome.SEEN
-        assert duplicates == frozenset(tags[-4000:])
-
-    check(body)
-
-
-def test_concurrent_batches_with_shared_tags_count_each_tag_once(
-    check: Callable[[Body], None],
+async def test_a_batch_with_nothing_good_still_enters_the_law(
+    store: TotalsStore, window: Window
 ) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        shared = _tags(50)
-
-        async def worker() -> None:
-            tags = list(shared)
-            while tags:
-                outcome, duplicates = await store.add(window, _commit(tags, [len(tags)]))
-                if outcome is Outcome.APPLIED:
-                    return
-                tags = [tag for tag in tags if tag not in duplicates]
-
-        await asyncio.gather(*(worker() for _ in range(8)))
-        assert await totals(store, window) == Totals(cells=[50], reports=50)
-
-    check(body)
+    commit = _commit([], [0, 0], rejected={"expired": 20, "bad_payload": 2})
+    assert (await store.add(window, commit))[0] is Outcome.APPLIED
+    law = (await store.report_counts())[window]
+    assert (law["rejected:expired"], law["rejected:bad_payload"]) == (20, 2)
+    assert await totals(store, window) == Totals(cells=[], reports=0)
+    assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
 
 
-async def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
+async def test_a_large_commit_goes_in_chunks_and_stays_exact(
+    store: TotalsStore, window: Window
+) -> None:
+    """More tags and cells than Lua's unpack takes, and sums past 32 bits."""
+    cells = [2**40 + cell for cell in range(8192)]
+    tags = _tags(9001)
+    await store.add(window, _commit(tags, cells))
+    await store.add(window, _commit(_tags(1), cells))
+    assert await totals(store, window) == Totals(cells=[2 * cell for cell in cells], reports=9002)
+    outcome, duplicates = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
+    assert outcome is Outcome.SEEN
+    assert duplicates == frozenset(tags[-4000:])
+
+
+async def test_concurrent_batches_with_shared_tags_count_each_tag_once(
+    store: TotalsStore, window: Window
+) -> None:
+    shared = _tags(50)
+
+    async def worker() -> None:
+        tags = list(shared)
+        while tags:
+            outcome, duplicates = await store.add(window, _commit(tags, [len(tags)]))
+            if outcome is Outcome.APPLIED:
+                return
+            tags = [tag for tag in tags if tag not in duplicates]
+
+    await asyncio.gather(*(worker() for _ in range(8)))
+    assert await totals(store, window) == Totals(cells=[50], reports=50)
+
+
+async def test_a_window_keeps_the_number_of_its_shards(server: RedisServer) -> None:
     """Were it to change, a report could be counted once in each of two shards."""
-    server = await connect_redis(redis_url)
     window = Window(f"stream-{secrets.token_hex(4)}", 7)
     assert await RedisStore(server, 4).shards(window) == 4
     store = RedisStore(server, 2)
@@ -290,11 +257,9 @@ async def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
         await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
     assert await totals(store, window) == Totals(cells=[4, 6], reports=4)
     assert (await store.report_counts())[window] == {"counted": 4, "duplicate": 8}
-    await server.close()
 
 
-async def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
-    server = await connect_redis(redis_url)
+async def test_redis_refuses_what_it_cannot_hold_exactly(server: RedisServer) -> None:
     store, window = RedisStore(server), Window("exact", 1)
     assert await store.shards(window) == 1
     await store.add(window, _commit(_tags(1), [2**53 - 1]))
@@ -302,77 +267,61 @@ async def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None
         with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
             await store.add(window, _commit(_tags(1), wrong))
     assert await totals(store, window) == Totals(cells=[2**53 - 1], reports=1)
-    await server.close()
 
 
-def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
-    check: Callable[[Body], None],
+async def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
+    store: TotalsStore, window: Window
 ) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        commit = _commit(_tags(2), [2])
-        await store.add(window, commit)
-        assert (await store.remembered())[window] == LATER
-        assert (await store.counted_by_window())[window] == 2
-        await store.forget(window)
-        await store.forget(window)
-        assert window not in await store.remembered()
-        assert await totals(store, window) == Totals(cells=[2], reports=2)
-        assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
-        for tags in (commit.tags, _tags(2)):
-            again = _commit(list(tags), [2])
-            assert await store.add(window, again) == (Outcome.FORGOTTEN, frozenset())
-        assert (await store.add(window, _commit([], [], rejected={"expired": 2})))[
-            0
-        ] is Outcome.APPLIED
-        assert (await store.report_counts())[window] == {"counted": 2, "rejected:expired": 2}
-
-    check(body)
+    commit = _commit(_tags(2), [2])
+    await store.add(window, commit)
+    assert (await store.remembered())[window] == LATER
+    assert (await store.counted_by_window())[window] == 2
+    await store.forget(window)
+    await store.forget(window)
+    assert window not in await store.remembered()
+    assert await totals(store, window) == Totals(cells=[2], reports=2)
+    assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
+    for tags in (commit.tags, _tags(2)):
+        again = _commit(list(tags), [2])
+        assert await store.add(window, again) == (Outcome.FORGOTTEN, frozenset())
+    assert (await store.add(window, _commit([], [], rejected={"expired": 2})))[0] is Outcome.APPLIED
+    assert (await store.report_counts())[window] == {"counted": 2, "rejected:expired": 2}
 
 
-def test_a_window_takes_no_more_tags_than_it_may(check: Callable[[Body], None]) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        first = _commit(_tags(3), [3], max_reports=5)
-        assert (await store.add(window, first))[0] is Outcome.APPLIED
-        assert await store.add(window, _commit(_tags(3), [3], max_reports=5)) == (
-            Outcome.FULL,
-            frozenset(),
-        )
-        assert (await store.add(window, first))[0] is Outcome.ALREADY_APPLIED
-        repeated = _commit(list(first.tags), [3], max_reports=5)
-        assert (await store.add(window, repeated))[0] is Outcome.SEEN, "duplicates need no room"
-        assert (await store.add(window, _commit([], [], duplicates=3, max_reports=0)))[
-            0
-        ] is Outcome.APPLIED
-        assert (await store.add(window, _commit(_tags(2), [2], max_reports=5)))[
-            0
-        ] is Outcome.APPLIED
-        assert await totals(store, window) == Totals(cells=[5], reports=5)
-
-    check(body)
+async def test_a_window_takes_no_more_tags_than_it_may(store: TotalsStore, window: Window) -> None:
+    first = _commit(_tags(3), [3], max_reports=5)
+    assert (await store.add(window, first))[0] is Outcome.APPLIED
+    assert await store.add(window, _commit(_tags(3), [3], max_reports=5)) == (
+        Outcome.FULL,
+        frozenset(),
+    )
+    assert (await store.add(window, first))[0] is Outcome.ALREADY_APPLIED
+    repeated = _commit(list(first.tags), [3], max_reports=5)
+    assert (await store.add(window, repeated))[0] is Outcome.SEEN, "duplicates need no room"
+    assert (await store.add(window, _commit([], [], duplicates=3, max_reports=0)))[
+        0
+    ] is Outcome.APPLIED
+    assert (await store.add(window, _commit(_tags(2), [2], max_reports=5)))[0] is Outcome.APPLIED
+    assert await totals(store, window) == Totals(cells=[5], reports=5)
 
 
-def test_many_batches_are_each_known_again(check: Callable[[Body], None]) -> None:
+async def test_many_batches_are_each_known_again(store: TotalsStore, window: Window) -> None:
     """More than the field of the newest holds, and twice over."""
-
-    async def body(store: TotalsStore, window: Window) -> None:
-        commits = [_commit(_tags(1), [1]) for _ in range(150)]
-        for number, commit in enumerate(commits):
-            assert (await store.add(window, commit))[0] is Outcome.APPLIED
-            for former in commits[max(0, number - 70) : number + 1 : 7]:
-                assert (await store.add(window, former))[0] is Outcome.ALREADY_APPLIED
-        for commit in commits:
-            assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
-        assert await totals(store, window) == Totals(cells=[150], reports=150)
-
-    check(body)
+    commits = [_commit(_tags(1), [1]) for _ in range(150)]
+    for number, commit in enumerate(commits):
+        assert (await store.add(window, commit))[0] is Outcome.APPLIED
+        for former in commits[max(0, number - 70) : number + 1 : 7]:
+            assert (await store.add(window, former))[0] is Outcome.ALREADY_APPLIED
+    for commit in commits:
+        assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
+    assert await totals(store, window) == Totals(cells=[150], reports=150)
 
 
 @pytest.mark.parametrize("former", [1, 63, 64, 65, 9000])
 async def test_totals_of_version_0_1_are_read_and_its_batches_known(
-    redis_url: str, former: int
+    server: RedisServer, former: int
 ) -> None:
     """All ids in one field, tags that expire on a date: as it left a window that is still open."""
-    server = await connect_redis(redis_url)
     client: Any = server.client
     store = RedisStore(server)
     window = Window(f"former-{former}", 1)
@@ -406,15 +355,13 @@ async def test_totals_of_version_0_1_are_read_and_its_batches_known(
     assert await totals(store, window) == Totals(cells=[former + 3], reports=former + 3)
     assert await client.ttl(tags_key) == -1, "no date forgets what is still needed"
     assert len(await client.hget(totals_key, "batches")) <= 8 * (64 + 3)
-    await server.close()
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 300])
 async def test_tags_that_were_kept_in_sets_are_known_and_forgotten(
-    redis_url: str, buckets: int
+    server: RedisServer, buckets: int
 ) -> None:
     """Tags as sets of integers, the form before hashes of buckets, in a window that is open."""
-    server = await connect_redis(redis_url)
     client: Any = server.client
     store, window = RedisStore(server), Window(f"sets-{buckets}", 1)
     numbers = [0, 1, -1, 999_999, -(10**6), 2**32, -(2**32), 2**63 - 1, -(2**63), -(2**33) + 1]
@@ -433,12 +380,10 @@ async def test_tags_that_were_kept_in_sets_are_known_and_forgotten(
     assert reply == (Outcome.SEEN, frozenset(fresh + tags))
     await store.forget(window)
     assert not [key async for key in client.scan_iter(window.key("aggregator:tags") + "*")]
-    await server.close()
 
 
-async def test_tags_of_many_buckets_are_known_and_no_others(redis_url: str) -> None:
+async def test_tags_of_many_buckets_are_known_and_no_others(server: RedisServer) -> None:
     """More buckets than one command takes, in two hashes, and in a generation after them."""
-    server = await connect_redis(redis_url)
     client: Any = server.client
     store, window = RedisStore(server), Window("many", 1)
     totals = WindowTotals(cells=np.zeros(1, dtype=np.int64), counted=600_000, batch_reports=1, at=0)
@@ -460,11 +405,11 @@ async def test_tags_of_many_buckets_are_known_and_no_others(redis_url: str) -> N
     assert (outcome, len(some)) == (Outcome.SEEN, 4000), "as many as an answer takes"
     await store.forget(window)
     assert not [redis_key async for redis_key in client.scan_iter(key + "*")]
-    await server.close()
 
 
-async def test_the_end_of_a_tag_and_the_beginning_of_the_next_are_no_tag(redis_url: str) -> None:
-    server = await connect_redis(redis_url)
+async def test_the_end_of_a_tag_and_the_beginning_of_the_next_are_no_tag(
+    server: RedisServer,
+) -> None:
     store, window = RedisStore(server), Window("seams", 1)
     await store.shards(window)
     first, second = _tags(2)
@@ -476,7 +421,6 @@ async def test_the_end_of_a_tag_and_the_beginning_of_the_next_are_no_tag(redis_u
         assert (await store.add(window, commit))[0] is Outcome.APPLIED
     again = _commit([first, second], [2])
     assert await store.add(window, again) == (Outcome.SEEN, frozenset([first, second]))
-    await server.close()
 
 
 async def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path) -> None:
@@ -528,10 +472,10 @@ async def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path:
         ("crowd", b"many"),
     ],
 )
-def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
+async def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
     tmp_path: Path, field: str, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(port: int) -> None:
+    with redis_server(tmp_path / "redis") as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         client: Any = server.client
         store = RedisStore(server)
@@ -563,9 +507,6 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
         assert len(store.unreadable) == 4 + len(shards) + len(epochs)
         assert (await store.add(good, _commit(_tags(1), [1])))[0] is Outcome.APPLIED
         await server.close()
-
-    with redis_server(tmp_path / "redis") as port:
-        asyncio.run(body(port))
     assert caplog.text.count("bad:1 cannot be read") == 1
 
 
@@ -573,12 +514,10 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
     ("field", "garbage"), [("crowd", b"many"), ("cells:0", bytes(8)), ("at", b"-1")]
 )
 async def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, field: str, garbage: bytes
+    catalog_files: CatalogFiles, server: RedisServer, tmp_path: Path, field: str, garbage: bytes
 ) -> None:
     """Cells of one number would be added to all."""
-    server = await connect_redis(redis_url)
     client: Any = server.client
-    await client.flushdb()
     store, names = RedisStore(server), ("theme", "crashed")
     for name in names:
         metric = catalog_files.bundle.metric(name)
@@ -600,7 +539,6 @@ async def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
     assert await EpochPublisher(query, [Folder(folder)]).publish_closed() == 1
     assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
     assert await claims.claim("crashed:5"), "nobody is at it who would say so"
-    await server.close()
 
 
 async def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
@@ -642,29 +580,24 @@ def test_an_unreachable_redis_is_named_without_its_password() -> None:
         asyncio.run(connect_redis("nonsense"))
 
 
-def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) -> None:
-    async def body(store: TotalsStore, window: Window) -> None:
-        assert await batch_reports(store, window) == 0
-        first, second = _tags(2), _tags(1)
-        await store.add(window, _commit(first, [2, 0], batch_reports=40))
-        assert await batch_reports(store, window) == 40
-        await store.add(window, _commit(second, [0, 1], batch_reports=25))
-        await store.add(window, _commit(_tags(1), [0, 1], batch_reports=90))
-        await store.add(window, _commit([], [], duplicates=3, batch_reports=0))  # counts nothing
-        assert await batch_reports(store, window) == 25
-        await store.add(window, _commit(second, [0, 1], batch_reports=7))  # seen: changes nothing
-        assert await batch_reports(store, window) == 25
-
-    check(body)
+async def test_the_smallest_crowd_of_a_window_is_known(store: TotalsStore, window: Window) -> None:
+    assert await batch_reports(store, window) == 0
+    first, second = _tags(2), _tags(1)
+    await store.add(window, _commit(first, [2, 0], batch_reports=40))
+    assert await batch_reports(store, window) == 40
+    await store.add(window, _commit(second, [0, 1], batch_reports=25))
+    await store.add(window, _commit(_tags(1), [0, 1], batch_reports=90))
+    await store.add(window, _commit([], [], duplicates=3, batch_reports=0))  # counts nothing
+    assert await batch_reports(store, window) == 25
+    await store.add(window, _commit(second, [0, 1], batch_reports=7))  # seen: changes nothing
+    assert await batch_reports(store, window) == 25
 
 
 async def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, server: RedisServer
 ) -> None:
     """By the answers at hand, by the totals at hand, and by the answers that are kept in Redis."""
-    server = await connect_redis(redis_url)
     client: Any = server.client
-    await client.flushdb()
     store, window = RedisStore(server), Window("theme", 5)
     size = catalog_files.bundle.metric("theme").randomizer.layout.size
     key = window.key("aggregator:totals")
@@ -690,4 +623,3 @@ async def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apar
     await client.hset(key, mapping=backup)
     await add(40)
     assert await ask() > before
-    await server.close()

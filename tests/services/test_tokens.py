@@ -27,7 +27,7 @@ from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
-from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
@@ -495,11 +495,9 @@ def _pairs(number: int, nonce: bytes | None = None) -> list[Paid]:
 
 @pytest.mark.parametrize("former", [1, 4, 8])
 async def test_a_window_keeps_the_shards_it_began_with_so_no_token_is_spent_in_two(
-    redis_url: str, former: int
+    server: RedisServer, former: int
 ) -> None:
     """Shufflers are started anew with another --shards, one by one, while an epoch is open."""
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     window, paid = Window("theme", 7), _pairs(40)
     others = [Paid(pair.nonce, secrets.token_bytes(16), pair.sealed[::-1]) for pair in paid]
     first = Pool(server, former)
@@ -513,14 +511,11 @@ async def test_a_window_keeps_the_shards_it_began_with_so_no_token_is_spent_in_t
         assert (await pool.shards()).get(window, 1) == former
         await pool.add({Window("theme", 8 + shards): _pairs(40)}, {Window("theme", 8 + shards)})
         assert (await pool.shards()).get(Window("theme", 8 + shards), 1) == shards
-    await server.close()
 
 
 async def test_shufflers_that_begin_a_window_at_once_have_one_number_of_shards(
-    redis_url: str,
+    server: RedisServer,
 ) -> None:
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     window, paid = Window("theme", 7), _pairs(60)
     pools = [Pool(server, shards) for shards in (1, 2, 3, 5, 8, 13)]
     marked = [[Paid(p.nonce, bytes([n]) * 16, p.sealed) for p in paid] for n in range(6)]
@@ -529,14 +524,11 @@ async def test_shufflers_that_begin_a_window_at_once_have_one_number_of_shards(
     )
     assert sum(60 - len(refused) for refused in results) == 60
     assert (await pools[0].report_counts())[window]["acknowledged"] == 60
-    await server.close()
 
 
 async def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_archived(
-    redis_url: str,
+    server: RedisServer,
 ) -> None:
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     pool, window = Pool(server, shards=8), Window("theme", 7)
     for pair in (*_pairs(20), *_pairs(20, b"n" * 16)):
         await pool.add({window: [pair]}, {window})
@@ -555,7 +547,6 @@ async def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_ar
     lifetimes = [await server.client.ttl(key) for key in spent if await server.client.exists(key)]
     assert all(0 < seconds <= 6 * 3600 for seconds in lifetimes)
     assert lifetimes
-    await server.close()
 
 
 async def test_what_is_being_checked_as_its_window_closes_is_refused(

@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.shuffler.mixing_policy import CrowdTake, Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
@@ -117,7 +118,7 @@ async def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(
 
 
 async def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
-    redis_url: str, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every step may be repeated, and be anybody's; the secret says which cut a report is in."""
     monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 70)
@@ -126,8 +127,6 @@ async def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutat
     def cut_of(report: bytes, cuts: int) -> int:
         return int(hashlib.sha1(secret.encode() + report).hexdigest()[:12], 16) % cuts  # noqa: S324 as Redis has it
 
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
     pools, window = [Pool(server) for _ in range(3)], Window("theme", 7)
     reports, late = sealed_reports(1000), sealed_reports(40)
     await pools[0].add({window: reports})
@@ -168,8 +167,6 @@ async def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutat
     sizes = Counter(place.values())
     off = sum((early[n] - sizes[n] / 2) ** 2 / (sizes[n] / 4) for n in sizes)
     assert chi2.sf(off, len(sizes)) > 1e-6
-    await server.client.flushdb()
-    await server.close()
 
 
 async def test_a_mixer_that_died_while_cutting_is_followed_by_another(

@@ -59,7 +59,7 @@ def test_what_is_no_list_of_texts_has_one_error(body: bytes, where: str) -> None
     assert ".".join(map(str, wrong["loc"])) == where
 
 
-def test_other_requests_are_answered_while_a_large_body_is_read(
+async def test_other_requests_are_answered_while_a_large_body_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is read once another request has its answer, and no sooner."""
@@ -85,16 +85,13 @@ def test_other_requests_are_answered_while_a_large_body_is_read(
     async def with_state(scope: Any, receive: Any, send: Any) -> None:
         await app({**scope, "state": {"seen": Seen()}}, receive, send)
 
-    async def body() -> None:
-        transport = httpx2.ASGITransport(app=with_state)
-        async with httpx2.AsyncClient(
-            transport=transport, base_url="http://test", timeout=HANG_SECONDS
-        ) as client:
-            large = {"candidates": ["x" * 1000] * 1000}
-            reading = asyncio.create_task(client.post("/strings", json=large))
-            assert await asyncio.to_thread(begun.wait, HANG_SECONDS)
-            assert (await client.get("/health")).json() == "ok"
-            go_on.set()
-            assert (await reading).json() == 1000
-
-    asyncio.run(body())
+    transport = httpx2.ASGITransport(app=with_state)
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://test", timeout=HANG_SECONDS
+    ) as client:
+        large = {"candidates": ["x" * 1000] * 1000}
+        reading = asyncio.create_task(client.post("/strings", json=large))
+        assert await asyncio.to_thread(begun.wait, HANG_SECONDS)
+        assert (await client.get("/health")).json() == "ok"
+        go_on.set()
+        assert (await reading).json() == 1000
