@@ -13,16 +13,10 @@ from pathlib import Path
 
 from tests.fuzz.methods import fuzz
 from tests.fuzz.targets import targets
-from tests.fuzz.unguided import FAULT_FOLDER, Run, blind, quiet, survey
+from tests.fuzz.unguided import FAULT_FOLDER, Run, blind, corpus, quiet, survey
 
-CORPUS = Path(__file__).parent / "corpus"
 METHODS = "methods"
 GUIDED = importlib.util.find_spec("atheris") is not None
-
-
-def corpus(name: str) -> list[bytes]:
-    """What earlier runs have found worth keeping."""
-    return [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
 
 
 def main() -> int:

@@ -7,10 +7,9 @@ answers over.
 import asyncio
 import atexit
 import json
-import logging
-import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -25,6 +24,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import BatchOutcome
+from tests.fuzz.documents import answers_in, other_answers
 from tests.fuzz.mutate import mutated
 from tests.fuzz.shufflers import VALUES
 from tests.fuzz.target import Target
@@ -84,13 +84,6 @@ class Aggregator:
         return call
 
 
-class _LogRecords(logging.Handler):
-    """What is logged: no line holds a control character."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        assert "\x1b" not in record.getMessage(), "a control character in the log"
-
-
 def aggregators() -> Mapping[str, Target]:
     """Targets by name."""
     seconds = 86_400
@@ -120,12 +113,8 @@ def aggregators() -> Mapping[str, Target]:
 
     def answered(data: bytes) -> None:
         """data: a list of answers in hex, as JSON."""
-        try:
-            answers = [bytes.fromhex(load) for load in json.loads(data)]
-        except (ValueError, TypeError, RecursionError):
-            return
         with mock.patch.object(mixer, "_LONGEST_WAIT_SECONDS", 0.0):
-            loop.run_until_complete(deliver(answers))
+            loop.run_until_complete(deliver(answers_in(data)))
 
     good = BatchOutcome(already_applied=True).SerializeToString()
     examples = [[b"\x0e\1", b"\0" + good], [b"\1\2", b"\5\3", b"\0"], [b"\0\x0a", b"\0" + good]]
@@ -133,17 +122,6 @@ def aggregators() -> Mapping[str, Target]:
         "answers_apply": Target(
             [json.dumps([answer.hex() for answer in several]).encode() for several in examples],
             answered,
-            _odd,
+            partial(other_answers, mutate=mutated),
         )
     }
-
-
-def _odd(chance: random.Random, examples: Sequence[bytes]) -> bytes:
-    try:
-        answers = [bytes.fromhex(load) for load in json.loads(chance.choice(examples))]
-    except (ValueError, TypeError, RecursionError):
-        return mutated(chance, examples)
-    choices = [*answers, bytes([chance.randrange(17), chance.randrange(256)])]
-    return json.dumps(
-        [mutated(chance, choices)[:64].hex() for _ in range(chance.randrange(1, 5))]
-    ).encode()

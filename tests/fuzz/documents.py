@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.fuzz.mutate import LONGEST, mutated
+from tests.fuzz.mutate import LONGEST, Mutate, mutated
 
 _TEXTS = (
     "",
@@ -77,6 +77,22 @@ def varied(chance: random.Random, examples: Sequence[bytes], longest: int = LONG
     if chance.random() < 0.05:
         text = mutated(chance, [text])
     return text[:longest]
+
+
+def answers_in(data: bytes) -> list[bytes]:
+    """The answers of a JSON list of hex; none where it is no such list."""
+    try:
+        return [bytes.fromhex(load) for load in json.loads(data)]
+    except (ValueError, TypeError, RecursionError):
+        return []
+
+
+def other_answers(chance: random.Random, examples: Sequence[bytes], mutate: Mutate) -> bytes:
+    """Some answers of an example, and a short one, each mutated, as a JSON list of hex."""
+    short = bytes([chance.randrange(17), chance.randrange(256), 0])
+    choices = [*answers_in(chance.choice(examples)), short]
+    answers = [mutate(chance, choices).hex() for _ in range(chance.randrange(1, 5))]
+    return json.dumps(answers).encode()
 
 
 def _changed(chance: random.Random, document: Any) -> Any:

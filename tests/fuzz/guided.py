@@ -3,12 +3,9 @@
 import hashlib
 import random
 import sys
-from pathlib import Path
 
 import atheris
 
-CORPUS = Path(__file__).parent / "corpus"
-FAULT_FOLDER = Path("build/fuzz")
 OWN = 0.8  # the part of inputs that the target's own mutations make; libFuzzer the others
 
 
@@ -17,13 +14,13 @@ def main() -> None:
     with atheris.instrument_imports(include=["hubbub", "json", "tomllib"]):
         # What is imported here is guided.
         from tests.fuzz.targets import targets
-        from tests.fuzz.unguided import quiet
+        from tests.fuzz.unguided import FAULT_FOLDER, corpus, quiet
     target = targets()[name]
     quiet()
     artifacts, seeds = FAULT_FOLDER / name, FAULT_FOLDER / f"{name}.seeds"
     for folder in (artifacts, seeds):
         folder.mkdir(parents=True, exist_ok=True)
-    for data in [*target.examples, *(path.read_bytes() for path in (CORPUS / name).glob("*"))]:
+    for data in [*target.examples, *corpus(name)]:
         (seeds / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
 
     def mutate(data: bytes, longest: int, seeded: int) -> bytes:

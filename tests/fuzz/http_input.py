@@ -29,7 +29,7 @@ from hubbub.runtime.http.server import HttpDoor
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated
-from tests.fuzz.target import Target, scratch
+from tests.fuzz.target import Faults, Target, scratch
 from tests.support.bundles import DAY, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
@@ -112,17 +112,6 @@ class Pipe(asyncio.Transport):
 
     def can_write_eof(self) -> bool:
         return False
-
-
-class Faults(logging.Handler):
-    """What is logged as an error, by anyone."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.records: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(self.format(record))
 
 
 class StoredText(MemoryReleaseLog):

@@ -23,7 +23,6 @@ from google.protobuf.message import Message
 from hubbub.aggregator.ingest.intake import Intake as Counting
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.service import IngestService
-from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
@@ -48,7 +47,9 @@ from hubbub.signing.stream_table import stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.conftest import CATALOG
 from tests.fuzz.mutate import mutated, odd
+from tests.fuzz.target import Faults
 from tests.support.bundles import DAY, make_signed
+from tests.support.stores import commit_of
 from tests.support.waiting import HANG_SECONDS
 
 AT_ONCE = 32
@@ -73,17 +74,6 @@ class Method:
     address: str
     kind: type[Message]
     examples: Sequence[bytes]
-
-
-class Faults(logging.Handler):
-    """Collects what the services or gRPC log as errors."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.records: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record.getMessage())
 
 
 async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]) -> Counter[str]:
@@ -143,17 +133,10 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
     store, pool = RedisStore(server), Pool(server)
     counting = Counting(signed.bundle, opener, store, Stages())
-    closed = Commit(
-        batch_id=bytes(16),
-        tags=[bytes(16)],
-        cells=np.array([50, 60, 40]),
-        duplicates=0,
-        rejected={},
-        seen_until=4 * 10**9,
-        batch_reports=100,
-    )
-    await store.shards(Window("theme", epoch - 9))
-    await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))
+    tags = [place.to_bytes(16, "big") for place in range(100)]
+    closed, window = commit_of(tags, np.array([50, 60, 40])), Window("theme", epoch - 9)
+    await store.shards(window)
+    await store.add(window, replace(closed, batch_reports=100))
     onward = channel(addresses[1], "aggregator", tls=None)
     streams = read_stream_table(table)
     mixer, intake = (
@@ -208,10 +191,6 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         await server.close()
         opener.close()
         redis.stop()
-
-
-def _tags(number: int) -> list[bytes]:
-    return [place.to_bytes(16, "big") for place in range(number)]
 
 
 def _bytes(messages: Sequence[Message]) -> list[bytes]:

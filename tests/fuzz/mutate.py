@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -22,6 +22,7 @@ _ODD: tuple[bytes, ...] = (
 )
 _ODD += (b"1e999", b"NaN", b"\xed\xa0\x80", b"\r\n", b",", b"18446744073709551616", b"null")
 LONGEST = 8192
+Mutate = Callable[[random.Random, Sequence[bytes]], bytes]
 
 
 def mutated(chance: random.Random, examples: Sequence[bytes]) -> bytes:

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -17,6 +18,7 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.wire.v1.services_pb2 import Refusal, SubmitRequest, SubmitResponse
 from tests.conftest import CATALOG
+from tests.fuzz.documents import answers_in, other_answers
 from tests.fuzz.mutate import mutated, odd
 from tests.fuzz.target import Target, scratch
 from tests.support.bundles import DAY, make_signed
@@ -92,10 +94,7 @@ def shufflers() -> Mapping[str, Target]:
 
     def answered(data: bytes) -> None:
         """data: a list of answers in hex, as JSON."""
-        try:
-            answers = [bytes.fromhex(load) for load in json.loads(data)]
-        except (ValueError, TypeError, RecursionError):
-            return
+        answers = answers_in(data)
         wire = Wire(answers)
         with mock.patch.object(grpc, "insecure_channel", return_value=wire):
             live(answers, wire)
@@ -140,7 +139,7 @@ def shufflers() -> Mapping[str, Target]:
     several = json.dumps([data.hex() for data in (whole[11], whole[2], whole[0])]).encode()
     return {
         "answer_submit": Target(whole, one_answer, _odd),
-        "answers_submit": Target([several], answered, _odd_list),
+        "answers_submit": Target([several], answered, partial(other_answers, mutate=_odd)),
     }
 
 
@@ -167,13 +166,3 @@ def _odd(chance: random.Random, examples: Sequence[bytes]) -> bytes:
         with suppress(DecodeError):
             return example[:1] + odd(chance, example[1:], SubmitResponse)
     return mutated(chance, examples)
-
-
-def _odd_list(chance: random.Random, examples: Sequence[bytes]) -> bytes:
-    try:
-        answers = [bytes.fromhex(load) for load in json.loads(chance.choice(examples))]
-    except (ValueError, TypeError, RecursionError):
-        return mutated(chance, examples)
-    choices = [*answers, bytes([chance.randrange(17), chance.randrange(256), 0])]
-    odd_answers = [_odd(chance, choices).hex() for _ in range(chance.randrange(1, 5))]
-    return json.dumps(odd_answers).encode()

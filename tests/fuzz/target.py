@@ -1,18 +1,16 @@
 """What a target of the fuzzing is, and where its files are: in memory, if that can be."""
 
 import atexit
-import random
+import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz.mutate import LONGEST, mutated
+from tests.fuzz.mutate import LONGEST, Mutate, mutated
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 a folder of our own is made there
-
-Mutate = Callable[[random.Random, Sequence[bytes]], bytes]
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,17 @@ class Target:
     run: Callable[[bytes], None]
     mutate: Mutate = mutated
     longest: int = LONGEST
+
+
+class Faults(logging.Handler):
+    """What is logged as an error, by anyone."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.records: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(self.format(record))
 
 
 def scratch() -> Path:

@@ -42,6 +42,12 @@ class Run:
                 self.tell(f"{name}: {done:,} of {self.runs:,}")
 
 
+def corpus(name: str) -> list[bytes]:
+    """What earlier runs have found worth keeping."""
+    folder = Path(__file__).parent / "corpus" / name
+    return [path.read_bytes() for path in sorted(folder.glob("*"))]
+
+
 def blind(name: str, target: Target, run: Run) -> None:
     """Run it so often. A fault is raised, once its input is in a file."""
     before = _megabytes()
