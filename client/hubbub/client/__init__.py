@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from hubbub.client.client import Client
     from hubbub.client.clock import Clock, SystemClock
-    from hubbub.client.default_client import init, report
+    from hubbub.client.default_client import TypedMetric, init, report
     from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
     from hubbub.client.outcome import Outcome
     from hubbub.client.person_stores import PersonStore, RedisStore, SQLStore
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Transport,
         TryAgain,
     )
-    from hubbub.client.typed_metric import TypedMetric
 
 __all__ = [
     "Bounds",
@@ -72,7 +71,7 @@ _MODULES: Final = {
     "outcome": ("Outcome",),
     "persons": ("Person", "Persons"),
     "person_stores": ("PersonStore", "RedisStore", "SQLStore"),
-    "default_client": ("init", "report"),
+    "default_client": ("TypedMetric", "init", "report"),
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),
     "transport.contract": (
@@ -83,7 +82,6 @@ _MODULES: Final = {
         "Transport",
         "TryAgain",
     ),
-    "typed_metric": ("TypedMetric",),
     "ledger_view": ("LedgerView", "MetricView", "PayloadView"),
 }
 _HOME: Final = {name: module for module, names in _MODULES.items() for name in names}

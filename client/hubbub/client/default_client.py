@@ -6,13 +6,15 @@ hubbub.client.report("theme", "dark")
 
 import os
 import threading
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from hubbub.client.client import Client
 from hubbub.client.log import warn
 from hubbub.client.outcome import Outcome
 from hubbub.client.settings import Settings
 from hubbub.errors import BadParameter, HubbubError
+
+Value_contra = TypeVar("Value_contra", contravariant=True)
 
 # By process: a fork copies a lock that another thread holds, and nobody releases the copy.
 _locks: Final[dict[int, threading.RLock]] = {}
@@ -68,3 +70,34 @@ def _close() -> None:
     client, _client = _client, None
     if client:
         client.close()
+
+
+class Reports(Protocol):
+    """An object that reports: a client, or a person."""
+
+    def report(self, metric: str, value: Any = None) -> Outcome:
+        """As `Client.report()`."""
+
+
+class TypedMetric(Generic[Value_contra]):
+    """A metric by name, with the type of its values: `hubbub catalog codegen` writes them."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @overload
+    def report(
+        self: "TypedMetric[None]", value: None = None, *, client: Reports | None = None
+    ) -> Outcome: ...
+
+    @overload
+    def report(self, value: Value_contra, *, client: Reports | None = None) -> Outcome: ...
+
+    def report(self, value: Any = None, *, client: Reports | None = None) -> Outcome:
+        """Reports a value by this client, or by the one that init() started.
+
+        Raises as `Client.report()` and `hubbub.client.report()`, if these are strict.
+        """
+        return client.report(self.name, value) if client else report(self.name, value)

@@ -164,14 +164,14 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
     """Returns the folders without a known app: of version 0.1, or whose file of trust was lost."""
     if app in trust.pins:
         return []
-    if state_dir:
-        from hubbub.client.inspection import vouched  # noqa: PLC0415 of an app that is not known
+    from hubbub.client.inspection import vouched  # noqa: PLC0415 of an app that is not known
 
+    if state_dir:
         voucher = vouched(state_dir)
         if voucher:  # only this app can have used its own folder
-            folder = folder_of(voucher.operator)
-            trust.pins[app] = Pin(operator=voucher.operator, folder=folder)
-            trust.promises.setdefault(folder, dict(voucher.promises))
+            name = folder_of(voucher.operator)
+            trust.pins[app] = Pin(operator=voucher.operator, folder=name)
+            trust.promises.setdefault(name, dict(voucher.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}
     # PRIVACY: a copy of a state folder is not one, since it may record less than the folder.
@@ -181,17 +181,13 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
         for path in home.glob("*.witness")
         if not path.name.startswith("damaged.")
     }
-    free = {folder for folder in folders if is_one(folder.name) and folder.name not in claimed}
-    return [_said_by(folder) for folder in sorted(free)]
-
-
-def _said_by(folder: Path) -> Vouched:
-    """Returns what a state records about its users; if it is lost, what its witness records."""
-    from hubbub.client.inspection import vouched  # noqa: PLC0415 as above
-
-    moments = Witnesses(folder).read_all()
-    names = frozenset(name for moment in moments for name in moment.accounts)
-    return vouched(folder) or Vouched(folder.name, b"", names, {})
+    vouchers = []
+    for folder in sorted(folders):
+        if is_one(folder.name) and folder.name not in claimed:
+            moments = Witnesses(folder).read_all()  # if the state is lost, they name its metrics
+            names = frozenset(name for moment in moments for name in moment.accounts)
+            vouchers.append(vouched(folder) or Vouched(folder.name, b"", names, {}))
+    return vouchers
 
 
 def _take_over(state: State, folders: list[Path]) -> None:

@@ -24,26 +24,14 @@ Result = TypeVar("Result")
 HISTORY = 1000
 """How many payloads are remembered once they have met their fate."""
 
-SENT = "sent"
-"""The fate of a report that the shuffler took; any other fate is a reason to have given it up."""
-
-DISABLED = "disabled"
-"""The fate of what was drawn or waited when reporting was switched off."""
-
-STOPPED = "stopped"
-"""The fate of what waited when the operator stopped its metric."""
-
-REPLACED = "replaced"
-"""The fate of an example that awaited the state of its model as another one came."""
-
-OPERATOR_CHANGED = "operator_changed"
-"""The fate of what waited, or was drawn, when another operator's bundle was taken."""
-
-DAMAGED = "damaged"
-"""The fate of a report whose row no longer holds what was kept there."""
-
-PUT_BACK = "put_back"
-"""The fate of what waited in a state that was put back: it may have been sent or purged since."""
+# Fates of payloads; any other fate is a reason to have given the payload up.
+SENT = "sent"  # the shuffler took the report
+DISABLED = "disabled"  # it was drawn or waited when reporting was switched off
+STOPPED = "stopped"  # it waited when the operator stopped its metric
+REPLACED = "replaced"  # another example came while it awaited the state of its model
+OPERATOR_CHANGED = "operator_changed"  # another operator's bundle was taken
+DAMAGED = "damaged"  # its row contains what hubbub cannot have written
+PUT_BACK = "put_back"  # its state was put back: it may have been sent or purged since
 
 
 @frozen(kw_only=True)

@@ -56,16 +56,12 @@ class Witness:
         if file_stat is None:
             self._file_stamp, self._last_moment, self.is_damaged = None, None, False
             return None
-        identity = (
-            file_stat.st_ino,
-            file_stat.st_size,
-            file_stat.st_mtime_ns,
-            file_stat.st_ctime_ns,
-        )
-        if identity != self._file_stamp:
+        times = file_stat.st_mtime_ns, file_stat.st_ctime_ns
+        stamp = (file_stat.st_ino, file_stat.st_size, *times)
+        if stamp != self._file_stamp:
             self._last_moment = self._load() if stat.S_ISREG(file_stat.st_mode) else None
             self.is_damaged = self._last_moment is None
-            self._file_stamp = identity
+            self._file_stamp = stamp
         return self._last_moment
 
     def usable(self) -> bool:

@@ -4,13 +4,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 
 from hubbub.bundles import OpeningKey
-from hubbub.client.transport.contract import GivenUp, TryAgain
+from hubbub.client.transport.contract import FOR_GOOD, GivenUp, TryAgain
+from hubbub.client.transport.grpc_connection import HINT, NOTICE
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.wire.v1.methods import add_service
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
@@ -18,10 +18,6 @@ from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitRe
 if TYPE_CHECKING:
     from hubbub.client.testing.fake_shuffler import Answer
     from hubbub.wire.v1.report_pb2 import SealedReport
-
-_NOTICE: Final = "hubbub-notice-bin"
-_HINT: Final = "grpc-retry-pushback-ms"
-_FOR_GOOD: Final = ("hubbub-refused", "for-good")
 
 
 class FakeServer:
@@ -61,18 +57,18 @@ class FakeServer:
             time.sleep(self.hang_seconds)
         if self.failing is not None:
             if self.retry_ms is not None:
-                context.set_trailing_metadata([(_HINT, str(self.retry_ms))])
+                context.set_trailing_metadata([(HINT, str(self.retry_ms))])
             context.abort(self.failing, "as told")
         answer = self.answers.pop(0) if self.answers else {}
         if isinstance(answer, GivenUp):
-            context.set_trailing_metadata([_FOR_GOOD])
+            context.set_trailing_metadata([FOR_GOOD])
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, answer.reason)
         if isinstance(answer, TryAgain):
             metadata: list[tuple[str, str | bytes]] = []
             if answer.after_seconds is not None:
-                metadata.append((_HINT, str(round(1000 * answer.after_seconds))))
+                metadata.append((HINT, str(round(1000 * answer.after_seconds))))
             if answer.notice:
-                metadata.append((_NOTICE, answer.notice))
+                metadata.append((NOTICE, answer.notice))
             context.set_trailing_metadata(metadata)
             context.abort(grpc.StatusCode.UNAVAILABLE, answer.reason)
         if answer is None:
@@ -103,12 +99,7 @@ class FakeServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.close()
 
 

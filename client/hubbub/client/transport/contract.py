@@ -15,6 +15,11 @@ from hubbub.fields.frozen import frozen
 TLS_FAILED: Final = "tls_failed"
 """The reason where no handshake came about; `cause` names the check that failed."""
 
+# Only a shuffler's own marked answer can refuse a report for good. Killed or restarting servers,
+# proxies, gateways and login pages may answer with any status (gRPC maps each of HTTP's to one):
+# discarding a report after such an answer would lose it.
+FOR_GOOD: Final = ("hubbub-refused", "for-good")
+
 _LONGEST_CAUSE: Final = 200
 MAX_HINT_DIGITS: Final = 9
 

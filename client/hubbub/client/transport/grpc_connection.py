@@ -11,6 +11,7 @@ from typing import Any, Final
 import grpc
 
 from hubbub.client.transport.contract import (
+    FOR_GOOD,
     TLS_FAILED,
     GivenUp,
     SealedReport,
@@ -22,13 +23,8 @@ from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.errors.addresses import proxy_options
 from hubbub.wire.v1.methods import stub
 
-# Only a shuffler's own marked answer can refuse a report for good. Killed or restarting servers,
-# proxies and gateways may answer with any code: gRPC maps each HTTP status to one, 404 to
-# UNIMPLEMENTED. Discarding a report after such an answer would lose it.
-_FOR_GOOD: Final = grpc.StatusCode.INVALID_ARGUMENT
-_MARK: Final = ("hubbub-refused", "for-good")
-_NOTICE: Final = "hubbub-notice-bin"
-_HINT: Final = "grpc-retry-pushback-ms"
+NOTICE: Final = "hubbub-notice-bin"
+HINT: Final = "grpc-retry-pushback-ms"
 # Measured on two cores: gRPC starts with 4 descriptors and 6 threads, and aborts with one less.
 _FREE_FILES: Final = 16
 _FREE_THREADS: Final = 24
@@ -114,9 +110,10 @@ def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
     trailing: dict[str, str | bytes] = {
         str(item.key): item.value for item in error.trailing_metadata() or ()
     }
-    if error.code() is _FOR_GOOD and trailing.get(_MARK[0]) == _MARK[1]:
+    is_invalid = error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    if is_invalid and trailing.get(FOR_GOOD[0]) == FOR_GOOD[1]:
         return GivenUp(reason)
-    hint, notice = hint_of(str(trailing.get(_HINT, ""))), trailing.get(_NOTICE)
+    hint, notice = hint_of(str(trailing.get(HINT, ""))), trailing.get(NOTICE)
     raw_notice = notice if isinstance(notice, bytes) else b""
     cause = _CAUSE.search(error.details() or "")
     if cause and _HANDSHAKE.search(cause[1]):

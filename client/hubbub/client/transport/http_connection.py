@@ -9,6 +9,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from hubbub.client.transport.contract import (
+    FOR_GOOD,
     MAX_HINT_DIGITS,
     GivenUp,
     SealedReport,
@@ -26,9 +27,6 @@ REPORTS_TYPE: Final = "application/protobuf"
 
 # The names that gRPC uses for the same failures in counters.
 _REASONS: Final = {400: "invalid_argument", 429: "resource_exhausted", 503: "unavailable"}
-# Only a shuffler's own marked answer can refuse a report for good: a proxy, a gateway or a hotel's
-# login page may answer with any status, and discarding a report then would lose it.
-_MARK: Final = ("hubbub-refused", "for-good")
 _NEVER: Final = frozenset({400, 413})
 _LATER: Final = frozenset({429, 503})
 
@@ -69,7 +67,7 @@ def meaning(answer: HttpAnswer, reports: int) -> Submitted:
 def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:
     """The error for an answer with another status."""
     reason = _REASONS.get(answer.status, f"http_{answer.status}")
-    if answer.status in _NEVER and answer.headers.get(_MARK[0]) == _MARK[1]:
+    if answer.status in _NEVER and answer.headers.get(FOR_GOOD[0]) == FOR_GOOD[1]:
         return GivenUp(reason)
     if answer.status not in _LATER:
         return TryAgain(reason)

@@ -200,15 +200,13 @@ class HttpExchange:
         """Returns the answer to a body, sent with `headers`. Raises TryAgain without an answer."""
         deadline = time.monotonic() + timeout_seconds
         try:
-            status, answered, answer = self._sent_request(body, headers, deadline)
+            return self._sent_request(body, headers, deadline)
         except NotSent:
             raise
         except Exception as error:  # an app, or its tests, may have replaced sockets
             if isinstance(error, TimeoutError) or time.monotonic() >= deadline:
                 raise TryAgain("deadline_exceeded") from error
             raise _unavailable(error) from error
-        lower_headers = {name.lower(): value for name, value in reversed(answered.items())}
-        return HttpAnswer(status, lower_headers, answer)
 
     def close(self) -> None:
         """Ends every call, and closes the connections."""
@@ -221,9 +219,7 @@ class HttpExchange:
         for connection in busy:
             connection.end()
 
-    def _sent_request(
-        self, body: bytes, headers: Mapping[str, str], deadline: float
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+    def _sent_request(self, body: bytes, headers: Mapping[str, str], deadline: float) -> HttpAnswer:
         """Sends a request over an open connection, or else over a new one.
 
         The server may have closed an idle connection: then the request is sent once more.
@@ -236,12 +232,8 @@ class HttpExchange:
         return self._exchange(self._opened(), body, headers, deadline)
 
     def _exchange(
-        self,
-        connection: _Timed,
-        body: bytes,
-        headers: Mapping[str, str],
-        deadline: float,
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        self, connection: _Timed, body: bytes, headers: Mapping[str, str], deadline: float
+    ) -> HttpAnswer:
         connection.deadline = deadline
         with self._lock:
             if self._closed:
@@ -253,7 +245,9 @@ class HttpExchange:
             response = connection.getresponse()
             answer = response.read(_LARGEST_ANSWER_BYTES + 1)
             reusable = response.isclosed() and not response.will_close
-            return response.status, response.headers, answer
+            answered = reversed(response.headers.items())
+            lower_headers = {name.lower(): value for name, value in answered}
+            return HttpAnswer(response.status, lower_headers, answer)
         finally:
             with self._lock:
                 self._busy.discard(connection)
