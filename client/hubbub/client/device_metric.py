@@ -24,9 +24,7 @@ class AskedMetric:
         metric: the stream at this person's tier; None if the person allows less than any tier.
         memo: the device's secret coins for the stream.
         base_memo: the same for the metric at any tier: a person may change it within a period.
-        payload_bytes: length of one report's payload.
         stream_suffix: tier and list of values in the stream's name.
-        notice: the operator's notice, if any.
         finder: the prefix tree that some devices answer instead (`discover`), if any.
     """
 
@@ -118,7 +116,6 @@ class Questions:
     Attributes:
         now: metrics that report() reports, by name.
         past: metrics that are reported from events.
-        notice: the operator's notice, if any.
         arms: this device's arm of each experiment.
     """
 

@@ -194,12 +194,9 @@ def charge(
 ) -> Outcome | None:
     """Enters one report; or returns the reason for refusing it, and enters nothing.
 
-    Args:
-        accounts: of every metric that this device ever had, including this one.
-        metric: at the tier that reports.
-        epoch: of the report.
-        tag: the device's name of the permanent response if the metric is memoized, else "".
-        enter: False only checks.
+    `accounts` are of every metric that this device ever had, `metric` is at the tier that reports,
+    and `tag` is the device's name of the permanent response if the metric is memoized, else "".
+    Without `enter` it only checks.
     """
     account = accounts[metric.base_name]
     reported = reported_of(account, metric, epoch)

@@ -43,14 +43,11 @@ Answer = Callable[[bytes], bytes]
 def encapsulate(
     config: bytes, request: bytes, ephemeral: KEMKeyPair | None = None
 ) -> tuple[bytes, Answer]:
-    """Encrypts a request for a gateway.
+    """Encrypts a request for a gateway. Raises BadParameter for an invalid `config`.
 
     `config` is a key configuration as `key_config` makes it, `request` binary HTTP; `ephemeral` is
     for test vectors alone. Returns the encrypted request, and a function that decrypts its answer
     and raises BadPayload for anything else.
-
-    Raises:
-        BadParameter: the configuration is invalid, or its suite unknown.
     """
     number, public = read_config(config)
     head = _HEAD.pack(number, *SUITE)

@@ -52,12 +52,11 @@ _LONGEST_ASKED_SECONDS: Final = 3600.0
 _SHORTEST_ASKED_SECONDS: Final = 1.0  # after some failures: attempts cost power
 _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
+_MODELS_SECONDS: Final = 60.0  # until a model's next state is requested again
+_random: Final = secrets.SystemRandom()
 # Sealing holds the interpreter for .1 ms, so the thread sleeps in between to let the app's threads
 # run. With more than _HURRY reports to seal it only yields.
 _REST_SECONDS: Final = 0.001
-# Delay before a model's next state is requested again.
-_MODELS_SECONDS: Final = 60.0
-_random: Final = secrets.SystemRandom()
 _HURRY: Final = 1000
 
 

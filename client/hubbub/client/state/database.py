@@ -90,11 +90,8 @@ class Damaged(StateUnusable):
 class Database:
     """One process's access to the file. Raises StateUnusable if the file cannot be used.
 
-    Args:
-        alone: keeps other processes out for a transaction, even if the file is replaced.
-
-    Attributes:
-        damaged: number of renamed damaged files; the reader resets it.
+    `alone` keeps other processes out for a transaction, even if the file is replaced. `damaged` is
+    the number of renamed damaged files; the reader resets it.
     """
 
     def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:

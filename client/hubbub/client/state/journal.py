@@ -1,9 +1,8 @@
 """The journal: payloads in memory that outlives the process.
 
 A file of fixed size, whose pages the system keeps when the process is killed. To note a payload
-copies it there, and waits for no disk. It is written and not kept mapped: whoever cuts a mapped
-file ends the process (docs/decisions/0201). The next process of the app that finds a journal
-without its owner enters what it holds.
+copies it there, and waits for no disk. It is not mapped: whoever cuts a mapped file ends the
+process (docs/decisions/0201). The next process enters what a journal without its owner holds.
 
 A record: length, number, checksum, body. Numbers grow by one. After a rewind new records overwrite
 old ones, and the first number that does not follow ends the journal.

@@ -52,7 +52,6 @@ class Pin:
 
     Args:
         operator: key that signed the last bundle.
-        folder: name of the state folder.
         before: former keys of the operator, which have handed over and are refused.
         serials: newest bundle that this app has had, by folder.
         log: transparency log of its bundles, as last seen; None for none.
@@ -66,12 +65,7 @@ class Pin:
 
 
 class Vouched(NamedTuple):
-    """What a state folder records about its users.
-
-    Args:
-        operator: b"" if that record is lost.
-        names: metrics in the folder.
-    """
+    """What a state folder records about its users; `operator` is b"" if that record is lost."""
 
     folder: str
     operator: bytes
