@@ -14,7 +14,7 @@ from unittest import mock
 import grpc
 from google.protobuf.message import DecodeError
 
-from hubbub.client import Client, MemoryState, transport_to
+from hubbub.client import transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.wire.v1.services_pb2 import Refusal, SubmitRequest, SubmitResponse
 from tests.conftest import CATALOG
@@ -22,6 +22,7 @@ from tests.fuzz.documents import answers_in, other_answers
 from tests.fuzz.mutate import mutated, odd
 from tests.fuzz.target import Target, scratch
 from tests.support.bundles import DAY, make_signed
+from tests.support.devices import idle_client
 
 START = 20_000 * DAY
 NOW = START + 4000.0
@@ -101,14 +102,7 @@ def shufflers() -> Mapping[str, Target]:
 
     def live(answers: Sequence[bytes], wire: Wire) -> None:
         transport = transport_to("127.0.0.1:1", roots=None, insecure=True)
-        client = Client(
-            signed.bundle,
-            MemoryState(),
-            transport,
-            hold_seconds=None,
-            strict=False,
-            clock=FakeClock(NOW),
-        )
+        client = idle_client(signed.bundle, transport=transport, strict=False, clock=FakeClock(NOW))
         queued = 0
         for name, value in (("theme", "dark"), ("crashed", "no"), ("crashed", "yes")):
             queued += client.report(name, value).name == "QUEUED"

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from hubbub.client import Client, MemoryState, Outcome, transport_to
+from hubbub.client import Outcome, transport_to
 from hubbub.client.testing import FakeClock as DeviceClock
 from hubbub.conservation import Window
 from hubbub.runtime.monitoring.stages import Stages
@@ -26,6 +26,7 @@ from hubbub.wire.v1.services_pb2 import Refusal, SubmitResponse
 from tests.conftest import CatalogFiles
 from tests.support.bundles import DAY
 from tests.support.clocks import FakeClock
+from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
 APPLY = "/hubbub.wire.v1.Ingest/Apply"
@@ -121,11 +122,9 @@ def test_a_device_bears_any_answer_over_the_wire(catalog_files: CatalogFiles) ->
     server.add_generic_rpc_handlers((odd,))
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
-    client = Client(
+    client = idle_client(
         catalog_files.bundle,
-        MemoryState(),
-        transport_to(address, roots=None, insecure=True),
-        hold_seconds=None,
+        transport=transport_to(address, roots=None, insecure=True),
         clock=DeviceClock(),
     )
     reasons = [*range(8), 77, 1 << 30]

@@ -34,6 +34,7 @@ from hubbub.errors import BadParameter, StateUnusable, UnknownMetric
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
 from tests.support.catalogs import metric_toml
 from tests.support.commands import output_of
+from tests.support.devices import idle_client
 from tests.support.servers import redis_server
 
 KEY = b"k" * 32
@@ -365,12 +366,8 @@ def test_persons_reports_leave_by_a_client_that_can_ask_for_their_consent(
     client = client_of(sqlite_store(tmp_path), FolderState(tmp_path / "state"))
     client.person("ann").report("theme", "dark")
     shuffler = FakeShuffler()
-    other = Client(
-        signed.bundle,
-        FolderState(tmp_path / "state"),
-        shuffler,
-        hold_seconds=None,
-        clock=FakeClock(START + 60),
+    other = idle_client(
+        signed.bundle, FolderState(tmp_path / "state"), shuffler, clock=FakeClock(START + 60)
     )
     with pytest.raises(BadParameter, match="the client has no persons"):
         other.person("ann")

@@ -10,6 +10,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.mechanisms.rappor import Rappor
 from tests.support.bundles import DAY, Signed
 from tests.support.client_parts import drawn_reports, store_reports
+from tests.support.devices import idle_client
 
 REPORTS = 10_000
 TRUTH = "true.example"
@@ -57,13 +58,8 @@ def _evidence(mechanism: Rappor, payloads: Sequence[bytes]) -> list[float]:
 def _everything_sent(signed: Signed, seed: str) -> list[bytes]:
     """A hundred reports a day of one value, by one device."""
     clock = FakeClock(float(signed.bundle.keys[0].start))
-    client = Client(
-        signed.bundle,
-        MemoryState(seed.encode().ljust(32, b".")),
-        FakeShuffler(),
-        hold_seconds=None,
-        coins=coins(seed),
-        clock=clock,
+    client = idle_client(
+        signed.bundle, MemoryState(seed.encode().ljust(32, b".")), coins=coins(seed), clock=clock
     )
     payloads: list[bytes] = []
     for _ in range(REPORTS // 100):

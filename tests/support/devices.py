@@ -3,15 +3,24 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hubbub.bundles import Bundle
-from hubbub.client import Client, State
+from hubbub.client import Client, MemoryState, State, Transport
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_of
 from hubbub.client.testing import FakeClock, FakeShuffler
 from tests.support.bundles import DAY, Signed
 
 DATABASE = "hubbub.sqlite3"
+
+
+def idle_client(
+    bundle: Bundle, state: State | None = None, transport: Transport | None = None, **options: Any
+) -> Client:
+    """A client without a thread, so that only flush() and close() send."""
+    way = transport or FakeShuffler()
+    return Client(bundle, state or MemoryState(), way, hold_seconds=None, **options)
 
 
 def state_in(folder: Path, bundle: Bundle, clock: Callable[[], float] = time.time) -> State:
@@ -41,13 +50,7 @@ class Device:
         return self.start_with(state_in(self.folder, self._signed.bundle, self.clock.now))
 
     def start_with(self, state: State) -> Client:
-        client = Client(
-            self._signed.bundle,
-            state,
-            self.shuffler,
-            hold_seconds=None,
-            clock=self.clock,
-        )
+        client = idle_client(self._signed.bundle, state, self.shuffler, clock=self.clock)
         self._started.append(client)
         return client
 

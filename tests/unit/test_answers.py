@@ -14,7 +14,6 @@ from hubbub.client import (
     Client,
     FolderState,
     GivenUp,
-    MemoryState,
     Outcome,
     SealedReport,
     Submitted,
@@ -25,7 +24,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.support.bundles import DAY, Signed
 from tests.support.client_parts import client_state, store_reports
-from tests.support.devices import Device
+from tests.support.devices import Device, idle_client
 from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.slow
@@ -72,11 +71,9 @@ def client_of(signed: Signed) -> Iterator[Callable[..., Client]]:
     clients: list[Client] = []
 
     def make(address: str) -> Client:
-        client = Client(
+        client = idle_client(
             signed.bundle,
-            MemoryState(),
-            transport_to(address, roots=None, insecure=True),
-            hold_seconds=None,
+            transport=transport_to(address, roots=None, insecure=True),
             clock=FakeClock(float(signed.bundle.keys[0].start + 10 * DAY)),
         )
         clients.append(client)

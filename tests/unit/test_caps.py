@@ -17,6 +17,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.keys.opening_keys import new_periods
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, Signed
+from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
 NOW = 20_000 * DAY
@@ -45,13 +46,7 @@ class Device:
         self.now = float(NOW)
 
     def report(self, bundle: Bundle, *names: str) -> list[Outcome]:
-        client = Client(
-            bundle,
-            self.state,
-            FakeShuffler(),
-            hold_seconds=None,
-            clock=SystemClock(lambda: self.now),
-        )
+        client = idle_client(bundle, self.state, clock=SystemClock(lambda: self.now))
         outcomes = [client.report(name, "dark") for name in names]
         client.flush(HANG_SECONDS)
         return outcomes

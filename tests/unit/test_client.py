@@ -16,6 +16,7 @@ from hubbub.client import (
     GivenUp,
     MemoryState,
     Outcome,
+    State,
     TryAgain,
     transport_to,
 )
@@ -29,6 +30,7 @@ from hubbub.mechanisms import KeyedBits
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, send_once, store_reports
+from tests.support.devices import idle_client
 from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS
 
@@ -43,15 +45,8 @@ def clock(signed: Signed) -> FakeClock:
 
 @pytest.fixture
 def client_of(signed: Signed, clock: FakeClock) -> ClientOf:
-    def make(shuffler: FakeShuffler, state: object = None, **changes: object) -> Client:
-        return Client(
-            signed.bundle,
-            state or MemoryState(),  # type: ignore[arg-type]
-            shuffler,
-            hold_seconds=None,
-            clock=clock,
-            **changes,  # type: ignore[arg-type]
-        )
+    def make(shuffler: FakeShuffler, state: State | None = None, **changes: object) -> Client:
+        return idle_client(signed.bundle, state, shuffler, clock=clock, **changes)
 
     return make
 

@@ -29,6 +29,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, StateBusy
 from tests.support.bundles import DAY, Signed
 from tests.support.client_parts import client_state, store_reports
+from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS, eventually
 
 Make = Callable[..., Client]
@@ -45,11 +46,10 @@ def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
         on_drop: OnDrop | None = None,
         max_epsilon: float = math.inf,
     ) -> Client:
-        client = Client(
+        client = idle_client(
             signed.bundle,
             state or FolderState(tmp_path / "state"),
-            shuffler or FakeShuffler(),
-            hold_seconds=None,
+            shuffler,
             clock=FakeClock(float(start)),
             on_drop=on_drop,
             max_epsilon=max_epsilon,

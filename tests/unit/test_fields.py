@@ -21,7 +21,7 @@ from hubbub.catalog import Budget, Metric, Release
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.policy import Caps
-from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.fields import kinds
@@ -32,6 +32,7 @@ from hubbub.privacy.labelled_fields import Fact, facts
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.commands import output_of
+from tests.support.devices import idle_client
 
 ROOT = Path(__file__).parents[2]
 
@@ -152,14 +153,7 @@ def test_a_boolean_is_reported_as_it_is(tmp_path: Path) -> None:
     text = CATALOG.replace('values = ["no", "yes"]', "values = [true, false]")
     bundle = make_signed(tmp_path, text, start=20_000 * DAY).bundle
     shuffler = FakeShuffler()
-    client = Client(
-        bundle,
-        MemoryState(),
-        shuffler,
-        hold_seconds=None,
-        strict=False,
-        clock=FakeClock(20_000.5 * DAY),
-    )
+    client = idle_client(bundle, transport=shuffler, strict=False, clock=FakeClock(20_000.5 * DAY))
     assert client.report("crashed", True) is Outcome.QUEUED  # noqa: FBT003 a value
     assert client.report("theme", True) is Outcome.NOT_A_VALUE  # noqa: FBT003 as above
 

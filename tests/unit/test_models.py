@@ -58,6 +58,7 @@ from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import output_of
+from tests.support.devices import idle_client
 from tests.support.fakes import MemoryStore
 from tests.support.stores import commit_of
 
@@ -137,11 +138,10 @@ class Devices:
         strict: bool = True,
         state: MemoryState | None = None,
     ) -> Client:
-        return Client(
+        return idle_client(
             self.signed.bundle,
             state or self.own_state(number),
             shuffler,
-            hold_seconds=None,
             strict=strict,
             clock=FakeClock(self.now),
             coins=coins(str(number)),

@@ -13,7 +13,7 @@ from hubbub.aggregator.learning.learner import step
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Metric
 from hubbub.catalog.models.model_metric import codes_of_round
-from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client import MemoryState, Outcome
 from hubbub.client.ledger import Account, charge
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
@@ -34,6 +34,7 @@ from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.commands import document_of, refusal_of
+from tests.support.devices import idle_client
 
 START = 20_010  # days since 1970: 2024-10-14
 HOUR = 3600
@@ -202,11 +203,10 @@ def test_a_device_tells_each_of_its_rounds_and_is_charged_for_both_promises(
             state = ModelState(number - 1, (0.5, 0.6, 0.4), (0.0, 0.0, 0.0, 0.0))
             shuffler.models = sign_models({"churn": state}, key)
         for device, device_state in states.items():
-            client = Client(
+            client = idle_client(
                 signed.bundle,
                 device_state,
                 shuffler,
-                hold_seconds=None,
                 strict=True,
                 clock=FakeClock(START * DAY + 2 * HOUR * number + 1),
                 coins=coins(f"{device} {number}"),

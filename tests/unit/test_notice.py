@@ -26,6 +26,7 @@ from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.client_parts import refresh, store_reports
 from tests.support.commands import output_of
+from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
 TODAY = 20_010
@@ -57,8 +58,7 @@ class Operator:
     def client(
         self, shuffler: FakeShuffler, state: State | None = None, moment: float = NOON
     ) -> Client:
-        clock, device = SystemClock(lambda: moment), state or MemoryState()
-        return Client(self.bundle, device, shuffler, hold_seconds=None, clock=clock)
+        return idle_client(self.bundle, state, shuffler, clock=SystemClock(lambda: moment))
 
 
 @pytest.fixture

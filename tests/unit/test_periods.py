@@ -15,13 +15,13 @@ from hubbub.catalog import Metric, days_of_period, reports_of_one
 from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
-from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.signing.succession import refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
 FIRST = 20_010  # a day on which a period of 30 begins
@@ -40,8 +40,7 @@ def client_of(tmp_path: Path) -> Make:
     def make(day: int | list[int], state: MemoryState | FolderState | None = None) -> Client:
         today = [day] if isinstance(day, int) else day
         clock = SystemClock(lambda: float((FIRST + today[0]) * DAY))
-        device = state or MemoryState()
-        return Client(signed.bundle, device, FakeShuffler(), hold_seconds=None, clock=clock)
+        return idle_client(signed.bundle, state, clock=clock)
 
     return make
 

@@ -9,10 +9,10 @@ import pytest
 from hubbub.authoring import read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
-from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
 Make = Callable[..., Client]
@@ -26,12 +26,8 @@ def client_of(tmp_path: Path) -> Make:
     assert read_bundle(signed.path).metrics["crashed"].sampling == 1.0
 
     def make(day: int = 3, state: MemoryState | None = None) -> Client:
-        return Client(
-            signed.bundle,
-            state or MemoryState(),
-            FakeShuffler(),
-            hold_seconds=None,
-            clock=SystemClock(lambda: float((20_000 + day) * DAY)),
+        return idle_client(
+            signed.bundle, state, clock=SystemClock(lambda: float((20_000 + day) * DAY))
         )
 
     return make

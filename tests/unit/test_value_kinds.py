@@ -19,12 +19,13 @@ from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.values.value_kinds import kind_named
-from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.fields.kinds import edges_of
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.devices import idle_client
 
 KINDS = {
     "seen": 'kind = "boolean"',
@@ -270,8 +271,7 @@ def test_what_is_refused_is_counted_and_never_sent(tmp_path: Path) -> None:
     for strict in (True, False):
         shuffler = FakeShuffler()
         clock = FakeClock(20_000 * DAY + 1)
-        options: Any = {"hold_seconds": None, "strict": strict, "clock": clock}
-        with Client(signed.bundle, MemoryState(), shuffler, **options) as client:
+        with idle_client(signed.bundle, transport=shuffler, strict=strict, clock=clock) as client:
             for value in (61, timedelta(hours=1), "soon", None):
                 if strict:
                     with pytest.raises(ValueOutOfDomain):

@@ -9,7 +9,7 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from hubbub.client.ledger import FOREIGN, Account, forgotten, load_accounts
@@ -64,7 +64,7 @@ def bring_up(rows: Rows) -> bool:
     consent = agreed(Consent(generation, preference, now.since, *local), now, ordered=False)
     if consent.generation != generation:
         purge(rows, DISABLED)
-    commit(rows, **_facts(consent))
+    commit(rows, **asdict(consent))
     seal(rows)
     return True
 
@@ -172,7 +172,7 @@ def heed(rows: Rows, agreed: StateMoment) -> None:
         purge(rows, DISABLED)
     set_meta(rows, commits=agreed.commits)
     save(rows, agreed.accounts)
-    set_meta(rows, state=agreed.state, **_facts(consent))
+    set_meta(rows, state=agreed.state, **asdict(consent))
 
 
 def inherit(rows: Rows, former: DeviceState) -> None:
@@ -182,7 +182,7 @@ def inherit(rows: Rows, former: DeviceState) -> None:
     if consent.generation != now.consent.generation:
         purge(rows, DISABLED)
     save(rows, merged(now.accounts, former.accounts))
-    set_meta(rows, **_facts(consent))
+    set_meta(rows, **asdict(consent))
     count(rows, [OPERATOR_CHANGED])
 
 
@@ -205,7 +205,7 @@ def forget(rows: Rows, now: float) -> None:
     # The count of commits continues, so that any copy of the former state counts as older.
     set_meta(rows, commits=commits)
     save(rows, sums)
-    set_meta(rows, **_facts(replace(before, since=now)))
+    set_meta(rows, **asdict(replace(before, since=now)))
 
 
 def _consent(facts: Mapping[str, Any]) -> Consent:
@@ -215,15 +215,6 @@ def _consent(facts: Mapping[str, Any]) -> Consent:
     return Consent(
         facts["generation"], math.inf if preference is None else preference, since or 0.0, local
     )
-
-
-def _facts(consent: Consent) -> dict[str, Any]:
-    return {
-        "generation": consent.generation,
-        "preference": consent.preference,
-        "max_local": consent.local,
-        "since": consent.since,
-    }
 
 
 def _consent_json(facts: Mapping[str, Any]) -> str:
