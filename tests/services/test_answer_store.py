@@ -67,7 +67,9 @@ async def _store_view(
     answers = MemoryServer() if memory else server
     query = QueryEngine(catalog_files.bundle, store, clock=lambda: NOW, server=answers)
     changed = set[str]()
-    keeper = EstimateKeeper(query, AnswerStore(answers), changed, 3, lambda: NOW)
+    keeper = EstimateKeeper(
+        query=query, answers=AnswerStore(answers), changed=changed, epochs=3, clock=lambda: NOW
+    )
     try:
         yield StoreView(server, store, answers, query, keeper, changed)
     finally:

@@ -30,7 +30,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.shuffler.pool import Pool
 from tests.support.moment import now
-from tests.support.stores import commit_of
+from tests.support.stores import commit_of, totals_of
 
 PEOPLE = 2000
 OF_LISTS = ("occupation", "education_by_work_crowd")
@@ -76,7 +76,7 @@ def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
         mechanism: Any = metric.randomizer
         noise, channel = value_noise(metric), mechanism.channel
         dummies = noise.variance / float(channel.p - channel.q) ** 2 if noise else 0.0
-        estimates = mechanism.estimate(day.totals.totals)
+        estimates = mechanism.estimate(totals_of(day.totals))
         for value, estimate in zip(metric.values or (), estimates.values, strict=True):
             expected = number * true_counts[metric.name][value] / PEOPLE
             variance = mechanism.variance(expected, number) + dummies + expected

@@ -48,9 +48,9 @@ class House:
             lambda: START + self.passed + self.ahead, self._redis, lambda: self.passed
         )
         self.keeping = Housekeeping(
-            self.path,
-            self.signed.bundle,
-            self.opener,
+            path=self.path,
+            bundle=self.signed.bundle,
+            opener=self.opener,
             store=self.store,
             clocks=self.clocks,
             served=self.served,

@@ -15,10 +15,11 @@ import numpy as np
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
+from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.servers import redis_server
-from tests.support.stores import commit_of
+from tests.support.stores import commit_of, totals
 
 OLD_FILE = Path(__file__).parents[1] / "data" / "redis" / "0.2-november.aof"
 WINDOW = Window("theme", 20779)
@@ -42,9 +43,7 @@ def _batch(number: int) -> Commit:
 async def _goes_on(url: str) -> None:
     server = await connect_redis(url)
     store, pool = RedisStore(server), Pool(server)
-    [snapshot] = await store.read([WINDOW])
-    assert snapshot.totals.cells == [15, 15]
-    assert snapshot.totals.reports == 30
+    assert await totals(store, WINDOW) == Totals(cells=[15, 15], reports=30)
     terms: Any = (await store.report_counts())[WINDOW]
     assert terms["counted"] == 30
     assert (terms["duplicate"], terms["rejected:expired"]) == (3, 3)
@@ -54,8 +53,7 @@ async def _goes_on(url: str) -> None:
     assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset([_token("tag", 29)]))
     fresh = commit_of([_token("tag", 99)], np.array([1, 0]), batch_id=_token("batch", 8))
     assert (await store.add(WINDOW, fresh))[0] is Outcome.APPLIED
-    [snapshot] = await store.read([WINDOW])
-    assert snapshot.totals.cells == [16, 15]
+    assert (await totals(store, WINDOW)).cells == [16, 15]
 
     law = (await pool.report_counts())[WINDOW]
     assert (law["acknowledged"], law["pooled"], law["in_flight"]) == (30, 10, 20)

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.aggregator.store.contract import Commit, Integers, TotalsStore
+from hubbub.aggregator.store.contract import Commit, Integers, TotalsStore, WindowTotals
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 
@@ -19,9 +19,14 @@ def commit_of(tags: Sequence[bytes], cells: Integers, **fields: Any) -> Commit:
     return Commit(tags=tags, cells=cells, **{**batch_fields, "seen_until": LATER, **fields})
 
 
+def totals_of(sums: WindowTotals) -> Totals:
+    """What a mechanism makes estimates of."""
+    return Totals(cells=sums.cells.tolist(), reports=sums.counted, dummies=sums.dummies)
+
+
 async def totals(store: TotalsStore, window: Window) -> Totals:
     [window_sums] = await store.read([window])
-    return window_sums.totals
+    return totals_of(window_sums)
 
 
 async def batch_reports(store: TotalsStore, window: Window) -> int:

@@ -127,9 +127,9 @@ class _Service:
         learner = ModelLearner(lambda: self._bundle, totals, self._query.rounds, clocks)
         self._loops.append(learner.run)
         self._keeping = Housekeeping(
-            settings.keys,
-            bundle,
-            self._opener,
+            path=settings.keys,
+            bundle=bundle,
+            opener=self._opener,
             store=store,
             clocks=clocks,
             served=self._intake.served,
@@ -193,8 +193,13 @@ class _Service:
         settings, query, outlets = self._settings, self._query, self._settings.outlets
         loops: list[Loop] = []
         if settings.kept_epochs:
-            answers, changed = AnswerStore(server), self._intake.changed
-            loops.append(EstimateKeeper(query, answers, changed, settings.kept_epochs).run)
+            keeper = EstimateKeeper(
+                query=query,
+                answers=AnswerStore(server),
+                changed=self._intake.changed,
+                epochs=settings.kept_epochs,
+            )
+            loops.append(keeper.run)
         sinks: list[Sink] = []
         if settings.export_dir:
             sinks.append(Folder(settings.export_dir))
@@ -257,9 +262,9 @@ class _Service:
                 self._http.allow(limits.http.rate)
             if tuple(keys) != self._opener.keys:
                 self._opener.use(keys)
-            self._room.allow(limits.max_window)
-            self._bundle = bundle
-            for part in (self._intake, self._query, self._keeping, self._retention):
+            self._room.max_reports = limits.max_window
+            self._bundle = self._keeping.bundle = bundle
+            for part in (self._intake, self._query, self._retention):
                 part.use(bundle)
             if access:
                 self._access.use(access)

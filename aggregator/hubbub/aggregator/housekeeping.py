@@ -7,6 +7,7 @@ have agreed for an hour, and reports of later epochs must have been counted.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ _DAY: Final = 86_400
 _SOON_DAYS: Final = 21
 
 
+@dataclass(eq=False, kw_only=True)
 class Housekeeping:
     """Maintains tags, and the opening keys in the file at `path` and in the opener's processes.
 
@@ -35,34 +37,24 @@ class Housekeeping:
         served: time of each key's last opened report, in seconds of `clocks.elapsed()`.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        bundle: Bundle,
-        opener: Opener,
-        *,
-        store: TotalsStore,
-        clocks: Clocks,
-        served: Mapping[int, float],
-    ) -> None:
-        self._path = path
-        self._opener = opener
-        self.use(bundle)
-        self._store = store
-        self._clocks = clocks
-        self._served = served
-        self._forgot: float | None = None
-        self._logged: set[str] = set()
+    path: Path
+    bundle: Bundle
+    opener: Opener
+    store: TotalsStore
+    clocks: Clocks
+    served: Mapping[int, float]
+    _forgot: float | None = field(default=None, init=False)
+    _logged: set[str] = field(default_factory=set, init=False)
 
-    def use(self, bundle: Bundle) -> None:
-        """Maintains the keys of this bundle."""
-        self._bundle = bundle
-        self._end = max((key.end for key in bundle.keys), default=0)
+    @property
+    def end(self) -> int:
+        """When the last opening key ends, in seconds since 1970."""
+        return max((key.end for key in self.bundle.keys), default=0)
 
     @property
     def days_left(self) -> float:
         """Days for which there are still opening keys."""
-        return (self._end - self._clocks.now()) / _DAY
+        return (self.end - self.clocks.now()) / _DAY
 
     async def run(self) -> None:
         """Runs `look` repeatedly, until cancelled."""
@@ -72,14 +64,14 @@ class Housekeeping:
 
     async def look(self) -> None:
         """Deletes what is certainly no longer needed; warns once if keys run out soon."""
-        if self._clocks.settled:
+        if self.clocks.settled:
             try:
                 await self._forget_a_key()
                 await self._forget_tags()
             except StoreUnavailable as error:
                 _log.debug("housekeeping waits: %s", error)
         if self.days_left < _SOON_DAYS:
-            until = datetime.fromtimestamp(self._end, UTC).date()
+            until = datetime.fromtimestamp(self.end, UTC).date()
             self._say(
                 "soon",
                 f"the opening keys end on {until}: run hubbub keys rotate, then build and "
@@ -88,19 +80,19 @@ class Housekeeping:
 
     async def _forget_a_key(self) -> None:
         """Deletes at most one key, at most once an hour."""
-        elapsed, key_ids = self._clocks.elapsed(), {key.id for key in self._opener.keys}
+        elapsed, key_ids = self.clocks.elapsed(), {key.id for key in self.opener.keys}
         if self._forgot is not None and elapsed - self._forgot < BELIEVED_SECONDS:
             return
-        now = self._clocks.earliest()
-        longest = longest_epoch(metric.epoch for metric in self._bundle.metrics.values())
-        keys = [key for key in self._bundle.keys if key.id in key_ids]
+        now = self.clocks.earliest()
+        longest = longest_epoch(metric.epoch for metric in self.bundle.metrics.values())
+        keys = [key for key in self.bundle.keys if key.id in key_ids]
         over = [key for key in keys if not still_needed(key, now, longest)]
         if not over:
             return
-        starts = await begun(self._bundle, self._store)
+        starts = await begun(self.bundle, self.store)
         for key in sorted(over, key=lambda key: key.end):
             why_kept = ""
-            if elapsed - self._served.get(key.id, -_DAY) < _DAY:
+            if elapsed - self.served.get(key.id, -_DAY) < _DAY:
                 why_kept = "it opened reports within a day"
             elif not moved_past(starts, key.end, longest):
                 why_kept = "no counted reports confirm the time since"
@@ -115,21 +107,21 @@ class Housekeeping:
             )
 
     def _forget(self, key: OpeningKeyPublic) -> None:
-        self._opener.forget([key.id])
+        self.opener.use([other for other in self.opener.keys if other.id != key.id])
         _log.info("opening key %d forgotten: its epochs are closed", key.id)
         try:
-            forget_keys(self._path, [key.id])
+            forget_keys(self.path, [key.id])
         except KeysUnusable as error:
             self._say("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
 
     async def _forget_tags(self) -> None:
         """Deletes tags of windows closed for an hour, once a later epoch has reports."""
-        now = self._clocks.earliest() - BELIEVED_SECONDS
-        over = {w: until for w, until in (await self._store.remembered()).items() if until <= now}
-        starts = await begun(self._bundle, self._store) if over else []
+        now = self.clocks.earliest() - BELIEVED_SECONDS
+        over = {w: until for w, until in (await self.store.remembered()).items() if until <= now}
+        starts = await begun(self.bundle, self.store) if over else []
         for window, until in over.items():
             if starts and starts[-1] >= until:
-                await self._store.forget(window)
+                await self.store.forget(window)
 
     def _say(self, what: str, message: str) -> None:
         if what not in self._logged:

@@ -62,13 +62,6 @@ class Caller:
         object.__setattr__(self, "sees_all", bool(unlimited))
         object.__setattr__(self, "may_all", ROLES[-1] in unlimited)
 
-    def may(self, role: Role, metric: str) -> bool:
-        """Whether the caller has this role, or a higher one, for a metric."""
-        least = ROLES.index(role)
-        return any(
-            ROLES.index(grant.role) >= least and grant.covers(metric) for grant in self.grants
-        )
-
     def sees(self, metric: str) -> bool:
         """Whether a metric exists for the caller."""
         return any(grant.covers(metric) for grant in self.grants)
@@ -78,9 +71,11 @@ class Caller:
 
         Does not raise for a metric that does not exist for the caller.
         """
-        if self.role is None or ROLES.index(self.role) < ROLES.index(role):
+        allowed = ROLES[ROLES.index(role) :]
+        if self.role not in allowed:
             raise AccessRefused(f"this needs the role {role}")
-        if metric and self.sees(metric) and not self.may(role, metric):
+        roles = {grant.role for grant in self.grants if grant.covers(metric)} if metric else set()
+        if roles and roles.isdisjoint(allowed):
             raise AccessRefused(f"this needs the role {role} for this metric")
 
 

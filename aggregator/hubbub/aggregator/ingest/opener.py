@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import multiprocessing
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
@@ -62,10 +62,6 @@ class Opener:
         payloads = np.frombuffer(b"".join(p for p, _ in opened), dtype=np.uint8)
         did_open = np.frombuffer(b"".join(o for _, o in opened), dtype=np.bool_)
         return payloads.reshape(len(sealed), length - SEAL_BYTES[kem]), did_open
-
-    def forget(self, ids: Collection[int]) -> None:
-        """Replaces the processes by others without these keys."""
-        self.use([key for key in self.keys if key.id not in ids])
 
     def use(self, keys: Sequence[OpeningKey]) -> None:
         """Replaces the processes by others with these keys."""

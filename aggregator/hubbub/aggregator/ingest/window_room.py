@@ -9,6 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from hubbub.aggregator.store.contract import TotalsStore
@@ -24,6 +25,7 @@ _TIMES_WHAT_IS_LEFT: Final = 2
 _LOOK_SECONDS: Final = 0.5
 
 
+@dataclass(eq=False)
 class Room:
     """Limits windows by the free memory, which it checks a few times a second at most.
 
@@ -31,39 +33,29 @@ class Room:
         max_reports: fixed limit per window; 0 for none.
     """
 
-    def __init__(
-        self,
-        store: TotalsStore,
-        max_reports: int = 0,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._store = store
-        self._most = max_reports
-        self._monotonic = monotonic
-        self._looked: float | None = None
-        self._more: float = 0
-        self._reserved: Counter[Window] = Counter()
-        self._warned: set[Window] = set()
-
-    def allow(self, max_reports: int) -> None:
-        """Changes the fixed limit per window."""
-        self._most = max_reports
+    store: TotalsStore
+    max_reports: int = 0
+    monotonic: Callable[[], float] = time.monotonic
+    _looked: float | None = field(default=None, init=False)
+    _more: float = field(default=0.0, init=False)
+    _reserved: Counter[Window] = field(default_factory=Counter, init=False)
+    _warned: set[Window] = field(default_factory=set, init=False)
 
     async def of_window(self, window: Window) -> int | None:
         """Number of reports that a window may hold; None for any. Raises StoreUnavailable."""
-        now = self._monotonic()
+        now = self.monotonic()
         if self._looked is None or now - self._looked > _LOOK_SECONDS:
-            free_room = await self._store.room()
+            free_room = await self.store.room()
             self._more = max(free_room, 0) * _TIMES_WHAT_IS_LEFT / TAG_COST
             is_limited = free_room < float("inf")
-            self._reserved = Counter(await self._store.counted_by_window() if is_limited else ())
+            self._reserved = Counter(await self.store.counted_by_window() if is_limited else ())
             self._looked = now
         if self._more == float("inf"):
-            return self._most or None
+            return self.max_reports or None
         of_stream = sum(n for other, n in self._reserved.items() if other.stream == window.stream)
         fitting = self._reserved[window] + max(int(self._more) - of_stream, 0)
         self._warn(window)
-        return min(fitting, self._most) if self._most else fitting
+        return min(fitting, self.max_reports) if self.max_reports else fitting
 
     def _warn(self, window: Window) -> None:
         """Warns once if a window as large as the previous epoch's will not fit."""

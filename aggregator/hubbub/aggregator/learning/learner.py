@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -31,29 +31,27 @@ _TRAVEL_SECONDS: Final = 120
 _DEVELOPMENT_TRAVEL_SECONDS: Final = 3
 
 
+@dataclass(eq=False)
 class ModelLearner:
     """Takes the steps of a bundle's models. Several may run it: a step is written once."""
 
-    def __init__(
-        self, bundle: Callable[[], Bundle], store: TotalsReader, rounds: Rounds, clocks: Clocks
-    ) -> None:
-        self._bundle = bundle
-        self._store = store
-        self._rounds = rounds
-        self._clocks = clocks
-        self._failing: dict[str, str] = {}
+    bundle: Callable[[], Bundle]
+    store: TotalsReader
+    rounds: Rounds
+    clocks: Clocks
+    _failing: dict[str, str] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Runs `look` repeatedly, until cancelled."""
         while True:
             await self.look()
-            development = self._bundle().development
+            development = self.bundle().development
             await asyncio.sleep(_DEVELOPMENT_LOOK_SECONDS if development else _LOOK_SECONDS)
 
     async def look(self) -> int:
         """Takes the steps of all finished rounds, and returns their number. Failed steps wait."""
         count = 0
-        for name, metric in list(self._bundle().metrics.items()):
+        for name, metric in list(self.bundle().metrics.items()):
             if metric.model is None:
                 continue
             try:
@@ -67,17 +65,17 @@ class ModelLearner:
 
     async def _learn(self, metric: Metric, learning: Learning) -> int:
         count = 0
-        before = await self._rounds.finished(metric.name)
+        before = await self.rounds.finished(metric.name)
         while (epoch := self._over(metric, learning, before)) is not None:
-            [totals] = await self._store.read([Window(metric.stream, epoch)])
+            [totals] = await self.store.read([Window(metric.stream, epoch)])
             cells = totals.cells
             if metric.development and not before and not cells.any():
                 break  # nobody has begun
-            now = int(self._clocks.now())
+            now = int(self.clocks.now())
             finished = await asyncio.to_thread(
                 step, metric, learning, before, cells, epoch=epoch, at=now
             )
-            if await self._rounds.write(metric.name, finished):
+            if await self.rounds.write(metric.name, finished):
                 count += 1
                 _log.info(
                     "model %s: round %d of %d, %d reports",
@@ -87,12 +85,12 @@ class ModelLearner:
                     finished.reports,
                 )
             # Another process may have written it; the next step continues from there.
-            before = await self._rounds.finished(metric.name)
+            before = await self.rounds.finished(metric.name)
         return count
 
     def _over(self, metric: Metric, learning: Learning, before: list[FinishedRound]) -> int | None:
         """The epoch of the next round, once it is over; None before, and after the last round."""
-        number, now = len(before), self._clocks.earliest()
+        number, now = len(before), self.clocks.earliest()
         if number > learning.last or due_at(metric, learning, before, now) > now:
             return None
         return learning.epoch_of(number, metric.epoch, _first(metric, learning, before, now))

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -31,6 +32,7 @@ _RANGES: Final = {
 }
 
 
+@dataclass(eq=False, kw_only=True)
 class EstimateKeeper:
     """Updates the answers of the metrics in `changed`, to which the intake adds.
 
@@ -39,28 +41,20 @@ class EstimateKeeper:
         clock: seconds since 1970.
     """
 
-    def __init__(
-        self,
-        query: QueryEngine,
-        answers: AnswerStore,
-        changed: set[str],
-        epochs: int,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._query = query
-        self._answers = answers
-        self._changed = changed
-        self._epochs = epochs
-        self._clock = clock
-        self._not_before: dict[str, float] = {}
-        self._failing: dict[str, str] = {}
+    query: QueryEngine
+    answers: AnswerStore
+    changed: set[str]
+    epochs: int
+    clock: Callable[[], float] = time.time
+    _not_before: dict[str, float] = field(default_factory=dict, init=False)
+    _failing: dict[str, str] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Runs `look` repeatedly, until cancelled."""
         next_refresh = 0.0
         while True:
             if time.monotonic() >= next_refresh:
-                self._changed.update(self._query.collected.bundle.metrics)
+                self.changed.update(self.query.collected.bundle.metrics)
                 next_refresh = time.monotonic() + _ALL_SECONDS
             await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
@@ -68,16 +62,16 @@ class EstimateKeeper:
     async def look(self) -> int:
         """Writes the changed answers; returns their number. Those that cannot be written wait."""
         number = 0
-        for name in sorted(self._changed):
+        for name in sorted(self.changed):
             began = time.monotonic()
             if began < self._not_before.get(name, 0.0):
                 continue
-            self._changed.discard(name)
+            self.changed.discard(name)
             try:
                 number += await self._keep(name)
                 self._failing.pop(name, None)
             except HubbubError as error:
-                self._changed.add(name)
+                self.changed.add(name)
                 if self._failing.get(name) != str(error):
                     _log.warning("estimates of %s are not kept now: %s", name, error)
                 self._failing[name] = str(error)
@@ -87,35 +81,35 @@ class EstimateKeeper:
 
     async def _keep(self, name: str) -> int:
         """Updates every range of one metric that has the minimum batch."""
-        every = await self._query.collected.find(name, EpochRange(epochs="all"))
+        every = await self.query.collected.find(name, EpochRange(epochs="all"))
         metric, reports = every.metric, every.by_epoch()
         if metric.model:
             return 0  # its rounds are kept
         if metric.randomizer.VALUES == "strings" and not metric.candidates:
             return 0  # unlisted strings are only queried with candidates
         choices: dict[str, EpochRange] = {}
-        epochs = reversed(every.epochs[-self._epochs :] if self._epochs else ())
+        epochs = reversed(every.epochs[-self.epochs :] if self.epochs else ())
         ranges = {
             "newest": EpochRange(),
             **{last: EpochRange(last=last) for last in _RANGES.get(metric.epoch, ())},
             **{every.date(epoch): EpochRange(epochs=str(epoch)) for epoch in epochs},
         }
         for range_, epoch_choice in ranges.items():
-            selection = await self._query.collected.find(name, epoch_choice)
+            selection = await self.query.collected.find(name, epoch_choice)
             if sum(reports[epoch] for epoch in selection.epochs) >= metric.fewest:
                 choices[range_] = epoch_choice
         # First: `hubbub forget` deletes the answers of the listed ranges.
-        await self._answers.ranges(name, list(choices))
+        await self.answers.ranges(name, list(choices))
         number = 0
         try:
             for range_, epoch_choice in choices.items():
-                at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+                at = datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="seconds")
                 question = EstimateQuery(range=epoch_choice)
-                number += await self._query.refresh(self._answers, name, question, range_, at)
+                number += await self.query.refresh(self.answers, name, question, range_, at)
         finally:
-            now = (await self._query.collected.find(name, EpochRange(epochs="all"))).by_epoch()
+            now = (await self.query.collected.find(name, EpochRange(epochs="all"))).by_epoch()
             if any(now.get(epoch, 0) < count for epoch, count in reports.items()):
                 # Totals were deleted meanwhile, maybe before an answer from them was stored.
-                await self._answers.drop(name, list(choices))
-                self._changed.add(name)
+                await self.answers.drop(name, list(choices))
+                self.changed.add(name)
         return number

@@ -9,6 +9,7 @@ deleted.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from hubbub.aggregator.query.totals import TotalsByEpoch
@@ -39,6 +40,7 @@ class Comparison(NamedTuple):
     differences: list[str]
 
 
+@dataclass(eq=False)
 class TotalsWriter:
     """Writes closed windows every minute.
 
@@ -49,16 +51,13 @@ class TotalsWriter:
         redis_days: days after its epoch for which Redis keeps a window's cells; 0 for ever.
     """
 
-    def __init__(
-        self, collected: TotalsByEpoch, store: TotalsStore, files: FileTotals, redis_days: int = 0
-    ) -> None:
-        self._collected = collected
-        self._store = store
-        self._files = files
-        self._redis_days = redis_days
-        self._counts_by_window: dict[Window, Counted] = {}
-        self._written_bundle = b""
-        self._dropped: set[Window] = set()
+    collected: TotalsByEpoch
+    store: TotalsStore
+    files: FileTotals
+    redis_days: int = 0
+    _counts_by_window: dict[Window, Counted] = field(default_factory=dict, init=False)
+    _written_bundle: bytes = field(default=b"", init=False)
+    _dropped: set[Window] = field(default_factory=set, init=False)
 
     async def run(self) -> None:
         """Runs `look` repeatedly, until cancelled. What cannot be written now is written later."""
@@ -73,7 +72,7 @@ class TotalsWriter:
         """Writes due windows, deletes files of deleted ones, and returns the number written."""
         number = 0
         self._written_bundle = b""
-        listed = await self._files.listed(self._collected.bundle.streams)
+        listed = await self.files.listed(self.collected.bundle.streams)
         async for window, count in self.closed():
             try:
                 # Somebody may have deleted the file of a window whose cells Redis still has.
@@ -84,30 +83,30 @@ class TotalsWriter:
                     await self._drop(window)
             except TotalsUnreadable as error:
                 _log.warning("closed totals are not written: %s", error)
-        await self._files.index(self._collected.bundle.streams)
+        await self.files.index(self.collected.bundle.streams)
         # Afterwards, so that windows deleted meanwhile are removed, too. Even if deleted before:
         # another writer may still have had them.
-        laws = await self._store.report_counts()
+        laws = await self.store.report_counts()
         gone = {window for window, terms in laws.items() if terms.get(DELETED)}
-        filed = await self._files.windows({window.stream for window in gone})
-        await self._files.delete(gone & filed.keys())
+        filed = await self.files.windows({window.stream for window in gone})
+        await self.files.delete(gone & filed.keys())
         if number:
-            _log.info("totals written", extra=facts(windows=number, to=self._files.place.name))
+            _log.info("totals written", extra=facts(windows=number, to=self.files.place.name))
         return number
 
     async def closed(self) -> AsyncIterator[tuple[Window, Counted]]:
         """Yields every closed window of the bundle in Redis, with its count."""
-        bundle = self._collected.bundle
-        for window, count in sorted((await self._store.counted(bundle.streams)).items()):
-            if self._collected.is_closed(bundle.asked_in(window.stream), window.epoch):
+        bundle = self.collected.bundle
+        for window, count in sorted((await self.store.counted(bundle.streams)).items()):
+            if self.collected.is_closed(bundle.asked_in(window.stream), window.epoch):
                 yield window, count
 
     async def first_closing(self) -> str:
         """Sentence about the epoch that closes first, for when none is closed."""
-        streams = self._collected.bundle.streams
+        streams = self.collected.bundle.streams
         moments = [
             (closing_time(window.epoch, streams[window.stream].epoch), window)
-            for window in await self._store.counted(streams)
+            for window in await self.store.counted(streams)
         ]
         if not moments:
             return "Redis has no closed epoch yet, and no report"
@@ -122,10 +121,10 @@ class TotalsWriter:
         sentences, readable = [], 0
         absent: dict[tuple[str, str], list[int]] = {}
         counted = dict([item async for item in self.closed()])
-        for window in sorted({*counted, *await self._files.report_counts()}):
+        for window in sorted({*counted, *await self.files.report_counts()}):
             try:
-                [filed] = await self._files.content([window])
-                [live] = await self._store.read([window])
+                [filed] = await self.files.content([window])
+                [live] = await self.store.read([window])
             except TotalsUnreadable as error:
                 sentences.append(str(error))
                 continue
@@ -140,29 +139,29 @@ class TotalsWriter:
                     else "hubbub totals write creates it again"
                 )
                 sentences.append(
-                    f"{self._files.place.name}: the file of {self._name_of(window)} has another "
+                    f"{self.files.place.name}: the file of {self._name_of(window)} has another "
                     f"state ({filed.counted:,} reports) than Redis ({live.counted:,}); {remedy}"
                 )
         for (stream, remedy), epochs in absent.items():
-            seconds = EPOCH_SECONDS[self._collected.bundle.streams[stream].epoch]
+            seconds = EPOCH_SECONDS[self.collected.bundle.streams[stream].epoch]
             sentences.append(
-                f"{self._files.place.name}: has no file of {stream}, "
+                f"{self.files.place.name}: has no file of {stream}, "
                 f"{epoch_dates(epochs, seconds)}; {remedy}"
             )
         return Comparison(len(counted), readable, sentences)
 
     def _name_of(self, window: Window) -> str:
-        return f"{window.stream} of {self._collected.date_of(window)}"
+        return f"{window.stream} of {self.collected.date_of(window)}"
 
     async def _write(self, window: Window, count: Counted) -> bool:
-        [totals] = await self._store.read([window])
+        [totals] = await self.store.read([window])
         is_new = False
         if totals.cells.size:
-            bundle = self._collected.bundle
+            bundle = self.collected.bundle
             if bundle.signed != self._written_bundle:
-                await self._files.write_bundle(bundle)
+                await self.files.write_bundle(bundle)
                 self._written_bundle = bundle.signed
-            is_new = await self._files.write(window, totals)
+            is_new = await self.files.write(window, totals)
         else:
             self._dropped.add(window)
         self._counts_by_window[window] = count
@@ -170,20 +169,20 @@ class TotalsWriter:
 
     def _is_over(self, window: Window) -> bool:
         """Whether Redis may drop the cells, with certainty about the time."""
-        clocks, metric = self._collected.clocks, self._collected.bundle.asked_in(window.stream)
+        clocks, metric = self.collected.clocks, self.collected.bundle.asked_in(window.stream)
         ended = epoch_start(window.epoch + 1, metric.epoch)
-        until = ended + self._redis_days * _DAY
-        return bool(self._redis_days) and clocks.settled and until <= clocks.earliest()
+        until = ended + self.redis_days * _DAY
+        return bool(self.redis_days) and clocks.settled and until <= clocks.earliest()
 
     async def _drop(self, window: Window) -> None:
         """Drops the cells from Redis, after reading the file back and once its tags are deleted."""
-        if window in await self._store.remembered():
+        if window in await self.store.remembered():
             return
-        [totals], [filed] = await self._store.read([window]), await self._files.content([window])
+        [totals], [filed] = await self.store.read([window]), await self.files.content([window])
         if not _agree(totals, filed):
             self._counts_by_window.pop(window, None)  # the next look writes it again
             return
-        await self._store.drop_cells(window)
+        await self.store.drop_cells(window)
         self._dropped.add(window)
 
 

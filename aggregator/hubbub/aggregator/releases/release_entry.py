@@ -72,12 +72,6 @@ class Entry:
         """The entry as JSON."""
         return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
 
-    def record(self) -> dict[str, Any]:
-        """Fields shown beside the answer."""
-        table = asdict(self)
-        del table["answer"], table["year"]
-        return table
-
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:

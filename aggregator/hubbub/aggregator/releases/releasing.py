@@ -5,7 +5,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, cast
@@ -77,24 +77,18 @@ class ReleaseResult:
     budget_left: BudgetLeft
 
 
+@dataclass(frozen=True, slots=True)
 class Releases:
     """Makes releases. Every method raises StoreUnavailable without Redis."""
 
-    def __init__(
-        self,
-        collected: TotalsByEpoch,
-        record: ReleaseLog,
-        clock: Callable[[], float] = time.time,
-        viewer: Caller = EVERYONE,
-    ) -> None:
-        self._collected = collected
-        self._record = record
-        self._clock = clock
-        self._viewer = viewer
+    collected: TotalsByEpoch
+    log: ReleaseLog
+    clock: Callable[[], float] = time.time
+    viewer: Caller = EVERYONE
 
     def seen_by(self, viewer: Caller, collected: TotalsByEpoch) -> "Releases":
         """The same for one caller and their visible totals; all callers share the budgets."""
-        return Releases(collected, self._record, self._clock, viewer)
+        return replace(self, collected=collected, viewer=viewer)
 
     async def release(self, ask: ReleaseQuery) -> ReleaseResult:
         """Answers from the record, or draws noise, records and answers.
@@ -107,7 +101,7 @@ class Releases:
             BudgetExhausted: the purpose does not have enough left.
             ServiceUnavailable: the clocks differ on which year it is.
         """
-        metric = self._collected.bundle.metric(ask.metric)
+        metric = self.collected.bundle.metric(ask.metric)
         if ask.query not in QUERIES:
             raise BadParameter(f'query "{ask.query}" is unknown; there are {", ".join(QUERIES)}')
         if metric.development:
@@ -122,9 +116,9 @@ class Releases:
             raise BadParameter(
                 f'metric "{metric.name}" is not released: the catalog gives it no release'
             )
-        selection = await self._collected.closed(metric, ask.epochs, ask.dates)
+        selection = await self.collected.closed(metric, ask.epochs, ask.dates)
         _refuse_former_lists(metric, selection)
-        selected, epochs = await self._collected.read(selection), selection.epochs
+        selected, epochs = await self.collected.read(selection), selection.epochs
         answer = await asyncio.to_thread(
             release,
             selected.tiers(),
@@ -142,9 +136,9 @@ class Releases:
         entry = self._entry(metric, ask, epochs, answer, paid)
         # A draw is published only after it is recorded; a recorded one is published again.
         try:
-            log_entry, again = await self._record.spend(entry, budget.allowance(ask.purpose))
+            log_entry, again = await self.log.spend(entry, budget.allowance(ask.purpose))
         except BudgetExhausted:
-            if self._viewer.sees_all:
+            if self.viewer.sees_all:
                 raise
             # The amount that is left would show what releases of hidden metrics cost.
             raise BudgetExhausted(
@@ -153,35 +147,35 @@ class Releases:
                 "changed in the catalog"
             ) from None
         return ReleaseResult(
-            log_entry, again, self._budget_left(await self._record.entries(), budget, ask.purpose)
+            log_entry, again, self._budget_left(await self.log.entries(), budget, ask.purpose)
         )
 
     async def _as_it_is(
         self, metric: Metric, promise: CentralPromise, ask: ReleaseQuery
     ) -> ReleaseResult:
         """Release of a crowd's estimates: post-processing of its promise, recorded without cost."""
-        if ask.purpose and self._collected.bundle.budget is None:
+        if ask.purpose and self.collected.bundle.budget is None:
             raise BadParameter(
                 f'purpose "{ask.purpose}": the catalog has no [budget], and a metric with '
                 "a crowd needs none; leave the purpose out"
             )
         if ask.purpose:
             self._known_purpose(ask)
-        selection = await self._collected.closed(metric, ask.epochs, ask.dates)
-        [part] = (await self._collected.read(selection)).tiers()
+        selection = await self.collected.closed(metric, ask.epochs, ask.dates)
+        [part] = (await self.collected.read(selection)).tiers()
         answer = await asyncio.to_thread(
             as_it_is, *part, metric.values, cast("ReleaseKind", ask.query), ask.value
         )
         promised = {"promised": promise.epsilon, "promised_delta": promise.delta}
         free = {"mechanism": AS_IT_IS, "epsilon": 0.0, "delta": 0.0, **promised}
         entry = self._entry(metric, ask, selection.epochs, answer, free)
-        log_entry, again = await self._record.spend(entry, (inf, inf))
-        budget = self._collected.bundle.budget
+        log_entry, again = await self.log.spend(entry, (inf, inf))
+        budget = self.collected.bundle.budget
         remainder = BudgetLeft(
             purpose=ask.purpose, epsilon=0.0, epsilon_left=0.0, delta=0.0, delta_left=0.0
         )
         if budget and ask.purpose:
-            remainder = self._budget_left(await self._record.entries(), budget, ask.purpose)
+            remainder = self._budget_left(await self.log.entries(), budget, ask.purpose)
         return ReleaseResult(log_entry, again, remainder)
 
     def _entry(
@@ -194,7 +188,7 @@ class Releases:
     ) -> Entry:
         return Entry(
             id=_digest(metric, ask, epochs),
-            at=int(self._clock()),
+            at=int(self.clock()),
             year=self._year(),
             purpose=ask.purpose,
             by=ask.by,
@@ -208,20 +202,22 @@ class Releases:
 
     async def record(self) -> tuple[Entries, list[BudgetLeft]]:
         """The releases that the caller sees, and the remaining budget of every purpose."""
-        entries = await self._record.entries()
-        budget = self._collected.bundle.budget
+        entries = await self.log.entries()
+        budget = self.collected.bundle.budget
         purposes = budget.purposes if budget else ()
         remainders = [self._budget_left(entries, budget, p) for p in purposes if budget]
-        if not self._viewer.sees_all:
+        if not self.viewer.sees_all:
             # The metric of an unreadable entry is unknown.
-            entries = Entries([entry for entry in entries if self._viewer.sees(entry.metric)])
+            entries = Entries([entry for entry in entries if self.viewer.sees(entry.metric)])
         return entries, remainders
 
     def dated(self, entry: Entry) -> dict[str, Any]:
         """A release's fields beside its answer, with dates if its metric is known."""
-        metric = self._collected.bundle.streams.get(entry.metric)
+        metric = self.collected.bundle.streams.get(entry.metric)
         dates = epoch_dates(sorted(entry.epochs), EPOCH_SECONDS[metric.epoch]) if metric else ""
-        return {**entry.record(), "dates": dates}
+        table = asdict(entry)
+        del table["answer"], table["year"]
+        return {**table, "dates": dates}
 
     def _budget(self, metric: Metric, ask: ReleaseQuery) -> Budget:
         """The budget, if it can pay for the query."""
@@ -234,7 +230,7 @@ class Releases:
         return budget
 
     def _known_purpose(self, ask: ReleaseQuery) -> Budget:
-        budget = self._collected.bundle.budget
+        budget = self.collected.bundle.budget
         if budget is None:
             raise BadParameter("nothing is released: the catalog has no [budget]")
         if not ask.purpose:
@@ -250,7 +246,7 @@ class Releases:
 
     def _budget_left(self, entries: Entries, budget: Budget, purpose: str) -> BudgetLeft:
         epsilon, delta = budget.allowance(purpose)
-        used = entries.spent(purpose, self._year()) if self._viewer.sees_all else None
+        used = entries.spent(purpose, self._year()) if self.viewer.sees_all else None
         return BudgetLeft(
             purpose=purpose,
             epsilon=epsilon,
@@ -261,7 +257,7 @@ class Releases:
 
     def _year(self) -> int:
         """The year whose budget pays."""
-        clocks = self._collected.clocks
+        clocks = self.collected.clocks
         years = {
             datetime.fromtimestamp(at, UTC).year for at in (clocks.earliest(), clocks.latest())
         }

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.conservation import Window
-from hubbub.mechanisms import Totals
 
 Integers = npt.NDArray[np.int64]
 
@@ -131,11 +130,6 @@ class WindowTotals:
     at: int
     dummies: int = 0
     last: bytes = b""
-
-    @property
-    def totals(self) -> Totals:
-        """The totals as an input of mechanisms."""
-        return Totals(cells=self.cells.tolist(), reports=self.counted, dummies=self.dummies)
 
 
 class TotalsReader(Protocol):
