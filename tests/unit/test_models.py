@@ -26,7 +26,7 @@ from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.model_metric import codes_of_round, in_minutes
-from hubbub.cli.commands.codegen_typescript import typescript_module
+from hubbub.cli.commands.catalog_codegen import typescript_module
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.secret import DeviceMemo
@@ -853,7 +853,7 @@ def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixtur
 
 def test_a_module_of_typescript_knows_features_and_labels(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG + MODEL)
-    module_text = typescript_module(read_catalog(tmp_path / "metrics.toml"))
+    module_text = "\n".join(typescript_module(read_catalog(tmp_path / "metrics.toml")))
     features = '[features: { readonly "hours": number | boolean; readonly "plan": "free" | "paid" }'
     assert f'"churn": {features}, label: string | boolean | 0 | 1];' in module_text
     assert f'"tariff": {features}, label: "none" | "month" | "year"];' in module_text

@@ -153,7 +153,7 @@ def test_people_with_numbers_are_rehearsed_from_a_file(tmp_path: Path) -> None:
 
 def test_the_type_of_a_value_has_its_parts(tmp_path: Path) -> None:
     _metric(tmp_path, _ages('kind = "count"').replace("new =", 'os = ["a", "b"], new ='))
-    module = python_module(read_catalog(tmp_path / "metrics.toml"))
+    module = "\n".join(python_module(read_catalog(tmp_path / "metrics.toml")))
     kinds = "{'age': int, 'os': Literal['a', 'b'], 'new': bool}"
     assert f"_profile = TypedDict('_profile', {kinds})" in module
     assert "profile: Final = TypedMetric[_profile]('profile')" in module

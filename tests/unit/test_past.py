@@ -11,8 +11,7 @@ import pytest
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
 from hubbub.catalog.values.funnels_and_retention import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
-from hubbub.cli.commands.catalog_codegen import python_module
-from hubbub.cli.commands.codegen_typescript import typescript_module
+from hubbub.cli.commands.catalog_codegen import python_module, typescript_module
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
@@ -378,11 +377,11 @@ def test_codegen_knows_the_events(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(EVERY)
     catalog = read_catalog(path)
-    python = python_module(catalog)
+    python = "\n".join(python_module(catalog))
     assert "checkout: Final = TypedMetric[Literal['visit', 'cart', 'paid']]('checkout')" in python
     assert "crashes: Final = TypedMetric[Literal['crashed', 'started']]('crashes')" in python
     assert "use: Final = TypedMetric[None]('use')" in python
-    typescript = typescript_module(catalog)
+    typescript = "\n".join(typescript_module(catalog))
     assert '"crashes": "crashed" | "started";' in typescript
     assert '"back": undefined;' in typescript
     assert "...[value]: Metrics[Name] extends undefined" in typescript

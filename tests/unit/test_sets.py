@@ -129,7 +129,7 @@ def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> Non
 
 def test_typed_metrics_of_sets_take_collections(tmp_path: Path) -> None:
     _metric(tmp_path)
-    module = python_module(read_catalog(tmp_path / "metrics.toml"))
+    module = "\n".join(python_module(read_catalog(tmp_path / "metrics.toml")))
     assert "TypedMetric[Collection[Literal['git', 'spell', 'vim', 'lint']]]" in module
 
 

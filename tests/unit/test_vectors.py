@@ -18,8 +18,7 @@ from hubbub.analysis.families.vector import scale_of
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.posterior import meanings_of
-from hubbub.cli.commands.catalog_codegen import python_module
-from hubbub.cli.commands.codegen_typescript import typescript_module
+from hubbub.cli.commands.catalog_codegen import python_module, typescript_module
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
@@ -330,10 +329,10 @@ def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> Non
 def test_typed_metrics_of_vectors_take_sequences_of_numbers(tmp_path: Path) -> None:
     _metric(tmp_path)
     catalog = read_catalog(tmp_path / "metrics.toml")
-    module = python_module(catalog)
+    module = "\n".join(python_module(catalog))
     assert "from collections.abc import Sequence" in module
     assert "TypedMetric[Sequence[float]]" in module
-    module_text = typescript_module(catalog)
+    module_text = "\n".join(typescript_module(catalog))
     assert '"scores": readonly number[] | Float32Array | Float64Array;' in module_text
 
 
