@@ -148,8 +148,11 @@ def _run(
         if window_totals and totals.reports:
             windows[Window(metric.name, day)] = window_totals
     reports = int(day_counts.sum())
+    now = float((days.days[-1] + _LATER) * EPOCH_SECONDS["day"])
+    query = QueryEngine(bundle, DrawnStore(windows), clock=lambda: now)
+    question = EstimateQuery(range=_EVERY, confidence=confidence)
     try:
-        trend = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
+        trend = asyncio.run(query.trend(metric.name, question, number=MAX_SERIES))
     except BatchTooSmall:
         return DayRun(
             reports=reports, series=(), missed=missed, answered=False, below=len(days.days)
@@ -202,15 +205,6 @@ def _on_their_day(
     there[person, period_places] = True
     rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[person, period_places])
     return rows, int(there.sum())
-
-
-async def _trend(
-    bundle: Bundle, metric: Metric, days: Days, confidence: float, store: DrawnStore
-) -> Trended:
-    now = float((days.days[-1] + _LATER) * EPOCH_SECONDS["day"])
-    query = QueryEngine(bundle, store, clock=lambda: now)
-    question = EstimateQuery(range=_EVERY, confidence=confidence)
-    return await query.trend(metric.name, question, number=MAX_SERIES)
 
 
 def _beside(days: Days, truth: Mapping[str, Floats], trend: Trended) -> Iterator[DaySeries]:

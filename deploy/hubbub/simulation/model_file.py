@@ -65,8 +65,12 @@ class Planned:
             classes=table.get("classes", ()),
             rounds_each=table.get("rounds_each", CROWD_ROUNDS_EACH) if crowded else 0,
         )
-        if "epsilon" not in table:
-            model = replace(model, epsilon=self._local_epsilon(model))
+        if "epsilon" not in table:  # the largest with which all of a person's keep the promise
+            central = [_FIELDS[name] for name in CENTRAL_FIELDS if name in _FIELDS]
+            terms = {field.name: table.get(field.name, field.default) for field in central}
+            promise, judged = model_promise(terms, model.rounds_each), model.held_out > 0
+            largest = codes_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
+            model = replace(model, epsilon=largest)
         return model, features
 
     @property
@@ -78,17 +82,6 @@ class Planned:
     def crowd(self) -> int:
         """The smallest number of people in a round that leaves the shuffler; 0 for any number."""
         return int(self.table["crowd"]) if "central_epsilon" in self.table else 0
-
-    def _local_epsilon(self, model: Model) -> float:
-        """The largest epsilon of a report with which all of a person's keep the central promise."""
-        terms = {
-            name: self.table.get(name, field.default)
-            for name, field in _FIELDS.items()
-            if name in CENTRAL_FIELDS
-        }
-        promise = model_promise(terms, model.rounds_each)
-        judged = model.held_out > 0
-        return codes_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,7 +266,11 @@ async def _run_of(
     if metric.randomizer.VALUES == "strings" and not plan.finds:
         strings = tuple(dict.fromkeys((*codes, *plan.candidates)))
     question = EstimateQuery(range=_EVERY, confidence=plan.confidence, candidates=strings)
-    answer, visible_names = await _answered(plan, query, question)
+    answer = await query.estimate(metric.name, replace(question, percentiles=plan.percentiles))
+    visible_names = {value.value for value in answer.values}  # those that a top list would show
+    if answer.kind not in OF_NUMBERS and not plan.finds:
+        top = await query.top(metric.name, question, _TOP_VALUES)
+        visible_names = {value.value.value for value in top.values}
     begun: list[str] = codes
     if plan.finds:
         begun = [told_as(metric.randomizer, code) for code in codes]
@@ -350,18 +354,6 @@ def _taking_part(
             rest = rest - part
         share = counting(metric)
         yield part if share == 1 else chance.binomial(part, share)
-
-
-async def _answered(
-    plan: Plan, query: QueryEngine, question: EstimateQuery
-) -> tuple[Estimated, set[str]]:
-    """The estimates, and the names of the values that a top list would show."""
-    metric = plan.metric
-    answer = await query.estimate(metric.name, replace(question, percentiles=plan.percentiles))
-    if answer.kind in OF_NUMBERS or plan.finds:
-        return answer, {value.value for value in answer.values}
-    top = await query.top(metric.name, question, _TOP_VALUES)
-    return answer, {value.value.value for value in top.values}
 
 
 def _beside(

@@ -72,7 +72,13 @@ def _run(options: LoadOptions) -> int:
             "add --other-machine"
         )
     metrics = _metrics(bundle, options.metrics)
-    _check_limits(bundle, metrics, options)
+    fewest = min(bundle.metric(name).limits.reports_per_epoch for name in metrics)
+    needed = options.rate * options.seconds / len(metrics) / fewest
+    if options.devices < needed:
+        raise BadParameter(
+            f"{options.devices:,} devices cannot report so often in one epoch (limits of the "
+            f"metrics): give --devices {-int(-needed // 1):,}, or less --rate or --seconds"
+        )
     load = Load(
         bundle=path,
         metrics=metrics,
@@ -112,17 +118,6 @@ def _metrics(bundle: Bundle, names: Sequence[str]) -> tuple[str, ...]:
             "than funnel, rate, activity and retention"
         )
     return metrics
-
-
-def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions) -> None:
-    """Raises BadParameter if devices' own limits forbid so many reports."""
-    fewest = min(bundle.metric(name).limits.reports_per_epoch for name in metrics)
-    needed = options.rate * options.seconds / len(metrics) / fewest
-    if options.devices < needed:
-        raise BadParameter(
-            f"{options.devices:,} devices cannot report so often in one epoch (limits of the "
-            f"metrics): give --devices {-int(-needed // 1):,}, or less --rate or --seconds"
-        )
 
 
 def _figures(measurements: Seen, options: LoadOptions) -> dict[str, Any]:

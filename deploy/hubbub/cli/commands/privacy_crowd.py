@@ -111,10 +111,14 @@ def _crowd(options: CrowdOptions) -> None:
             "dummies_each": crowd.each,
             "epochs": options.epochs,
             "epsilon_all_epochs": together if isfinite(together) else None,
-            **(_of_noise(crowd) if options.dummies == NOISE else {}),
             "stderr_rare": crowd.stderr(0.0),
             "stderr_tenth": crowd.stderr(0.1),
         }
+        if options.dummies == NOISE:  # the distribution of a value's dummies; 0 if none are needed
+            shift = crowd.noise_dummies.reach if crowd.noise_dummies else 0
+            scale = crowd.noise_dummies.scale if crowd.noise_dummies else 0.0
+            document |= {"scale": scale, "shift": shift, "dummies_per_value": shift}
+            document["stderr"] = crowd.stderr(0.0)
         say_json(document)
         return
     _tell(options, crowd, central, together)
@@ -138,15 +142,6 @@ def _check(options: CrowdOptions) -> None:
         raise BadParameter(
             f"--max-local does not go with --dummies {NOISE}: write it as --local-epsilon"
         )
-
-
-def _of_noise(crowd: ShuffledEpoch) -> dict[str, float]:
-    """The distribution of a value's dummies, for JSON; 0 if none are needed."""
-    noise = crowd.noise_dummies
-    shift = noise.reach if noise else 0
-    scale = noise.scale if noise else 0.0
-    stderr = crowd.stderr(0.0)
-    return {"scale": scale, "shift": shift, "dummies_per_value": shift, "stderr": stderr}
 
 
 def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:

@@ -162,7 +162,12 @@ def _say_trust(answer: Answer) -> None:
         )
     if answer["beginnings"]:
         explain(f"only the beginning of longer strings: {_names(answer['beginnings'])}")
-    _say_likely(answer["likely"])
+    if likely := answer["likely"]:
+        explain(
+            f"also likely, the surest first, but {likely[-1]['doubt']:.0%} of these "
+            f"{several(len(likely), 'string')} may be held by nobody: "
+            + _names([row["value"] for row in likely], _ROWS)
+        )
     for twin in answer["twins"][:_TWINS]:
         explain(
             "indistinguishable strings, each with the figures of all together: "
@@ -198,17 +203,6 @@ def _say_reports(answer: Answer) -> None:
         explain(f"{sentence}{waiting_text}")
     for finding in answer["findings"]:
         explain(f"NOT ONLY FROM HONEST REPORTS (p <= {answer['honest_p_value']:.0e}): {finding}")
-
-
-def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:
-    """Prints strings that are likely but not detected, and how many may be false."""
-    if not likely:
-        return
-    names = _names([row["value"] for row in likely], _ROWS)
-    explain(
-        f"also likely, the surest first, but {likely[-1]['doubt']:.0%} of these "
-        f"{several(len(likely), 'string')} may be held by nobody: {names}"
-    )
 
 
 def show_top(answer: Answer) -> None:
