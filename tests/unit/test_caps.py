@@ -99,11 +99,9 @@ def test_a_clock_set_back_gives_nothing_anew(device: Device, bundle_of: BundleOf
 def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: BundleOf) -> None:
     bundle = bundle_of(Caps(epsilon_per_day=1.0), "one", "two")
     shuffler = FakeShuffler()
+    states, clock = [FolderState(tmp_path / "s") for _ in range(2)], FakeClock(NOW)
     first, other = (
-        Client(
-            bundle, FolderState(tmp_path / "s"), shuffler, hold_seconds=None, clock=FakeClock(NOW)
-        )
-        for _ in range(2)
+        Client(bundle, state, shuffler, hold_seconds=None, clock=clock) for state in states
     )
     assert first.report("one", "dark") is Outcome.QUEUED
     assert other.report("two", "dark") is Outcome.QUEUED, "drawn, and not entered yet"

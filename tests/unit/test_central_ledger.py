@@ -149,9 +149,7 @@ def test_a_limit_that_goes_with_nothing_is_refused(
 ) -> None:
     with pytest.raises(BadParameter, match="must not be below central_epsilon"):
         replace(metrics["crowded"], limits=Limits(1, 500.0, 0.5))
-    with pytest.raises(
-        BadParameter, match="lifetime_central_epsilon is only for a central promise"
-    ):
+    with pytest.raises(BadParameter, match="epsilon is only for a central promise"):
         replace(metrics["alone"], limits=Limits(1, 50.0, 2.0))
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("= 3.5", "= 0.5"))
@@ -190,9 +188,7 @@ def test_a_person_says_how_much_of_each_promise(
         day += 1
         if limits:
             client.prefer(limits[0], max_local=limits[1])
-        outcomes = [
-            client.report(name, value) for name, value in (("crowded", "dark"), ("alone", "no"))
-        ]
+        outcomes = [client.report("crowded", "dark"), client.report("alone", "no")]
         client.flush(HANG_SECONDS)
         client.close()
         return outcomes
@@ -224,19 +220,15 @@ def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
     for file in folder.iterdir():
         file.unlink()
     state = FolderState(folder)
-    assert (state.device_state().consent.preference, state.device_state().consent.local) == (
-        1.0,
-        7.0,
-    )
+    consent = state.device_state().consent
+    assert (consent.preference, consent.local) == (1.0, 7.0)
     state.close()
     with sqlite3.connect(path) as rows:  # as a file of a version that knew no second word
         rows.execute("DELETE FROM meta WHERE name = 'max_local'")
     rows.close()
     state = FolderState(folder)
-    assert (state.device_state().consent.preference, state.device_state().consent.local) == (
-        1.0,
-        1.0,
-    )
+    consent = state.device_state().consent
+    assert (consent.preference, consent.local) == (1.0, 1.0)
     state.close()
     both, alone = Consent(0, 1.0, 0.0, 7.0), Consent(0, 2.0)
     assert agreed(both, alone, ordered=False) == Consent(0, 1.0, 0.0, 2.0)

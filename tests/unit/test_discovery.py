@@ -100,9 +100,8 @@ def test_a_share_may_change_under_its_name_and_looking_may_not_begin(tmp_path: P
 def test_people_are_told_that_some_devices_tell_what_is_on_no_list(tmp_path: Path) -> None:
     _metric(tmp_path)
     sentences = leaflet(read_catalog(tmp_path / "metrics.toml")).sentences
-    assert any(
-        "on no list" in sentence and "A plugin that is in use" in sentence for sentence in sentences
-    )
+    [sentence] = [text for text in sentences if "on no list" in text]
+    assert "A plugin that is in use" in sentence
 
 
 def _streams(bundle: Bundle, state: MemoryState, days: range, value: str) -> list[str]:
@@ -186,10 +185,7 @@ def test_a_list_that_is_there_is_not_overwritten(
 @pytest.mark.parametrize(
     ("likely", "message"),
     [
-        (
-            "plugin",
-            "'plugin' is not a number; write the metric first: hubbub discover plugin --likely",
-        ),
+        ("plugin", "not a number; write the metric first: hubbub discover plugin --likely"),
         ("plugin/2.0", "write the metric first: hubbub discover plugin/2.0 --likely"),
         ("50%", "'50%' is not a number; write 0.5"),
     ],

@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import CatalogField, entry, fields_of
+from hubbub.fields.field import CatalogField, fields_of, setting
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.labelled_fields import Fact, facts
@@ -75,22 +75,19 @@ def test_the_reference_is_what_the_fields_say() -> None:
 class WithTeam(Metric):
     """A metric with one field more: this entry is all that is written for it."""
 
-    team: str = field(
+    team: str = setting(
+        kinds.text("names a team"),
+        "Which team looks at it.",
+        '"shell"',
+        label="read by",
         default="",
-        metadata=entry(
-            kinds.text("names a team"), "Which team looks at it.", '"shell"', label="read by"
-        ),
     )
 
 
 @pytest.fixture
 def _with_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (
-        metric_table,
-        signed_bundle,
-        docs.reference.catalog_schema,
-        docs.reference.catalog,
-    ):
+    references = docs.reference.catalog_schema, docs.reference.catalog
+    for module in (metric_table, signed_bundle, *references):
         monkeypatch.setattr(module, "Metric", WithTeam)
 
 
