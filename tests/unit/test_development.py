@@ -62,29 +62,18 @@ VIEWS: Mapping[QueryName, Callable[[dict[str, Any]], None]] = {
     "status": show_pipeline,
 }
 
-CROWD = metric_toml(
-    "font",
-    mechanism="auto",
-    central_epsilon=1.0,
-    crowd=30000,
-    dummies=4000,
-    values=["serif", "sans", "mono"],
-)
+PROMISE = {"central_epsilon": 1.0, "crowd": 30000, "dummies": 4000}
+CROWD = metric_toml("font", mechanism="auto", values=["serif", "sans", "mono"], **PROMISE)
 
 
 def _signed_files(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:
     folder.mkdir()
     (folder / "metrics.toml").write_text(CATALOG + CROWD)
     make_keys(folder / "keys", development=development)
-    build_bundle(
-        read_with_promises(folder / "metrics.toml"),
-        folder / "keys",
-        out=folder / "app.hubbub",
-        streams=folder / "streams.json",
-        previous=folder / "app.hubbub",
-        roots=None,
-    )
-    return read_bundle(folder / "app.hubbub"), read_stream_table(folder / "streams.json")
+    catalog, keys = read_with_promises(folder / "metrics.toml"), folder / "keys"
+    out, streams = folder / "app.hubbub", folder / "streams.json"
+    build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
+    return read_bundle(out), read_stream_table(streams)
 
 
 @pytest.fixture
@@ -115,10 +104,8 @@ def test_a_single_report_leaves_in_development_alone(
     dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
 ) -> None:
     assert (dev[0].metric("theme").fewest, dev[1].streams["theme"].min_batch) == (1, 1)
-    assert (production[0].metric("theme").fewest, production[1].streams["theme"].min_batch) == (
-        100,
-        100,
-    )
+    bundle, table = production
+    assert (bundle.metric("theme").fewest, table.streams["theme"].min_batch) == (100, 100)
     assert Waits(dev[0], 3600.0).before_sending(left_over=False) == 0
 
 

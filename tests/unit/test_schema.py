@@ -115,60 +115,49 @@ def test_what_the_parser_refuses_of_a_field_the_schema_does(old: str, new: str) 
     assert bool(_problems(CATALOG.replace(old, new, 1))) is (new not in BEYOND_THE_SCHEMA)
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        "sampling = 0",
-        "sampling = 1.5",
-        "sampling = true",
-        "tiers = [0.5, 0.5]",
-        'release = { mechanism = "laplace" }',
-        'release = { mechanism = "laplace", epsilon = 99 }',
-        'release = { mechanism = "laplace", epsilon = 1, more = 1 }',
-        "hashes = 1",
-        "reports = 5",
-        "name = 1",
-        'values_file = "x.txt"',
-    ],
+OF_METRICS = (
+    "sampling = 0",
+    "sampling = 1.5",
+    "sampling = true",
+    "tiers = [0.5, 0.5]",
+    'release = { mechanism = "laplace" }',
+    'release = { mechanism = "laplace", epsilon = 99 }',
+    'release = { mechanism = "laplace", epsilon = 1, more = 1 }',
+    "hashes = 1",
+    "reports = 5",
+    "name = 1",
+    'values_file = "x.txt"',
 )
-def test_both_refuse_what_no_metric_may_say(tmp_path: Path, more: str) -> None:
-    text = CATALOG.replace("min_batch = 20", f"min_batch = 20\n{more}", 1)
+OF_PROMISES = (
+    ("crowd = 30000\n", ""),
+    ("crowd = 30000", "crowd = 9"),
+    ("central_epsilon = 1.0\n", ""),
+    ("crowd", "honest = 0.0\ncrowd"),
+    ("crowd", "rolling = 1\ncrowd"),
+)
+OF_FILES = (
+    "[caps]\nepsilon_per_year = 0",
+    "[caps]\nepsilon_per_decade = 1",
+    "[budget]\nepsilon_per_year = 1",
+    "[budget]\nepsilon_per_year = 1\ndelta_per_year = 1\npurposes = { a = 1 }",
+    "[budget]\nepsilon_per_year = 1\npurposes = { a = 0 }",
+    "[budget]\nepsilon_per_year = 1\npurposes = {}",
+    "[more]\nx = 1",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(CATALOG.replace("min_batch = 20", f"min_batch = 20\n{more}", 1) for more in OF_METRICS),
+        *(HEAD + THEME.replace(old, new, 1) for old, new in OF_PROMISES),
+        *(f"{CATALOG}\n{top}" for top in OF_FILES),
+    ],
+    ids=[*OF_METRICS, *(f"{old} {new}" for old, new in OF_PROMISES), *OF_FILES],
+)
+def test_both_refuse_what_no_metric_promise_or_file_may_say(tmp_path: Path, text: str) -> None:
     assert not _is_catalog(text, tmp_path)
     assert _problems(text)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("crowd = 30000\n", ""),
-        ("crowd = 30000", "crowd = 9"),
-        ("central_epsilon = 1.0\n", ""),
-        ("crowd", "honest = 0.0\ncrowd"),
-        ("crowd", "rolling = 1\ncrowd"),
-    ],
-)
-def test_both_refuse_what_no_central_promise_may_say(tmp_path: Path, old: str, new: str) -> None:
-    assert _problems(HEAD + THEME) == []
-    text = HEAD + THEME.replace(old, new, 1)
-    assert not _is_catalog(text, tmp_path)
-    assert _problems(text)
-
-
-@pytest.mark.parametrize(
-    "top",
-    [
-        "[caps]\nepsilon_per_year = 0",
-        "[caps]\nepsilon_per_decade = 1",
-        "[budget]\nepsilon_per_year = 1",
-        "[budget]\nepsilon_per_year = 1\ndelta_per_year = 1\npurposes = { a = 1 }",
-        "[budget]\nepsilon_per_year = 1\npurposes = { a = 0 }",
-        "[budget]\nepsilon_per_year = 1\npurposes = {}",
-        "[more]\nx = 1",
-    ],
-)
-def test_both_refuse_what_no_top_of_a_file_may_say(tmp_path: Path, top: str) -> None:
-    assert not _is_catalog(f"{CATALOG}\n{top}", tmp_path)
-    assert _problems(f"{CATALOG}\n{top}")
 
 
 @pytest.mark.slow

@@ -37,9 +37,7 @@ _REASON: Final = 300
 def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
     """The bundle in a file, after checking its signature.
 
-    Args:
-        path: of the file.
-        operator: key that the app pins; it signed the bundle, or handed over to its signer.
+    `operator` is the key that the app pins; it signed the bundle, or handed over to its signer.
 
     Raises:
         BundleRefused: unreadable, malformed, altered, or of another operator.

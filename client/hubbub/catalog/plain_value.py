@@ -17,10 +17,6 @@ def as_python(thing: Any, listed: Collection[str] = ()) -> Any:
 
     It converts numbers, booleans and time spans of numpy and compatible libraries; Decimal and
     Fraction; and Enum members to their value, or to their name if only that is listed.
-
-    Args:
-        thing: the reported value.
-        listed: the texts that the metric takes.
     """
     if isinstance(thing, Enum):
         plain = as_python(thing.value)

@@ -35,7 +35,7 @@ class NoteKey:
 
     Args:
         name: without spaces and plus signs.
-        kind: ED25519 signs the text of a note; COSIGNATURE also the time (cosignature.py).
+        kind: ED25519 signs the text of a note; COSIGNATURE also the time (witnesses.py).
 
     Raises:
         BadParameter: an invalid name, or a key that protects nothing.

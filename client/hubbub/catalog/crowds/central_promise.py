@@ -12,16 +12,8 @@ from hubbub.sealing.count_noise import CountNoise
 class CentralPromise:
     """The central promise of a crowd: what a whole shuffled epoch reveals about one person.
 
-    Args:
-        epsilon: central, in nats.
-        crowd: smallest number of reports.
-        honest: share of reports that is assumed to be randomized correctly.
-        max_local_epsilon: largest local epsilon of a report, in nats.
-        dummies: number of dummies that the shuffler adds.
-        dummies_each: average number of dummies that each device adds.
-        dummies_scale: of the law of a value's number of dummies; 0 for none.
-        dummies_shift: mean of that law.
-        epochs: number of epochs, with a report of the person in each, over which it holds.
+    The fields are those of a metric, as central_fields.py has them; `epochs` is the number of
+    epochs, with a report of the person in each, over which the central `epsilon` holds.
     """
 
     epsilon: float

@@ -103,13 +103,10 @@ class PastKind(ValueKind):
     def computed(
         self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> Any:
-        """Returns the value of an epoch, for `metric.code`.
+        """Returns the value of an epoch, for `metric.code`, from the counts of its events.
 
-        Args:
-            metric: of this kind.
-            epoch: number of the epoch.
-            events: number of occurrences of each event in the epoch; at least one event.
-            reported: other epochs that this device reported, as far as its ledger remembers them.
+        There is at least one event. `reported` are the other epochs that this device reported, as
+        far as its ledger remembers them.
         """
         raise NotImplementedError
 

@@ -16,11 +16,7 @@ from hubbub.fields.tables import table_of
 
 @settings
 class Ratio:
-    """The two events of a rate. Raises BadParameter if they are the same.
-
-    Args:
-        most: largest count of an event in an epoch; larger counts are reported as this.
-    """
+    """The two events of a rate. Raises BadParameter if they are the same."""
 
     of: str = setting(kinds.text("names the event in the numerator"), "Numerator.", '"crashed"')
     per: str = setting(
