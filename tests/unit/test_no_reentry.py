@@ -110,7 +110,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_behind(
                 "storing": getattr(client_state(client), "_database", None)
                 and client_state(client)._database.lock,  # type: ignore[attr-defined]
             }[place]
-            owner._lock = interrupted = _Interrupted(owner._lock)
+            owner.inner = interrupted = _Interrupted(owner.inner)
             with suppress(_TimeIsUp):
                 client.report("theme", "dark")
                 client.flush(HANG_SECONDS)
@@ -148,7 +148,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
                 "fetching tokens": (tokens.lock, lambda: tokens.fetch(HANG_SECONDS)),
             }[place]
             monkeypatch.setattr(background, "_is_running", lambda: False)
-            owner._lock = interrupted = _Interrupted(owner._lock)
+            owner.inner = interrupted = _Interrupted(owner.inner)
             with suppress(_TimeIsUp):
                 call()
             assert interrupted.came

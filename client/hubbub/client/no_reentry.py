@@ -20,11 +20,12 @@ _REMEDY: Final = (
 class NoReentryLock:
     """A lock that raises StateBusy in the thread that holds it, instead of waiting forever.
 
-    A fork waits `fork_seconds` for other threads inside; in the child the lock is free.
+    A fork waits `fork_seconds` for other threads inside; in the child the lock is free. `inner` is
+    the lock as a context manager that lets the thread in that holds it.
     """
 
     def __init__(self, fork_seconds: float = 0.0) -> None:
-        self._lock: Any = threading.RLock()
+        self.inner: Any = threading.RLock()
         self._fork_seconds = fork_seconds
         self._is_taken = False
 
@@ -39,34 +40,29 @@ class NoReentryLock:
         if self.is_ours():
             raise StateBusy(_REMEDY)
         try:
-            yield self._lock.acquire(timeout=timeout)
+            yield self.inner.acquire(timeout=timeout)
         finally:
             try:  # noqa: SIM105 a call of `suppress` would let a signal in before the release
-                self._lock.release()
+                self.inner.release()
             except RuntimeError:  # another thread has it, or this is a child forked in the block
                 pass
 
-    @property
-    def reentrant(self) -> Any:
-        """The lock as a context manager that waits, and lets the thread in that holds it."""
-        return self._lock
-
     def is_ours(self) -> bool:
         """Returns whether this thread holds it."""
-        return bool(self._lock._is_owned())  # noqa: SLF001 as threading.Condition asks
+        return bool(self.inner._is_owned())  # noqa: SLF001 as threading.Condition asks
 
     def before_fork(self) -> None:
         """Keeps other threads out during a fork, unless this thread forks inside the lock."""
-        self._is_taken = not self.is_ours() and self._lock.acquire(timeout=self._fork_seconds)
+        self._is_taken = not self.is_ours() and self.inner.acquire(timeout=self._fork_seconds)
 
     def after_fork_in_parent(self) -> None:
         """Lets other threads in again."""
         if self._is_taken:
-            self._lock.release()
+            self.inner.release()
 
     def after_fork_in_child(self) -> None:
         """Frees the lock, which a thread of the parent may hold forever."""
-        self._lock = threading.RLock()
+        self.inner = threading.RLock()
 
 
 class Wakeup(threading.Event):

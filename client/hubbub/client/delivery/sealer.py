@@ -59,7 +59,7 @@ class Sealer:
         if payload == FILLER:
             payload = bytes(metric.randomizer.layout.payload_bytes)
             info = filler_info(drawn.stream, drawn.epoch)
-        with self.lock.reentrant:
+        with self.lock.inner:
             sealed = seal(payload, key.half(metric.kem), info)
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
         return OutboxEntry(
