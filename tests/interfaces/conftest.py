@@ -30,6 +30,13 @@ def watched(browser: Browser) -> Iterator[Watched]:
         yield new_page
 
 
+@pytest.fixture
+def unchecked(browser: Browser) -> Iterator[Watched]:
+    """A page that may have errors, such as of a request that is refused."""
+    with Watched(browser, clean=False) as new_page:
+        yield new_page
+
+
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("house")

@@ -4,7 +4,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 import hubbub.notebook
 from tests.interfaces.browser import Watched
@@ -99,12 +99,11 @@ def test_what_is_no_part_is_refused_with_what_there_is(
 
 
 @pytest.mark.thorough
-def test_a_field_that_is_none_in_an_address_is_refused(browser: Browser, home: House) -> None:
-    with Watched(browser, clean=False) as watched:
-        page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
-        expect(page.locator("#broken")).to_contain_text("public fields: os, version")
-        page.select_option("#breaking [name=by]", "os")
-        expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
+def test_a_field_that_is_none_in_an_address_is_refused(unchecked: Watched, home: House) -> None:
+    page = unchecked.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
+    expect(page.locator("#broken")).to_contain_text("public fields: os, version")
+    page.select_option("#breaking [name=by]", "os")
+    expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
 
 
 def test_the_page_draws_every_part_and_changes_with_its_field(

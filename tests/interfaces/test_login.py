@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 from authlib.integrations.httpx_client import AsyncOAuth2Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -105,76 +105,73 @@ def _log_in(page: Page, name: str) -> None:
     page.get_by_role("button", name="Continue").click()
 
 
-def test_people_log_in_see_what_their_groups_may_and_log_out(browser: Browser, home: House) -> None:
-    with Watched(browser, clean=False) as watch:
-        page = watch.page
-        page.goto(f"{home.address}/metric?name=theme&confidence=0.99#look=typed")
-        _log_in(page, "ana")
-        page.wait_for_selector("main[aria-busy=false]")
-        # Back at the very page, with what stands after the #, which nobody else was told.
-        assert page.url == f"{home.address}/metric?name=theme&confidence=0.99#look=typed"
-        expect(page.get_by_text("ana@example.org")).to_be_visible()
-        expect(page.locator("#table")).to_contain_text("dark")
-        # A viewer is offered nothing that the service would refuse.
-        page.locator("#marks summary").click()
-        expect(page.locator("#marks")).to_contain_text("needs the role publisher")
-        assert page.locator("#marking").count() == 0
-        [session] = [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
-        assert (session["httpOnly"], session["secure"], session["sameSite"]) == (
-            True,
-            True,
-            "Strict",
-        )
-        assert [
-            cooky["name"] for cooky in watch._context.cookies() if "login" in cooky["name"]
-        ] == []
-        assert not page.evaluate("document.cookie"), "a script can read it"
+def test_people_log_in_see_what_their_groups_may_and_log_out(
+    unchecked: Watched, home: House
+) -> None:
+    page = unchecked.page
+    page.goto(f"{home.address}/metric?name=theme&confidence=0.99#look=typed")
+    _log_in(page, "ana")
+    page.wait_for_selector("main[aria-busy=false]")
+    # Back at the very page, with what stands after the #, which nobody else was told.
+    assert page.url == f"{home.address}/metric?name=theme&confidence=0.99#look=typed"
+    expect(page.get_by_text("ana@example.org")).to_be_visible()
+    expect(page.locator("#table")).to_contain_text("dark")
+    # A viewer is offered nothing that the service would refuse.
+    page.locator("#marks summary").click()
+    expect(page.locator("#marks")).to_contain_text("needs the role publisher")
+    assert page.locator("#marking").count() == 0
+    [session] = [cooky for cooky in unchecked._context.cookies() if cooky["name"] == SESSION]
+    assert (session["httpOnly"], session["secure"], session["sameSite"]) == (
+        True,
+        True,
+        "Strict",
+    )
+    assert [
+        cooky["name"] for cooky in unchecked._context.cookies() if "login" in cooky["name"]
+    ] == []
+    assert not page.evaluate("document.cookie"), "a script can read it"
 
-        page.goto(f"{home.address}/")
-        page.wait_for_selector("main[aria-busy=false]")
-        assert page.locator(".cards > li").count() == 2
-        assert "browser" not in page.inner_text("main")
-        page.goto(f"{home.address}/metric?name=browser")
-        expect(page.get_by_text("Unknown metric")).to_be_visible()
+    page.goto(f"{home.address}/")
+    page.wait_for_selector("main[aria-busy=false]")
+    assert page.locator(".cards > li").count() == 2
+    assert "browser" not in page.inner_text("main")
+    page.goto(f"{home.address}/metric?name=browser")
+    expect(page.get_by_text("Unknown metric")).to_be_visible()
 
-        page.get_by_role("button", name="Log out").click()
-        page.wait_for_url(f"{home.provider.issuer}/session/end**")
-        copied = {"cookie": f"{SESSION}={session['value']}"}
-        assert web.get(f"{home.address}/v1/metrics", headers=copied).status_code == 401
-        page.goto(f"{home.address}/")
-        expect(page.get_by_role("link", name="Log in with Example")).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    page.wait_for_url(f"{home.provider.issuer}/session/end**")
+    copied = {"cookie": f"{SESSION}={session['value']}"}
+    assert web.get(f"{home.address}/v1/metrics", headers=copied).status_code == 401
+    page.goto(f"{home.address}/")
+    expect(page.get_by_role("link", name="Log in with Example")).to_be_visible()
 
 
 @pytest.mark.thorough
-def test_who_is_in_no_group_is_told_so_and_sees_nothing(browser: Browser, home: House) -> None:
-    with Watched(browser, clean=False) as watch:
-        page = watch.page
-        page.goto(f"{home.address}/")
-        _log_in(page, "eve")
-        expect(page.get_by_role("heading", name="Not logged in")).to_be_visible()
-        expect(page.locator("main")).to_contain_text(
-            "eve@example.org has logged in, but has no group"
-        )
-        assert not [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
+def test_who_is_in_no_group_is_told_so_and_sees_nothing(unchecked: Watched, home: House) -> None:
+    page = unchecked.page
+    page.goto(f"{home.address}/")
+    _log_in(page, "eve")
+    expect(page.get_by_role("heading", name="Not logged in")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("eve@example.org has logged in, but has no group")
+    assert not [cooky for cooky in unchecked._context.cookies() if cooky["name"] == SESSION]
 
 
 @pytest.mark.thorough
 def test_a_session_that_is_over_asks_again_and_comes_back(
-    browser: Browser, home: House, moved: Callable[[float], None]
+    unchecked: Watched, home: House, moved: Callable[[float], None]
 ) -> None:
-    with Watched(browser, clean=False) as watch:
-        page = watch.page
-        page.goto(f"{home.address}/metric?name=theme")
-        _log_in(page, "ana")
-        expect(page.locator("#table")).to_contain_text("dark")
-        moved(8 * 3600 + 1)
-        page.reload()
-        expect(page.get_by_text("your session is over")).to_be_visible()
-        moved(0)
-        page.get_by_role("link", name="Log in with Example").click()
-        # The provider still knows who it is: nothing is typed again.
-        expect(page.locator("#table")).to_contain_text("dark")
-        assert page.url == f"{home.address}/metric?name=theme"
+    page = unchecked.page
+    page.goto(f"{home.address}/metric?name=theme")
+    _log_in(page, "ana")
+    expect(page.locator("#table")).to_contain_text("dark")
+    moved(8 * 3600 + 1)
+    page.reload()
+    expect(page.get_by_text("your session is over")).to_be_visible()
+    moved(0)
+    page.get_by_role("link", name="Log in with Example").click()
+    # The provider still knows who it is: nothing is typed again.
+    expect(page.locator("#table")).to_contain_text("dark")
+    assert page.url == f"{home.address}/metric?name=theme"
 
 
 def test_a_program_asks_by_a_token_of_the_provider(home: House) -> None:

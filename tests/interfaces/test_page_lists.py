@@ -93,13 +93,12 @@ def test_strings_that_were_typed_are_kept_as_a_list_and_forgotten(
 
 
 @pytest.mark.thorough
-def test_a_name_that_no_list_may_have_is_refused_in_place(browser: Browser, home: House) -> None:
-    with Watched(browser, clean=False) as watch:
-        page = watch.open(f"{home.page}/metric?name=homepage#look=google.com")
-        page.fill("input[name=keep]", "no such/name")
-        page.click("text=Save the list")
-        expect(page.locator("#kept")).to_contain_text("name has no /")
-        page.fill("input[name=keep]", "no such name")
-        page.click("text=Save the list")
-        expect(page.locator("#kept")).to_contain_text("must match")
-        assert page.input_value("textarea[name=typed]") == "google.com", "nothing is lost"
+def test_a_name_that_no_list_may_have_is_refused_in_place(unchecked: Watched, home: House) -> None:
+    page = unchecked.open(f"{home.page}/metric?name=homepage#look=google.com")
+    page.fill("input[name=keep]", "no such/name")
+    page.click("text=Save the list")
+    expect(page.locator("#kept")).to_contain_text("name has no /")
+    page.fill("input[name=keep]", "no such name")
+    page.click("text=Save the list")
+    expect(page.locator("#kept")).to_contain_text("must match")
+    assert page.input_value("textarea[name=typed]") == "google.com", "nothing is lost"

@@ -247,19 +247,18 @@ def test_a_link_of_a_newer_page_loses_nothing(watched: Watched, home: House) -> 
 
 
 @pytest.mark.thorough
-def test_a_service_that_is_gone_is_asked_again(browser: Browser, home: House) -> None:
+def test_a_service_that_is_gone_is_asked_again(unchecked: Watched, home: House) -> None:
     def gone(route: Route) -> None:
         route.abort()
 
-    with Watched(browser, clean=False) as watched:
-        page = watched.open(f"{home.page}/metric?name=theme")
-        page.route("**/v1/**", gone)
-        page.select_option("select[name=confidence]", "0.99")
-        expect(page.locator("#flags")).to_contain_text("The service does not answer")
-        assert len(_rows(page)) == 4, "what it said before stays"
-        page.unroute("**/v1/**", gone)
-        expect(page.locator("#bars-notes")).to_contain_text("99%")  # by itself
-        assert page.locator("#flags .state").count() == 0
+    page = unchecked.open(f"{home.page}/metric?name=theme")
+    page.route("**/v1/**", gone)
+    page.select_option("select[name=confidence]", "0.99")
+    expect(page.locator("#flags")).to_contain_text("The service does not answer")
+    assert len(_rows(page)) == 4, "what it said before stays"
+    page.unroute("**/v1/**", gone)
+    expect(page.locator("#bars-notes")).to_contain_text("99%")  # by itself
+    assert page.locator("#flags .state").count() == 0
 
 
 def test_days_are_marked_on_the_page_and_from_a_shell(

@@ -399,52 +399,50 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
 
 @pytest.mark.thorough
 def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(
-    browser: Browser, guarded: tuple[House, Path]
+    unchecked: Watched, guarded: tuple[House, Path]
 ) -> None:
     running, tokens = guarded
     secret = add_token(tokens, "slow", "viewer", 1, time.time())
     until_known(running, secret)
     routes: list[Route] = []
-    with Watched(browser, clean=False) as watched:
-        page = watched.page
-        page.route("**/v1/me", lambda route: route.continue_() if routes else routes.append(route))
-        page.goto(running.page)
-        page.fill("dialog input", secret)
-        page.keyboard.press("Enter")
-        watched.settled()
-        with page.expect_response(lambda response: response.url.endswith("/v1/me") and response.ok):
-            routes[0].continue_()
-        assert page.locator("dialog").count() == 0
+    page = unchecked.page
+    page.route("**/v1/me", lambda route: route.continue_() if routes else routes.append(route))
+    page.goto(running.page)
+    page.fill("dialog input", secret)
+    page.keyboard.press("Enter")
+    unchecked.settled()
+    with page.expect_response(lambda response: response.url.endswith("/v1/me") and response.ok):
+        routes[0].continue_()
+    assert page.locator("dialog").count() == 0
 
 
 def test_a_page_that_asks_for_a_token_takes_one(
-    browser: Browser, tmp_path: Path, guarded: tuple[House, Path]
+    unchecked: Watched, tmp_path: Path, guarded: tuple[House, Path]
 ) -> None:
     running, tokens = guarded
     secret = add_token(tokens, "page of somebody", "viewer", 1, time.time())
     until_known(running, secret)
-    with Watched(browser, clean=False) as watched:
-        page = watched.page
-        page.goto(running.page)
-        page.fill("dialog input", "wrong")
-        page.keyboard.press("Enter")
-        expect(page.locator("dialog input")).to_have_value("")
-        page.fill("dialog input", secret)
-        page.keyboard.press("Enter")
-        watched.settled()
-        assert page.locator("#metrics h2").count() == LISTED
-        page.evaluate("sessionStorage.setItem('token', 'of-last-year')")
-        page.reload()
-        expect(page.locator("dialog")).to_contain_text("has expired, was removed, or is mistyped")
-        page.fill("dialog input", secret)
-        page.keyboard.press("Enter")
-        watched.settled()
-        assert page.evaluate("localStorage.length") == 0, "a token is not kept past its tab"
-        with page.expect_download() as download:
-            watched.open(f"{running.page}/metric?name=theme")
-            page.click("text=Download CSV")
-        assert "light" in Path(download.value.path()).read_text()
-        shell, _, notebook = page.inner_text("#commands").partition("\n\n")
-        listed = in_notebook(notebook, HUBBUB_TOKEN=secret)["values"]
-        ranked = json.loads(in_shell(shell, tmp_path, HUBBUB_TOKEN=secret))["values"]
-        assert ranked == sorted(listed, key=lambda row: row["rank"])
+    page = unchecked.page
+    page.goto(running.page)
+    page.fill("dialog input", "wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog input")).to_have_value("")
+    page.fill("dialog input", secret)
+    page.keyboard.press("Enter")
+    unchecked.settled()
+    assert page.locator("#metrics h2").count() == LISTED
+    page.evaluate("sessionStorage.setItem('token', 'of-last-year')")
+    page.reload()
+    expect(page.locator("dialog")).to_contain_text("has expired, was removed, or is mistyped")
+    page.fill("dialog input", secret)
+    page.keyboard.press("Enter")
+    unchecked.settled()
+    assert page.evaluate("localStorage.length") == 0, "a token is not kept past its tab"
+    with page.expect_download() as download:
+        unchecked.open(f"{running.page}/metric?name=theme")
+        page.click("text=Download CSV")
+    assert "light" in Path(download.value.path()).read_text()
+    shell, _, notebook = page.inner_text("#commands").partition("\n\n")
+    listed = in_notebook(notebook, HUBBUB_TOKEN=secret)["values"]
+    ranked = json.loads(in_shell(shell, tmp_path, HUBBUB_TOKEN=secret))["values"]
+    assert ranked == sorted(listed, key=lambda row: row["rank"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 import hubbub.notebook
 from hubbub.privacy.catalog_reader import read_with_promises
@@ -157,18 +157,17 @@ def test_parts_that_an_address_leaves_out_are_those_that_are_free(
 
 
 def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(
-    browser: Browser, home: House
+    unchecked: Watched, home: House
 ) -> None:
-    with Watched(browser, clean=False) as watched:
-        page = watched.open(f"{home.page}/metric?name=profile&epochs=all&within=new")
-        expect(page.locator("#crossed")).to_contain_text("leave the third out")
-        page.select_option("#crossing [name=within]", "")
-        expect(page.locator("#crossed svg")).to_have_count(1)
-        assert "within" not in page.url
-        expect(page.locator("#third")).to_be_hidden()
-        page = watched.open(f"{home.page}/metric?name=profile&epochs=all&within={'x' * 201}")
-        page.get_by_role("button", name="Start over").click()
-        expect(page.locator("#crossed svg")).to_have_count(1)
+    page = unchecked.open(f"{home.page}/metric?name=profile&epochs=all&within=new")
+    expect(page.locator("#crossed")).to_contain_text("leave the third out")
+    page.select_option("#crossing [name=within]", "")
+    expect(page.locator("#crossed svg")).to_have_count(1)
+    assert "within" not in page.url
+    expect(page.locator("#third")).to_be_hidden()
+    page = unchecked.open(f"{home.page}/metric?name=profile&epochs=all&within={'x' * 201}")
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator("#crossed svg")).to_have_count(1)
 
 
 def test_a_notebook_draws_every_slice(crowd: House) -> None:

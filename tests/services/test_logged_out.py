@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,27 @@ def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, backend: 
     )
 
 
+def _sealed(folder: Path, *ids: str) -> list[str]:
+    """Cookies of sessions of these names, which the access file of a folder accepts."""
+    key, until = Fernet.generate_key(), int(time.time()) + 3600
+    (folder / "session.keys").write_bytes(key)
+    (folder / "access.toml").write_text(
+        f'origin = "https://hubbub.example.org"\n[oidc]\nissuer = {json.dumps(ISSUER)}\n'
+        'client = "hubbub"\nsession_keys = "session.keys"\n[groups.all]\nmetrics = ["*"]\n'
+    )
+    session = Session(
+        id="",
+        issuer=ISSUER,
+        client="hubbub",
+        subject="7",
+        name="ana",
+        groups=("all",),
+        until=until,
+    )
+    sealing = Sessions([key], time.time)
+    return [sealing.seal(replace(session, id=f"{name}-{until}")) for name in ids]
+
+
 def _opened(folder: Path, ended: EndedSessions) -> Access:
     return access_of(None, read_access(folder / "access.toml"), ended)
 
@@ -62,28 +84,7 @@ def _opened(folder: Path, ended: EndedSessions) -> Access:
 async def test_a_logout_at_one_aggregator_ends_every_copy_at_all(
     redis_url: str, tmp_path: Path
 ) -> None:
-    key = Fernet.generate_key()
-    (tmp_path / "session.keys").write_bytes(key)
-    (tmp_path / "access.toml").write_text(
-        f'origin = "https://hubbub.example.org"\n[oidc]\nissuer = {json.dumps(ISSUER)}\n'
-        'client = "hubbub"\nsession_keys = "session.keys"\n[groups.all]\nmetrics = ["*"]\n'
-    )
-    sealing = Sessions([key], time.time)
-    until = int(time.time()) + 3600
-    cookies = [
-        sealing.seal(
-            Session(
-                id=f"{name}-{until}",
-                issuer=ISSUER,
-                client="hubbub",
-                subject="7",
-                name="ana",
-                groups=("all",),
-                until=until,
-            )
-        )
-        for name in ("one", "other")
-    ]
+    cookies = _sealed(tmp_path, "one", "other")
     servers = [await connect_redis(redis_url) for _ in range(2)]
     first, second = (_opened(tmp_path, EndedSessions(server, time.time)) for server in servers)
 
@@ -112,22 +113,6 @@ def test_where_nobody_can_say_nobody_is_let_in(tmp_path: Path) -> None:
             del session
             raise StoreUnavailable("it is away")
 
-    key = Fernet.generate_key()
-    (tmp_path / "session.keys").write_bytes(key)
-    (tmp_path / "access.toml").write_text(
-        f'origin = "https://hubbub.example.org"\n[oidc]\nissuer = {json.dumps(ISSUER)}\n'
-        'client = "hubbub"\nsession_keys = "session.keys"\n[groups.all]\nmetrics = ["*"]\n'
-    )
-    until = int(time.time()) + 3600
-    session = Session(
-        id="a",
-        issuer=ISSUER,
-        client="hubbub",
-        subject="7",
-        name="ana",
-        groups=("all",),
-        until=until,
-    )
-    cookie = f"{SESSION}={Sessions([key], time.time).seal(session)}"
+    cookie = f"{SESSION}={_sealed(tmp_path, 'a')[0]}"
     with pytest.raises(StoreUnavailable):
         asyncio.run(_opened(tmp_path, Away(MemoryServer(), time.time)).caller("", cookie))

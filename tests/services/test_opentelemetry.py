@@ -124,6 +124,12 @@ class Reporting:
         return seconds > 0
 
 
+def _provider(client: Any, chosen: dict[str, str | Named]) -> MeterProvider:
+    exporter = PrivateMetricExporter(client, chosen)
+    reader = PeriodicExportingMetricReader(exporter, export_interval_millis=float("inf"))
+    return MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
+
+
 def test_chosen_instruments_are_reported_and_no_others() -> None:
     client: Any = Reporting()
     chosen: dict[str, str | Named] = {
@@ -133,10 +139,7 @@ def test_chosen_instruments_are_reported_and_no_others() -> None:
         "used": Named("feature", "name"),
         "size": "window_size",
     }
-    reader = PeriodicExportingMetricReader(
-        PrivateMetricExporter(client, chosen), export_interval_millis=float("inf")
-    )
-    provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
+    provider = _provider(client, chosen)
     meter = provider.get_meter("app")
     startup, opened = meter.create_histogram("startup"), meter.create_counter("opened")
     used, theme = meter.create_counter("used"), meter.create_counter("theme")
@@ -178,10 +181,7 @@ def test_what_a_strict_client_refuses_costs_no_other_instrument_and_no_log_has_i
         "nothing": "nothing",
         "editor": Named("editor"),
     }
-    reader = PeriodicExportingMetricReader(
-        PrivateMetricExporter(client, chosen), export_interval_millis=float("inf")
-    )
-    provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
+    provider = _provider(client, chosen)
     meter = provider.get_meter("app")
     for name, value in (("theme", "sistem"), ("nothing", "x"), ("editor", "vi")):
         meter.create_counter(name).add(1, {name: value})
