@@ -1,21 +1,47 @@
 """What puzzled people who asked for the first time."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+import hubbub.notebook
 from hubbub.cli.main import main
+from hubbub.notebook.pictures import by_size
 from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.pages import page_of
+from tests.support.commands import output_of
+from tests.support.pages import EPOCH, page_of
 
 LETTERS = catalog_toml(
     metric_toml("letter", mechanism="grr", values=list("abcdefgh"), epsilon=0.5, min_batch=10)
 )
+_NUMBER = {"kind": "duration", "unit": "s", "mechanism": "haar", "low": 0, "high": 60}
+MIXED = catalog_toml(
+    metric_toml("fine", **_NUMBER, buckets=64, epsilon=2.0, min_batch=10),
+    metric_toml("took", **_NUMBER, buckets=16, epsilon=1.0, min_batch=10),
+    metric_toml("three", mechanism="grr", values=["x", "y", "z"], epsilon=1.5, min_batch=10),
+    metric_toml(
+        "back",
+        kind="retention",
+        weeks=12,
+        epoch="week",
+        mechanism="grr",
+        epsilon=0.5,
+        lifetime_epsilon=900.0,
+        min_batch=10,
+    ),
+)
+MIXED_COUNTS: dict[str, Any] = {
+    "fine": {2: 3000, 50: 3000},
+    "took": {2: 3000, 20: 2000, 40: 200},
+    "three": {0: 900, 1: 300, 2: 50},
+    "back": [{0: 30, 1: 5, 2: 3, 13: 20}] * 2,
+}
 FEW = [{0: 40, 1: 20}, {0: 30, 1: 30}]
 TOOK = catalog_toml(
     metric_toml(
@@ -30,6 +56,86 @@ TOOK = catalog_toml(
         min_batch=10,
     )
 )
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    earlier = {"back": EPOCH - EPOCH // 7 + 1}
+    folder = tmp_path_factory.mktemp("mixed")
+    with page_of(folder, MIXED, MIXED_COUNTS, earlier=earlier) as address:
+        yield address
+
+
+def test_a_query_of_many_ranges_has_its_title_first_and_only_ranges_that_stand_out(
+    mixed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = output_of(capsys, "query", "fine", "--url", mixed)
+    assert shown.startswith("fine: 6,000 reports, haar")
+    assert shown.index("percentiles in s") < shown.index("value (s)")
+    rows = web.get(f"{mixed}/v1/metrics/fine/estimates").json()["values"]
+    clear = [row["value"] for row in rows if row["low"] > 0]
+    assert "[1.875, 2.8125)" in clear
+    assert all((f"{row['value']} " in shown) == (row["value"] in clear) for row in rows)
+    assert f"left out: {64 - len(clear)} ranges whose intervals reach 0" in shown
+    few = output_of(capsys, "query", "took", "--url", mixed)
+    assert few.startswith("took: 5,200 reports, haar")
+    assert "left out" not in few
+    assert "[56.25, 60]" in few
+
+
+def test_weeks_are_in_their_order(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = output_of(capsys, "query", "back", "--url", mixed)
+    places = [shown.index(f"week {week} ") for week in range(13)]
+    assert places == sorted(places)
+    answer = hubbub.notebook.connect(mixed).estimates("back")
+    assert answer.document["figures"] == "retention"
+    drawn = by_size(list(answer), "estimates", answer.document)
+    assert [row["value"] for row in drawn] == [*(f"week {week}" for week in range(13)), "later"]
+
+
+def test_weeks_are_in_their_order_on_the_page_and_cards_have_percentiles(
+    mixed: str, browser: Browser
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{mixed}/metric?name=back")
+        cells = page.locator("#table tbody tr").all_text_contents()
+        assert cells[0].startswith("week 0")
+        assert cells[12].startswith("week 12")
+        page = watched.open(f"{mixed}/")
+        card = page.locator("li", has=page.locator('a[href$="name=took"]'))
+        expect(card).to_contain_text("p50")
+        expect(card).to_contain_text("p95")
+        expect(card).not_to_contain_text("mean")
+
+
+def test_names_of_percentiles_stand_beside_the_whiskers(mixed: str, browser: Browser) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{mixed}/metric?name=took")
+        ends = page.locator("#bars path.whisker").evaluate_all(
+            "paths => paths.map((path) => path.getBoundingClientRect().right)"
+        )
+        names = page.locator("#bars .across text").evaluate_all(
+            "texts => texts.map((text) => text.getBoundingClientRect())"
+        )
+        whole = page.locator("#bars svg").bounding_box()
+        assert len(names) == 2
+        assert whole
+        assert all(name["left"] > max(ends) for name in names)
+        assert all(name["right"] <= whole["x"] + whole["width"] for name in names)
+
+
+def test_a_top_list_claims_nothing_of_all_values_and_says_which_places_are_chance(
+    mixed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = output_of(capsys, "top", "three", "--url", mixed)
+    assert "these are all values, in this order with " in every
+    assert "these are the most frequent" not in every
+    two = output_of(capsys, "top", "three", "-n", "2", "--url", mixed)
+    assert "these are the most frequent with a confidence of " in two
+    ranges = output_of(capsys, "top", "took", "-n", "4", "--url", mixed)
+    note = "2 of these values have an interval that reaches 0: places among such values are chance"
+    assert note in ranges
+    assert hubbub.notebook.connect(mixed).top("took", 4).document["notes"] == [note]
 
 
 @pytest.mark.thorough

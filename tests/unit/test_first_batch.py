@@ -70,9 +70,9 @@ def test_where_the_shuffler_shows_no_number_it_says_how_many_the_first_batch_nee
     other = {Window("other", 19_000): {"acknowledged": 5, "pooled": 0}}
     for terms in (None, {}, other):
         assert until_first_batch(metrics["theme"], terms, 1.0, has_left=False) == (
-            "the first batch leaves the shuffler at 200 reports of an epoch, of which 100 stay "
-            "behind, or once the epoch and its grace are over; fewer than 100 by then are "
-            "withheld; how many wait is not shown"
+            "200 reports of an epoch must reach the shuffler for the first batch, of which 100 "
+            "stay behind, or it leaves once the epoch and its grace are over; fewer than 100 by "
+            "then are withheld; how many wait is not shown"
         )
         assert until_first_batch(metrics["crowded"], terms, 1.0, has_left=False) == (
             "5,000 reports of an epoch leave the shuffler together once the epoch and its grace "

@@ -73,14 +73,14 @@ def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
 
 
 def by_size(rows: Sequence[Row], question: QueryName, document: Document) -> list[Row]:
-    """The rows in drawing order: largest first; ranges of numbers in their own order.
+    """The rows in drawing order: largest first; ranges, steps and weeks in their own order.
 
     Parts are listed under their names, also in their own order.
     """
     if question == "breakdown":
         return [{**row, "value": f"{row['part']}: {row['value']}"} for row in rows]
-    ranges = document.get("kind") == "ranges" or document.get("lowest") is not None
-    if ranges and question == "estimates":
+    is_ordered = document.get("kind") == "ranges" or document.get("lowest") is not None
+    if (is_ordered or document.get("figures")) and question == "estimates":
         return list(rows)
     number = _number(question)
     size = abs if question == "compare" else float

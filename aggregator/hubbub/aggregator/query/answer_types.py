@@ -182,6 +182,8 @@ class Estimated(Envelope):
         below: shares below requested numbers.
         anytime: whether the intervals hold at every look.
         reports_stderr: standard error of `reports`; 0 if they are counted exactly.
+        figures: funnel, rate, activity or retention, whose values have an order of their own; ""
+            for other metrics.
     """
 
     description: str
@@ -213,6 +215,7 @@ class Estimated(Envelope):
     anytime: bool = False
     whose: Whose = REPORTERS
     reports_stderr: float = 0.0
+    figures: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +225,7 @@ class TopList(Envelope):
     Args:
         set_confidence: lower bound on the confidence that these are the top values.
         order_confidence: lower bound on the confidence that their order is right.
-        notes: why a share may be below 0 or above 100%.
+        notes: why a share may be below 0 or above 100%; values that may be absent.
     """
 
     set_confidence: float

@@ -44,6 +44,7 @@ from hubbub.aggregator.query.overview import (
     notes_of_figures,
     notes_of_levels,
     notes_of_outside,
+    notes_of_places,
     notice_of,
     shifts_between,
     shown_epochs,
@@ -259,7 +260,10 @@ class QueryEngine:
             set_confidence=best.set_confidence,
             order_confidence=best.order_confidence,
             values=list(best.values),
-            notes=notes_of_levels(answer, shares, answer.reports),
+            notes=[
+                *notes_of_levels(answer, shares, answer.reports),
+                *notes_of_places([row.value for row in best.values]),
+            ],
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str, str]) -> Crossed:

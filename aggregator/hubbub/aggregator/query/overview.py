@@ -25,7 +25,7 @@ from hubbub.aggregator.query.estimating import (
 from hubbub.aggregator.query.figures import figure_kind
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.analysis.answer import OF_NUMBERS, Answer
+from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.families import family_for
 from hubbub.analysis.figures import Figure
 from hubbub.analysis.percentiles import (
@@ -203,6 +203,15 @@ def notes_of_outside(bounds: Iterable[Bounds], what: str, reports: int) -> list[
     return [_NO_MISTAKE.format(what=text, reports=several(reports, "report"))]
 
 
+def notes_of_places(rows: Sequence[ValueAnswer]) -> list[str]:
+    """The note, without its full stop, if some but not all of the largest values may be absent."""
+    absent = sum(row.low <= 0 for row in rows)
+    if absent in {0, len(rows)}:
+        return []
+    values = "1 of these values has" if absent == 1 else f"{absent:,} of these values have"
+    return [f"{values} an interval that reaches 0: places among such values are chance"]
+
+
 def notes_of_figures(figures: Sequence[Figure], reports: int) -> list[str]:
     """The same for figures that are far outside their intervals."""
     bounds = []
@@ -326,6 +335,7 @@ def whole_answer(
         highest=highest,
         notes=notes(metric, answer),
         anytime=query.anytime,
+        figures=metric.kind if figure_kind(metric) else "",
     )
 
 
@@ -371,8 +381,8 @@ def until_first_batch(
                 f"at all; {hidden}"
             )
         return (
-            f"the first batch leaves the shuffler at {first:,} reports of an epoch{stay}, or "
-            f"{over}; {withheld}; {hidden}"
+            f"{first:,} reports of an epoch must reach the shuffler for the first batch{stay}, or "
+            f"it leaves {over}; {withheld}; {hidden}"
         )
     newest = max(waiting, key=lambda window: window.epoch)
     pooled = terms[newest]["pooled"]

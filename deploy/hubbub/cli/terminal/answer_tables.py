@@ -22,6 +22,8 @@ Intervals = Sequence[tuple[float, float, float]]
 
 # Larger tables belong in a file; json, csv and parquet have all rows.
 _ROWS: Final = 50
+# Of more ranges of a number, those that may be empty are left out.
+_RANGES: Final = 16
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
 _DOUBT: Final = 1e-3
@@ -69,17 +71,21 @@ def expired_sentence(name: str, day: date) -> str:
 def show_estimates(answer: Answer) -> None:
     """Shows percentiles, estimates as a table, and notes on how far to trust them."""
     values = rows("estimates", answer)
-    if answer["kind"] == "values" and answer["lowest"] is None:  # ranges have an order of their own
+    ranges = answer["kind"] in {"values", "ranges"} and answer["lowest"] is not None
+    # Ranges, steps and weeks have an order of their own.
+    if answer["kind"] == "values" and not (ranges or answer.get("figures")):
         values = sorted(values, key=lambda value: value["rank"])
-    table_rows = values[:_ROWS]
-    for text in percentile_sentences(answer):
-        explain(text)
+    table_rows = values
+    if ranges and len(values) > _RANGES:
+        table_rows = [value for value in values if value["low"] > 0]
+    left_out, table_rows = len(values) - len(table_rows), table_rows[:_ROWS]
     show_table(
         "estimates",
         answer,
         _heading(answer),
         table_rows,
         None if is_of_means("estimates", answer) else _intervals(table_rows, "estimate"),
+        below=percentile_sentences(answer),
     )
     if not is_of_means("estimates", answer):
         _say_if_nothing_stands_out(values)
@@ -90,7 +96,12 @@ def show_estimates(answer: Answer) -> None:
     if answer.get("anytime"):
         explain("at every look while the epochs fill: look as often as you like")
     _say_trust(answer)
-    _say_more(len(values))
+    if left_out:
+        explain(
+            f"left out: {several(left_out, 'range')} whose intervals reach 0; --format csv shows "
+            "them all"
+        )
+    _say_more(len(values) - left_out)
 
 
 def show_percentiles(answer: Answer) -> None:
@@ -218,8 +229,14 @@ def show_top(answer: Answer) -> None:
         )
     else:
         sure = f"in this order with {at_least(order)}"
+        # Only the last of all values is ahead of no other.
+        is_all = values[-1]["ahead_confidence"] is None
         explain(
-            f"these are the most frequent with a confidence of {at_least(these)} at least"
+            (
+                "these are all values"
+                if is_all
+                else f"these are the most frequent with a confidence of {at_least(these)} at least"
+            )
             + (f", {sure}" if order >= _TELLING else f"; their whole order is {_CLOSE}")
         )
     for note in answer["notes"]:
@@ -275,7 +292,7 @@ def show_figures(answer: Answer) -> None:
         names = [
             f"{row['part']} {row['figure']}".strip() for row in table_rows if row["note"] == note
         ]
-        explain(f"{', '.join(map(visible, names))}: {note}")
+        explain(f"{', '.join(map(visible, dict.fromkeys(names)))}: {note}")
     say_final(answer)
     say_whose(answer)
     _say_more(len(figures))
@@ -347,10 +364,12 @@ def show_table(
     *,
     columns: Sequence[Column] | None = None,
     sparks: Sequence[str] = (),
+    below: Sequence[str] = (),
 ) -> None:
     """Prints an answer's notice and table, and on a terminal a picture of its intervals.
 
-    `table_rows` and `columns` None take all; `sparks` has a picture per row, shown everywhere.
+    `table_rows` and `columns` None take all; `sparks` has a picture per row, shown everywhere;
+    `below` are sentences below the heading.
     """
     say_notice(*(answer["metrics"] if question == "metrics" else [answer]))
     table_rows = rows(question, answer) if table_rows is None else table_rows
@@ -362,6 +381,7 @@ def show_table(
         cells,
         sparks or pictures,
         above=_ABOVE_SPARKS if sparks else _PICTURE,
+        below=below,
     )
 
 
@@ -395,6 +415,7 @@ def _table(
     pictures: Sequence[str],
     *,
     above: str = _PICTURE,
+    below: Sequence[str] = (),
 ) -> None:
     cells = [*columns.values(), *([pictures] if pictures else [])]
     table(
@@ -407,6 +428,7 @@ def _table(
         text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
         pictures=bool(pictures),
         spare=[*(column.spare for column in columns), *([1] if pictures else [])],
+        below=below,
     )
 
 

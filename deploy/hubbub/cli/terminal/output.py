@@ -68,12 +68,13 @@ def table(
     text_columns: int = 1,
     pictures: bool = False,
     spare: Sequence[int] = (),
+    below: Sequence[str] = (),
 ) -> None:
     """Prints a table; the first `text_columns` are text, the others figures.
 
     Nothing is cut: if a terminal is too narrow, columns are left out or rows become blocks.
     `pictures` is whether the last column has bars. `spare` gives each column's order of being left
-    out, from 1; 0 is never left out.
+    out, from 1; 0 is never left out. `below` are sentences between title and columns.
     """
     width = _columns()
     columns = [
@@ -91,12 +92,13 @@ def table(
         # A pipe has no width.
         layout = fitted(columns, sum(column.widest + 3 for column in columns) + 1)
     lines = [_bold(line) for line in wrapped(visible(title), width)]
+    lines += [line for sentence in below for line in wrapped(visible(sentence), width)]
     if layout:
         lines += drawn(layout, _line())
     else:
-        for name, below in blocks(columns, width - 2):
+        for name, cell_lines in blocks(columns, width - 2):
             lines += [_bold(line) for line in wrapped(name, width)]
-            lines += [f"  {part}" for line in below for part in wrapped(line, width - 2)]
+            lines += [f"  {part}" for line in cell_lines for part in wrapped(line, width - 2)]
         lines.append("")
     print("\n".join(lines), flush=True)  # noqa: T201 as say
 

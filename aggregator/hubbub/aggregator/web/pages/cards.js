@@ -1,6 +1,7 @@
 // A metric's card on the overview: a short answer, requested when the card becomes visible.
-import { ask, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
+import { ask, errorOf, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
+import { drawnPercentiles, endsOf, nameOf } from "./percentiles.js";
 
 const TOP = 3;
 const EPOCHS = 14;
@@ -112,9 +113,11 @@ async function answerTexts(metric) {
     return [h("p", { class: "muted" }, "Over strings: name the strings to look for."), reports(metric)];
   }
   const path = `/v1/metrics/${encodeURIComponent(metric.name)}`;
-  const answer = await ask(`${path}/estimates`, { number: TOP, order: metric.kind === "vector" ? "listed" : "rank" });
+  const answer = await ask(`${path}/estimates`, { number: TOP, order: metric.kind === "vector" || metric.figures ? "listed" : "rank" });
   const mean = answer.kind === "mean" ? answer.values[0] : answer.mean;
-  const parts = mean
+  const parts = mean && answer.percentiles.length
+    ? drawnPercentiles(answer).map((row) => ofPercentile(metric, row, answer))
+    : mean
     ? [ofMean(metric, mean, answer)]
     : answer.kind === "vector"
     ? answer.values.map((value) => ofMean(metric, value, answer, value.value))
@@ -145,6 +148,18 @@ function ofMean(metric, mean, answer, name = "mean") {
     " ",
     estimate,
     h("span", { class: "muted" }, ends),
+  );
+}
+
+function ofPercentile(metric, row, answer) {
+  const unit = metric.unit ? ` ${printable(metric.unit)}` : "";
+  return h(
+    "p",
+    { title: `percentile with its ${percent(answer.confidence, 0)} interval` },
+    `${nameOf(row)} `,
+    h("b", {}, measured(row.estimate, errorOf(row)) + unit),
+    " ",
+    h("span", { class: "muted" }, endsOf(row)),
   );
 }
 

@@ -7,6 +7,7 @@ const WIDE = 900;
 const MANY = 40;
 // The width in pixels of names beside their bars.
 const BESIDE = 250;
+const LETTER = 7.5;
 /**
  * Whether the place is as narrow as a phone. There a picture is as wide as the place, so that
  * letters keep their size.
@@ -56,7 +57,7 @@ function dated([first, last]) {
 }
 
 /** The number of letters of a name that fit in a width in pixels. */
-const letters = (width) => Math.max(8, Math.floor(width / 7.5));
+const letters = (width) => Math.max(8, Math.floor(width / LETTER));
 
 /**
  * Distinct names of at most `longest` letters. If shortening would make two names equal, their
@@ -113,8 +114,10 @@ export function bars(
   const top = 8,
     bottom = 46;
   const { svg, width } = canvas(place, top + bottom + step * rows.length, label);
+  // The names of lines across the bars stand beside the bars and whiskers, if there is room.
+  const longest = narrow(place) ? 0 : Math.max(0, ...across.map((d) => [...d.name].length));
   const left = above ? 20 : narrow(place) ? 130 : BESIDE,
-    right = 30;
+    right = 30 + Math.ceil(LETTER * longest);
   const middle = above + thick / 2;
   const allRows = rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]));
   const x = rounding(allRows, most).range([left, width - right]);
@@ -178,14 +181,14 @@ export function bars(
     .append("path")
     .attr("class", "beside")
     .attr("d", (d) => `M${x(d.beside.low)},${step - 5}v4m0,-2H${x(d.beside.high)}m0,-2v4`);
-  drawAcross(svg, across, (bars) => top + step * bars, left, width - right);
+  drawAcross(svg, across, (bars) => top + step * bars, [left, width - right], longest > 0);
   line
     .append("title")
     .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low, "low")} to ${exact(d.high, "high")}`);
 }
 
-/** Draws lines across the bars, each with its band and, at its end, its name. */
-function drawAcross(svg, across, y, left, right) {
+/** Draws lines across the bars, each with its band and, at its end or `beside` it, its name. */
+function drawAcross(svg, across, y, [left, right], beside) {
   const group = svg.selectAll("g.across").data(across).join("g").attr("class", "across");
   group
     .append("rect")
@@ -198,9 +201,10 @@ function drawAcross(svg, across, y, left, right) {
   group
     .append("text")
     .attr("class", "over")
-    .attr("x", right)
+    .attr("x", beside ? right + 6 : right)
     .attr("y", (d) => y(d.at) - 4)
-    .attr("text-anchor", "end")
+    .attr("dy", beside ? 8 : 0)
+    .attr("text-anchor", beside ? "start" : "end")
     .text((d) => d.name);
 }
 

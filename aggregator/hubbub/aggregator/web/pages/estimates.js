@@ -67,8 +67,9 @@ export function flagsOf(answer, part, looked) {
   return flags;
 }
 
-/** Whether the values are ranges of numbers, or coordinates, which have a natural order. */
-export const numeric = ({ kind, lowest }) => ["ranges", "vector"].includes(kind) || (kind === "values" && lowest !== null);
+/** Whether the values have a natural order: ranges of numbers, coordinates, steps, weeks. */
+export const ordered = ({ kind, lowest, figures }) =>
+  ["ranges", "vector"].includes(kind) || (kind === "values" && lowest !== null) || Boolean(figures);
 
 /**
  * Shows bars with whiskers, and a table of the same numbers, in the order that the reader chose.
@@ -89,7 +90,7 @@ export async function showEstimates(
     noticeText(answer);
   const rows = answer.values;
   const drawn = rows
-    .slice(0, numeric(answer) ? rows.length : SHOWN)
+    .slice(0, ordered(answer) ? rows.length : SHOWN)
     .map((row) => ({
       ...row,
       estimate: consistent ? row.consistent : row.estimate,

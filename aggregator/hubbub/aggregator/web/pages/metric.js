@@ -10,7 +10,7 @@ import { Compared } from "./compare.js";
 import { Controls } from "./controls.js";
 import { Crossed } from "./cross.js";
 import { Discovered } from "./discovered.js";
-import { flagsOf, numeric, showEstimates, showPages } from "./estimates.js";
+import { flagsOf, ordered, showEstimates, showPages } from "./estimates.js";
 import { showExperiment } from "./experiment.js";
 import { epochsOfFigures, showFigures } from "./figures.js";
 import { likelyStrings } from "./likely.js";
@@ -76,14 +76,14 @@ function question() {
 async function estimates() {
   const { asked: query, body } = question();
   const { find, order, first } = address.state;
-  const ranges = numeric(metric);
+  const isOrdered = ordered(metric);
   const paged = {
     ...query,
     ...lookParameters(),
     find,
     first,
-    number: ranges ? MAX_RANGES : ROWS,
-    order: order || (ranges ? "listed" : "rank"),
+    number: isOrdered ? MAX_RANGES : ROWS,
+    order: order || (isOrdered ? "listed" : "rank"),
   };
   const answer = await ask(`${path}/estimates`, paged, body);
   newest = answer;

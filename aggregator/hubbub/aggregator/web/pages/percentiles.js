@@ -8,7 +8,7 @@ const DRAWN = [50, 95];
 export const nameOf = ({ percentile }) => `p${percentile}`;
 
 /** An interval in words: if it reaches an end of the range, the truth may lie beyond that end. */
-function ends({ low, high, reaches }) {
+export function endsOf({ low, high, reaches }) {
   if (reaches === "both") return "not known";
   const [first, last] = [inFull(low, "low"), inFull(high, "high")];
   if (reaches === "low") return `up to ${last}`;
@@ -21,8 +21,10 @@ function down(number, edges) {
   return part + (number - edges[part]) / (edges[part + 1] - edges[part]);
 }
 
-const inWords = (row) => `${nameOf(row)} ${measured(row.estimate, errorOf(row))} (${ends(row)})`;
-const drawnPercentiles = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
+const inWords = (row) => `${nameOf(row)} ${measured(row.estimate, errorOf(row))} (${endsOf(row)})`;
+
+/** The median and the 95th percentile, if the answer has them. */
+export const drawnPercentiles = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
 
 /** The drawn percentiles in words; "" if there are none. */
 export const textOf = (holder) => drawnPercentiles(holder).map(inWords).join(", ");
