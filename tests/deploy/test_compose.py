@@ -265,7 +265,9 @@ def test_services_of_a_development_installation_are_told_so(
     (tmp_path / "metrics.toml").write_text(CATALOG)
     folder = tmp_path / "made"
     assert main(["init", str(folder), "--dev", "--catalog", str(tmp_path / "metrics.toml")]) == 0
-    assert capsys.readouterr().out.startswith("DEVELOPMENT: this installation protects nobody")
+    output = capsys.readouterr().out
+    assert output.startswith("DEVELOPMENT: this installation protects nobody")
+    assert "ready to run" not in output, "the services have to be started first"
     for role in ("shuffler", "aggregator"):
         assert (folder / f"{role}.env").read_text().endswith("\nHUBBUB_DEV=1\n")
     assert read_stream_table(folder / "streams.json").development

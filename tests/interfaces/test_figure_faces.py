@@ -195,7 +195,7 @@ def test_arms_that_ended_are_not_judged_by_the_weights_that_end_them(tmp_path: P
 def test_a_breakdown_names_parts_without_an_answer(address: str) -> None:
     answer = web.get(f"{address}/v1/metrics/use/figures", params={"by": "os"}).json()
     assert {row["part"] for row in answer["values"]} == {"linux", "macos"}
-    assert answer["notes"][0] == "haiku: 40 reports, below the minimum batch of 100"
+    assert answer["notes"] == ["haiku: 40 reports, below the minimum batch of 100"]
 
 
 def test_cohorts_are_of_a_first_week_each(address: str) -> None:

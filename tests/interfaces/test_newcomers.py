@@ -14,7 +14,7 @@ from hubbub.notebook.pictures import by_size
 from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import output_of
+from tests.support.commands import output_of, refusal_of
 from tests.support.pages import EPOCH, page_of
 
 LETTERS = catalog_toml(
@@ -136,6 +136,22 @@ def test_a_top_list_claims_nothing_of_all_values_and_says_which_places_are_chanc
     note = "2 of these values have an interval that reaches 0: places among such values are chance"
     assert note in ranges
     assert hubbub.notebook.connect(mixed).top("took", 4).document["notes"] == [note]
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("experiment nope", 'no experiment is called "nope"; the catalog has none'),
+        (
+            "query three@os=linux",
+            'metric "three" has no part "os=linux"; it has no breakdown: leave @... out',
+        ),
+    ],
+)
+def test_what_does_not_exist_is_quoted(
+    mixed: str, capsys: pytest.CaptureFixture[str], typed: str, message: str
+) -> None:
+    assert message in refusal_of(capsys, *typed.split(), "--url", mixed)
 
 
 @pytest.mark.thorough

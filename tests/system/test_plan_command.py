@@ -190,7 +190,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--values 4 --epsilon 1 --reports 9 --simulate --seed -1", "--seed -1 is below 0"),
         ("--ranges 4 0 9 --epsilon 1 --effect .1", "needs a --percentile"),
         ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect 5", "--effect 5 is outside (0, 0.5)"),
-        ("--values 4 --epsilon 1 --error 2", "a share of 2.0 is outside (0, 1)"),
+        ("--values 4 --epsilon 1 --error 2", "a share of 2 is outside (0, 1): write 2%"),
         ("--values 4 --reports 10 --error 0.0001", "10 reports are too few"),
         ("--mean 24 0 --epsilon 1 --reports 9", "are not a range"),
         ("--values 4 --epsilon 1 --detect 0.1 --whose reporters", "--whose goes with --error"),

@@ -165,7 +165,7 @@ def test_a_person_who_lets_nothing_report_is_in_no_experiment(tmp_path: Path) ->
     assert client.arm("new_menu") == "control"
     client.enable()
     assert client.arm("new_menu") == "new"
-    with pytest.raises(UnknownMetric, match="there are new_menu"):
+    with pytest.raises(UnknownMetric, match="the catalog has new_menu"):
         client.arm("new_men")
 
 

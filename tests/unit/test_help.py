@@ -91,8 +91,11 @@ def test_capacity_needs_no_catalog_and_says_what_it_supposes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "one report per device and day" in output_of(capsys, "plan", "capacity")
-    assert main(["plan", "attack"]) == 2
-    assert "metrics.toml does not exist here: name a catalog" in capsys.readouterr().err
+    for command in ("plan attack", "plan --metric theme"):
+        refusal = refusal_of(capsys, *command.split())
+        assert "metrics.toml does not exist here: name a catalog" in refusal
+        assert "hubbub catalog new NAME writes one" in refusal
+        assert "plan attack" not in refusal
     assert "for example: hubbub plan --values 128" in refusal_of(capsys, "plan")
 
 
@@ -197,6 +200,7 @@ def test_services_tell_wrong_numbers_in_the_same_words(capsys: Capture) -> None:
     [
         (["ledger", "--home"], "hubbub ledger"),
         (["keys", "token", "tokens.json", "--list"], "hubbub keys token"),
+        (["keys", "new", "--foo"], "hubbub keys new"),
     ],
 )
 def test_an_option_that_is_none_is_refused_by_its_own_command_in_two_lines(

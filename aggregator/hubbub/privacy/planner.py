@@ -287,4 +287,4 @@ def _check_reports(reports: float) -> None:
 
 def _check_share(share: float) -> None:
     if not (isfinite(share) and 0 < share < 1):
-        raise BadParameter(f"a share of {share} is outside (0, 1)")
+        raise BadParameter(f"a share of {share:g} is outside (0, 1): write 2% as 0.02")

@@ -305,8 +305,8 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
     ]
     if odd or ("@" in name and not rules):
         fields = ", ".join(f"{field} ({', '.join(names)})" for field, names in rules.items())
-        has = f"its breakdown has {fields}" if rules else "it has no breakdown"
-        raise UnknownMetric(f'metric "{metric.base_name}" does not have these cells; {has}')
+        has = f"its breakdown has {fields}" if rules else "it has no breakdown: leave @... out"
+        raise UnknownMetric(f'metric "{metric.base_name}" has no part "{where[:60]}"; {has}')
     return metric.named(name)
 
 

@@ -219,6 +219,6 @@ def experiment_named(experiments: Mapping[str, Experiment], name: Any) -> Experi
     if isinstance(name, str) and name in experiments:
         return experiments[name]
     raise UnknownMetric(
-        "the experiment does not exist; there are "
+        f'no experiment is called "{str(name)[:60]}"; the catalog has '
         f"{', '.join(sorted(experiments)) or 'none'}{did_you_mean(name, experiments)}"
     )

@@ -57,7 +57,8 @@ test("a device that does not report has the first arm, and no arm of what is no 
   assert.equal(client.arm("new_menu"), "new");
   assert.throws(() => client.arm("new_men"), {
     name: "UnknownMetric",
-    message: 'there is no such experiment; there are colours, new_menu; did you mean "new_menu"?',
+    message:
+      'no experiment is called "new_men"; the catalog has colours, new_menu; did you mean "new_menu"?',
   });
 });
 

@@ -150,6 +150,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.actions: argparse._SubParsersAction[Any] | None = None
+        self._unknown: list[str] = []
         self._negative_number_matcher = _NEGATIVE_NUMBER
         self.register("type", float, read_number)
         self.register("type", int, read_whole_number)
@@ -181,6 +182,14 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no {args[0]!a}{near}")
             self.actions.nargs = argparse.SUPPRESS  # takes no value
         self._refuse_misplaced_catalog(args or ())
+        self._unknown = [
+            word
+            for word in args or ()
+            if word.startswith("--")
+            and not any(
+                name.startswith(word.partition("=")[0]) for name in self._option_string_actions
+            )
+        ]
         parsed, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}{self._meant(rest)}")
@@ -218,8 +227,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends with the message, which names the actions where one is missing, and no usage.
 
-        The usage of a command with many options would push the message off the screen.
+        The usage of a command with many options would push the message off the screen. An unknown
+        option is named before a missing argument.
         """
+        if self._unknown and message.startswith("the following arguments are required"):
+            unknown = self._unknown
+            message = f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}"
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
                 message += f" (choose from {', '.join(action.choices)})"

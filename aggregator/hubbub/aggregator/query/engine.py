@@ -76,7 +76,7 @@ from hubbub.analysis.comparisons.cross import Cross, crossed
 from hubbub.analysis.comparisons.order import Top, top
 from hubbub.analysis.figures import Figure
 from hubbub.bundles import Bundle
-from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
+from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
@@ -343,7 +343,7 @@ class QueryEngine:
             f"{part.name}: {several(part.own.reports, 'report')}, below the minimum batch of "
             f"{metric.fewest:,}"
             for part in parts
-            if part not in answered
+            if part not in answered and (part.own.reports or part.name != UNLISTED)
         ]
         return Figured(
             **self._envelope(query, metric.kind, selection),
@@ -526,6 +526,7 @@ class QueryEngine:
         try:
             return await self.collected.read(selection)
         except BatchTooSmall as error:
-            terms, has_left = await self._terms(), bool(selection.counted)
+            whole = await self.collected.find(selection.metric.name, EpochRange(epochs="all"))
+            terms, has_left = await self._terms(), bool(whole.counted)
             hint = until_first_batch(selection.metric, terms, self._reserve(), has_left=has_left)
             raise BatchTooSmall(f"{error}. {hint}" if hint else str(error)) from error

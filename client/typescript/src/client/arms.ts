@@ -13,8 +13,8 @@ export function arm(reporter: Reporter, name: string): string {
   const experiment = experiments.find((other) => other.name === name);
   if (!experiment) {
     const names = [...new Set(experiments.map((other) => other.name))].sort();
-    const remedy = `there are ${names.join(", ") || "none"}${meant(names, name)}`;
-    throw new UnknownMetric(`there is no such experiment; ${remedy}`);
+    const remedy = `the catalog has ${names.join(", ") || "none"}${meant(names, name)}`;
+    throw new UnknownMetric(`no experiment is called "${name}"; ${remedy}`);
   }
   const live = experiment.live(reporter.notice, reporter.now());
   // PRIVACY: the arm depends only on the secret, with coins for this purpose alone.

@@ -238,7 +238,8 @@ export class Reporter {
    * @throws UnknownMetric the bundle has no such experiment.
    */
   arm(name: string): string {
-    if (!this.#more) throw new UnknownMetric("there is no such experiment; there are none");
+    if (!this.#more)
+      throw new UnknownMetric(`no experiment is called "${name}"; the catalog has none`);
     return this.#more.arm(this, name);
   }
 

@@ -134,7 +134,7 @@ def _run(options: InitOptions) -> None:
         )
     if options.dev:
         say(f"{PROTECTS_NOBODY} HUBBUB_DEV=1 in the .env files of its services marks it.")
-    say(f"{folder}: ready to run")
+    say(f"{folder}: made, with")
     for name, meaning in _CREATED_FILES:
         if (folder / name).exists():
             say(f"  {folder}/{name:<23} {meaning}")

@@ -45,8 +45,8 @@ class MetricsOptions:
         """
         if self.is_missing:
             raise BadParameter(
-                f"{CATALOG} does not exist here: name a catalog, as in: hubbub plan attack "
-                "path/to/metrics.toml; hubbub init makes one"
+                f"{CATALOG} does not exist here: name a catalog by its path, such as "
+                "app/metrics.toml; hubbub catalog new NAME writes one"
             )
         catalog = read_aloud(self.catalog)
         return catalog, chosen_metrics(catalog, self.catalog, self.metrics)
