@@ -3,8 +3,10 @@
 import copy
 import pickle
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,9 @@ from hubbub.client import (
     GivenUp,
     MemoryState,
     Outcome,
+    SealedReport,
     State,
+    Submitted,
     TryAgain,
     transport_to,
 )
@@ -430,3 +434,52 @@ def test_sealing_and_grpc_are_loaded_when_they_are_needed(signed: Signed, tmp_pa
     assert done.stdout.splitlines()[:2] == ["[]", "[]"]
     assert "'grpc'" in done.stdout.splitlines()[2]
     assert done.stderr == ""
+
+
+class _Answering(FakeShuffler):
+    """Runs a step of the test before it answers."""
+
+    def __init__(self, step: Callable[[], object]) -> None:
+        super().__init__()
+        self.step = step
+
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
+        self.step()
+        return super().submit(reports, timeout_seconds)
+
+
+def test_of_two_threads_that_close_a_client_both_learn_that_all_was_delivered(
+    client_of: Callable[..., Client],
+) -> None:
+    submitting, second = threading.Event(), threading.Event()
+
+    def step() -> None:
+        submitting.set()
+        assert second.wait(HANG_SECONDS)
+
+    client = client_of(shuffler := _Answering(step))
+    client.report("theme", "dark")
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(client.close, HANG_SECONDS)
+        assert submitting.wait(HANG_SECONDS)
+        other = threads.submit(client.close, HANG_SECONDS)
+        assert not client.close(0.0), "it does not wait longer than it may"
+        second.set()
+        assert first.result(HANG_SECONDS)
+        assert other.result(HANG_SECONDS)
+    assert len(shuffler.reports()) == 1
+
+
+def test_reports_of_a_flush_that_a_signal_ends_are_free_for_the_next_at_once(
+    client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    client = client_of(_Answering(interrupted), FolderState(tmp_path / "state"))
+    client.report("theme", "dark")
+    with pytest.raises(KeyboardInterrupt):
+        client.flush()
+    next_process = client_of(shuffler := FakeShuffler(), FolderState(tmp_path / "state"))
+    assert next_process.flush()
+    assert len(shuffler.reports()) == 1

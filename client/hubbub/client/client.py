@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import math
 import os
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
@@ -22,6 +23,7 @@ from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.files import limited_to
 from hubbub.client.forks import follow, notice
 from hubbub.client.mistakes import Mistakes
+from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
@@ -91,6 +93,7 @@ class Client:
         self._disabled, self._clock, self._persons = disabled, clock, persons
         self._unopened: Callable[[], State] | None = None
         self._closed = self._is_complete = False
+        self._closing = NoReentryLock()
         self._waiting_at_close = 0
         self._diagnostics = Diagnostics(on_drop)
         self._mistakes = Mistakes(bundle, self._diagnostics, strict=strict)
@@ -128,7 +131,7 @@ class Client:
             self._background.wake()
             # At exit the client does not wait for an unreachable network.
             atexit.register(self._end)
-        follow(self, [*parts, self._background, self._diagnostics])
+        follow(self, [*parts, self._background, self._closing, self._diagnostics])
 
     @classmethod
     def from_bundle(
@@ -462,8 +465,15 @@ class Client:
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
         notice()
-        if self._closed or self._sender.is_busy_here():
+        if self._sender.is_busy_here() or self._closing.is_ours():
             return self._is_complete
+        # A thread that closes a client which another thread is closing waits for the same result.
+        with self._closing.within(min(max(0.0, timeout), threading.TIMEOUT_MAX)) as is_entered:
+            if is_entered and not self._closed:
+                self._end_for_good(timeout, patient=patient)
+        return self._is_complete
+
+    def _end_for_good(self, timeout: float, *, patient: bool) -> None:
         self._closed = True
         atexit.unregister(self._end)
         if not self._disabled:
@@ -478,7 +488,6 @@ class Client:
                 self._waiting_at_close += self._state.waiting()
                 self._is_complete = not (self._waiting_at_close or examples)
             self._state.close()
-        return self._is_complete
 
 
 def _check_persons(persons: object) -> None:

@@ -318,11 +318,15 @@ class Sender:
             self._waiting = self._state.waiting()
             return _CLAIMED_SECONDS if self._waiting and self._state.waiting(exclusions) else None
         self._waiting = len(reports)
-        fates, unread, seconds = self._refused_here(reports, timeout_seconds / 2)
-        ready = [r for r in reports if r.id not in fates and r.id not in unread]
-        tokens = self.tokens.give(ready) if self.tokens else {}
-        ready = [r for r in ready if r.id in tokens] if self.tokens else ready
-        sent, failure = self._submit(ready, tokens, timeout_seconds - seconds)
+        try:
+            fates, unread, seconds = self._refused_here(reports, timeout_seconds / 2)
+            ready = [r for r in reports if r.id not in fates and r.id not in unread]
+            tokens = self.tokens.give(ready) if self.tokens else {}
+            ready = [r for r in ready if r.id in tokens] if self.tokens else ready
+            sent, failure = self._submit(ready, tokens, timeout_seconds - seconds)
+        except BaseException:  # a signal's handler may raise anything, such as KeyboardInterrupt
+            self._state.release(report.id for report in reports)
+            raise
         fates |= sent
         if fates:
             # If this fails, the same bytes are sent again.
