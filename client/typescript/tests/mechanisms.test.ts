@@ -167,7 +167,15 @@ test("a number out of range is refused", () => {
   }
   assert.throws(() => built("rr", { epsilon: 1, categories: 3 }), BadParameter);
   assert.throws(() => built("hcms", { epsilon: 1, hashes: 3, width: 12 }), BadParameter);
-  assert.throws(() => built("wave", { epsilon: 1, low: 0, high: 0, buckets: 4 }), BadParameter);
+  for (const [low, high] of [
+    [0, 0],
+    [0, 1.1e100],
+    [-1.1e100, 0],
+    [0, 1e-101],
+  ] as const) {
+    assert.throws(() => built("wave", { epsilon: 1, low, high, buckets: 4 }), BadParameter);
+  }
+  built("wave", { epsilon: 1, low: -1e100, high: 1e100, buckets: 4 });
   assert.throws(() => built("cms", { epsilon: 1, hashes: 3 }), BadParameter);
   for (const wrong of [{ categories: 3, most: 4 }, { categories: 4097, most: 1 }, { most: 0 }]) {
     assert.throws(() => built("privset", { epsilon: 1, ...wrong }), BadParameter);
