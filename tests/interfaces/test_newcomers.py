@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
+from hubbub.aggregator.web import query_routes
 from hubbub.cli.main import main
 from hubbub.notebook.pictures import by_size
 from tests.interfaces.browser import Watched
@@ -136,6 +137,19 @@ def test_a_top_list_claims_nothing_of_all_values_and_says_which_places_are_chanc
     note = "2 of these values have an interval that reaches 0: places among such values are chance"
     assert note in ranges
     assert hubbub.notebook.connect(mixed).top("took", 4).document["notes"] == [note]
+
+
+def test_the_page_offers_parquet_only_where_the_service_can_write_it(
+    mixed: str, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for can_write, names in (
+        (object(), ["Download CSV", "Download Parquet"]),
+        (None, ["Download CSV"]),
+    ):
+        monkeypatch.setattr(query_routes, "find_spec", lambda _, found=can_write: found)
+        with Watched(browser) as watched:
+            page = watched.open(f"{mixed}/metric?name=three")
+            assert page.locator("#take button").all_text_contents() == names
 
 
 @pytest.mark.parametrize(

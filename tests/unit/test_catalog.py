@@ -14,6 +14,7 @@ from tests.support.bundles import Signed
 from tests.support.catalogs import catalog_toml, metric_toml
 
 VALUES = 'values = ["light", "dark", "system"]'
+ONE_LINE = "Colour theme in use at the end of the day"
 WRONG = [
     ("epsilon = 1.0", "epsilon = 20", "theme", "epsilon", r"in \[0.0009765625, 16.0\]"),
     ("epsilon = 1.0", "epsilon = nan", "theme", "epsilon", "must be a number"),
@@ -214,3 +215,10 @@ def test_a_minimum_batch_must_fit_one_message(signed: Signed) -> None:
     with pytest.raises(BadParameter, match=r"is 64\.8 MiB, above 64; lower min_batch"):
         replace(homepage, min_batch=1_000_000)
     assert replace(homepage, min_batch=700_000).min_batch == 700_000
+
+
+def test_a_description_of_several_lines_is_one_line_everywhere(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    several_lines = 'description = """Theme\n  in\n\tuse """'
+    path.write_text(CATALOG.replace(f'description = "{ONE_LINE}"', several_lines))
+    assert read_catalog(path).metrics["theme"].description == "Theme in use"

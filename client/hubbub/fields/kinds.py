@@ -95,9 +95,9 @@ def deferred(kind: Callable[[], Kind]) -> Kind:
 
 
 def text(which: str) -> Kind:
-    """A non-empty text."""
+    """A non-empty text, on one line: tables, pages and generated code have a line for it."""
     schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_TEXT}
-    return simple(f"a text that {which}", is_text, schema, read=str.strip)
+    return simple(f"a text that {which}", is_text, schema, read=lambda text: " ".join(text.split()))
 
 
 def day(which: str) -> Kind:

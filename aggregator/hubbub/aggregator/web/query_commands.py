@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -20,10 +20,15 @@ _ESTIMATES: Final = "estimates"
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands to paste, which give the numbers of the same query."""
+    """Commands to paste, which give the numbers of the same query.
+
+    Args:
+        files: formats in which the service exports them.
+    """
 
     shell: str
     notebook: str
+    files: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

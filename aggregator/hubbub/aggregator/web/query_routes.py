@@ -6,6 +6,7 @@ POST for strings in the body; all others by GET.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -338,7 +339,9 @@ async def take_along(
     selection = await query.collected.find(question.name, refined.range)
     address = origin or str(request.base_url).rstrip("/")
     reached = replace(request.app.state.reached, origin=address)
-    return commands(question.name, refined, selection.dates, reached, answer)
+    files = [kind for kind in _TYPES if kind == "csv" or find_spec("pyarrow")]
+    own = commands(question.name, refined, selection.dates, reached, answer)
+    return replace(own, files=files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ async function takeAway() {
   const query = metric.figures ? { ...epochsOfFigures(parameters), confidence } : parameters;
   const answer = await ask(`${path}/commands`, { ...query, ...lookParameters(), origin: location.origin }, body);
   $("commands").textContent = `${answer.shell}\n\n${answer.notebook}`;
-  const buttons = ["csv", "parquet"].map((format) => {
+  const buttons = answer.files.map((format) => {
     const name = `${address.state.name}.${format}`;
     return button(`Download ${format === "csv" ? "CSV" : "Parquet"}`, async () => {
       try {
