@@ -83,7 +83,6 @@ def test_a_device_that_ran_and_was_told_nothing_says_the_default_once_the_epoch_
     clock.advance(DAY)
     client.flush(HANG_SECONDS)
     assert _sent_values(covered, shuffler)[1:] == [(21, "gpu")]
-    client._reporter.stop()
 
 
 def test_the_next_start_within_the_grace_says_it_and_a_later_one_no_more(

@@ -26,6 +26,7 @@ from pathlib import Path
 from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, SystemClock
 from hubbub.client.testing import FakeShuffler
+from tests.support.client_parts import drawn_reports
 
 bundle, folder = read_bundle(Path(sys.argv[1])), Path(sys.argv[2])
 hold = float(sys.argv[3]) if sys.argv[3] != "none" else None
@@ -38,7 +39,7 @@ def tell(who, **what):  # each into a file of its own: a pipe mixes what two pro
     (folder.parent / f"{who}.json").write_text(json.dumps(what))
 
 def drawn():
-    return [one.payload.hex() for _, one in client._reporter.drawn()]
+    return [one.payload.hex() for _, one in drawn_reports(client)]
 
 def sent():
     assert client.close(900)
@@ -47,7 +48,7 @@ def sent():
 said = [client.report("homepage", "a.example").value for _ in range(30)]
 said.append(client.report("theme", "dark").value)
 if not (pid := os.fork()):
-    inherited = len(client._reporter.drawn())
+    inherited = len(drawn_reports(client))
     said = [client.report("homepage", "a.example").value for _ in range(30)]
     said.append(client.report("theme", "dark").value)
     tell("child", outcomes=said, inherited=inherited, drawn=drawn(), sent=sent())
@@ -93,9 +94,11 @@ def test_a_child_shares_its_parents_permanent_response(signed: Signed, tmp_path:
 
 LEAVES = """
 import os, sys, time, warnings
+from pathlib import Path
 warnings.simplefilter("ignore", DeprecationWarning)
 from hubbub.client import Client
 from hubbub.client.delivery import background
+from tests.support.client_parts import send_once, store_reports
 from tests.support.waiting import eventually
 
 background._LOOK_SECONDS = 0.2
@@ -107,11 +110,11 @@ assert client.flush(900)  # gRPC has been used: a child must not
 if not (pid := os.fork()):
     for n in range(7):
         client.report("homepage", "a.example")
-    client._sender.enter()
-    assert client._sender.attempt(900) == 60, "it leaves them to its parent, for all its life"
+    store_reports(client)
+    assert send_once(client, 900) == 60, "it leaves them to its parent, for all its life"
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-eventually(lambda: not client.waiting and not list(client._state._folder.glob("*.journal"))[1:])
+eventually(lambda: not client.waiting and not list(Path(sys.argv[2]).glob("*.journal"))[1:])
 assert client.close(900)
 """
 
@@ -133,13 +136,14 @@ def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: P
 UNSEEN = """
 import ctypes, os, signal, sys, threading
 from hubbub.client import Client
+from tests.support.client_parts import drawn_reports
 start = dict(state_dir=sys.argv[2], shuffler=sys.argv[3], hold_seconds=0)
 fork = ctypes.PyDLL(None).fork  # as a program that embeds Python does: nobody tells Python
 client = Client.from_bundle(sys.argv[1], **start)
 step, idle = client._background._step, threading.Event()
 def stepped(due):
     due = step(due)
-    if due is None and client._reporter.drawn() == [] and client.outcomes:
+    if due is None and drawn_reports(client) == [] and client.outcomes:
         idle.set()
     return due
 client._background._step = stepped

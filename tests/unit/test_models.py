@@ -36,7 +36,6 @@ from hubbub.errors import (
     BadParameter,
     BundleRefused,
     CatalogInvalid,
-    ModelsRefused,
     UnknownMetric,
     ValueOutOfDomain,
 )
@@ -481,22 +480,23 @@ def test_who_judges_waits_for_the_finished_model_and_tells_bin_and_label(signed:
     assert client.learn("churn", [5, "paid"], 1) is not Outcome.QUEUED
 
 
-def _refused(devices: Devices) -> Iterator[bytes]:
+def _refused(devices: Devices) -> Iterator[tuple[bytes, str]]:
     key, stranger = read_operator_key(devices.signed.keys), Ed25519PrivateKey.generate()
     good = sign_models({"churn": STATE}, key)
-    yield sign_models({"churn": STATE}, stranger)
-    yield good.replace(b"0.5", b"0.4")
-    yield b"{}\n{}"
-    yield good[:-30]
+    yield sign_models({"churn": STATE}, stranger), "never handed over to that key"
+    yield good.replace(b"0.5", b"0.4"), "altered after signing"
+    yield b"{}\n{}", "not a state of models"
+    yield good[:-30], "altered after signing"
     two = ModelState(0, (0.5,), (0.0, 0.0))
-    yield sign_models({"churn": two}, key)
+    yield sign_models({"churn": two}, key), "1 columns and 2 weights, in the bundle 3 and 4"
+    yield sign_models({"tariff": STATE}, key), "3 columns and 4 weights, in the bundle 3 and 8"
 
 
 def test_a_state_of_others_altered_or_of_another_dimension_teaches_nothing(
     late: tuple[Devices, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     devices, number = late
-    for bad in _refused(devices):
+    for bad, why in _refused(devices):
         caplog.clear()
         shuffler = FakeShuffler()
         shuffler.models = bad
@@ -505,18 +505,29 @@ def test_a_state_of_others_altered_or_of_another_dimension_teaches_nothing(
         client.flush()
         assert shuffler.reports() == []
         assert "the state of models is refused" in caplog.text
+        assert why in caplog.text
 
 
-def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Devices, int]) -> None:
-    devices, _ = late
-    key = read_operator_key(devices.signed.keys)
-    learner = devices.client(0, FakeShuffler())._reporter._learner
-    learner.hear(sign_models({"churn": ModelState(2, STATE.centre, STATE.weights)}, key))
-    with pytest.raises(ModelsRefused, match="of round 0, older than 2"):
-        learner.hear(sign_models({"churn": STATE}, key))
-    twin = ModelState(2, STATE.centre, (1.0, 0.0, 0.0, 0.0))
-    with pytest.raises(ModelsRefused, match="two different states of round 2"):
-        learner.hear(sign_models({"churn": twin}, key))
+@pytest.mark.parametrize(
+    ("then", "why"),
+    [
+        (STATE, "of round 0, older than 2"),
+        (replace(STATE, number=2, weights=(1.0, 0.0, 0.0, 0.0)), "two different states of round 2"),
+    ],
+)
+def test_an_older_state_and_another_of_one_number_are_refused(
+    late: tuple[Devices, int], caplog: pytest.LogCaptureFixture, then: ModelState, why: str
+) -> None:
+    devices, number = late
+    shuffler = FakeShuffler()
+    client = devices.client(number, shuffler)
+    assert client.learn("churn", [5, "free"], "left") is Outcome.AWAITS_STATE
+    for state in (replace(STATE, number=2), then):
+        assert caplog.text == ""
+        shuffler.models = sign_models({"churn": state}, read_operator_key(devices.signed.keys))
+        client.flush()
+    assert shuffler.reports() == []
+    assert why in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -781,13 +792,6 @@ def test_what_mixing_gives_holds_of_the_round_of_columns_and_of_the_others(signe
     epsilons = [amplified_of(round_mechanism, 5000).epsilon for round_mechanism in rounds]
     epsilons.append(amplified_of(judging(metric), 5000).epsilon)
     assert shuffled_of(metric, 5000).epsilon == max(epsilons)
-
-
-def test_a_state_of_fewer_weights_than_classes_take_is_refused(signed: Signed) -> None:
-    learner = Devices(signed).client(0, FakeShuffler())._reporter._learner
-    key = read_operator_key(signed.keys)
-    with pytest.raises(ModelsRefused, match="3 columns and 4 weights, in the bundle 3 and 8"):
-        learner.hear(sign_models({"tariff": STATE}, key))
 
 
 def test_the_audit_attacks_who_judges_a_model_too(

@@ -248,11 +248,11 @@ def test_a_folder_and_a_memory_at_one_time_share_limits_and_consent(device: Devi
     device.start().close(0)
     _block(device)
     memory = device.start()
-    assert isinstance(memory._state, MemoryState)
+    assert isinstance(client_state(memory), MemoryState)
     device.folder.unlink()
     device.folder.with_name("away").rename(device.folder)
     folder = device.start()
-    assert isinstance(folder._state, FolderState)
+    assert isinstance(client_state(folder), FolderState)
     for client in (memory, folder):
         client.report("theme", "dark")
     for client in (memory, folder):

@@ -170,7 +170,6 @@ def test_a_restart_and_a_kill_between_note_and_entry_report_once(
     killed._reporter.keep_events()
     killed._reporter.cover()  # drawn and noted in the journal, and never entered
     assert drawn == [("checkout", "cart")]
-    killed._reporter.stop()
     first.close()
     for _ in range(2):
         client = _client(signed.bundle, FolderState(tmp_path / "state"), clock)

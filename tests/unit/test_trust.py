@@ -215,7 +215,7 @@ def test_a_process_of_the_former_operator_asks_and_sends_nothing_once_another_is
     assert former.dropped == {"operator_changed": 1}
     assert former.report("theme", "dark") is Outcome.NO_STATE
     now = former._clock.now()
-    assert former._state.take(9, 1 << 20, now) == ([], []), "the other's report is not sent"
+    assert client_state(former).take(9, 1 << 20, now) == ([], []), "the other's report is not sent"
     assert len(client_state(other).take(9, 1 << 20, now)[0]) == 1
     for client in (former, other):
         disconnect(client)
