@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +32,7 @@ from hubbub.conservation import Window
 from hubbub.runtime.redis.client import connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.catalogs import metric_toml
+from tests.support.catalogs import metric_toml, model_toml
 from tests.support.moment import far_from_midnight
 from tests.support.servers import redis_server
 from tests.support.waiting import eventually
@@ -73,33 +74,16 @@ BREAKDOWN = """
 os = ["linux", "macos", "haiku"]
 version = { 2 = "2.*", old = "*" }
 """
-OF_MODELS = """
-[models.{name}]
-description = "{description}"
-owner = "growth@example.org"
-expires = 2099-12-31
-epoch = "hour"
-min_batch = 20
-epsilon = 4.0
-begins = 2099-01-01
-{more}
-
-[models.{name}.features]
-hours = [0, 40]
-plan = ["free", "paid"]
-"""
-MODEL = OF_MODELS.format(
-    name="churn", description="People that leaves", more='kind = "logistic"\nrounds = 4'
-)
-JUDGED = OF_MODELS.format(
-    name="stays",
-    description="People that stay, judged",
-    more='kind = "logistic"\nrounds = 3\nheld_out = 0.2',
-)
-OF_CLASSES = OF_MODELS.format(
-    name="tariff",
+OF_MODELS: dict[str, Any] = {"min_batch": 20, "epsilon": 4.0, "begins": date(2099, 1, 1)}
+OF_JUDGED = {**OF_MODELS, "rounds": 3, "held_out": 0.2}
+MODEL = model_toml("churn", description="People that leaves", rounds=4, **OF_MODELS)
+JUDGED = model_toml("stays", description="People that stay, judged", **OF_JUDGED)
+OF_CLASSES = model_toml(
+    "tariff",
     description="The tariff that is taken",
-    more='kind = "softmax"\nclasses = ["none", "month", "year"]\nrounds = 3\nheld_out = 0.2',
+    kind="softmax",
+    classes=["none", "month", "year"],
+    **OF_JUDGED,
 )
 # Of a model that began long ago: where columns lie, and three steps.
 _FIRST = 4_070_908_800 // 3600  # of 2099

@@ -34,6 +34,14 @@ def metric_toml(name: str, more: str = "", /, **fields: Any) -> str:
     return f"\n[metrics.{name}]\n{_lines({**METRIC, **fields, 'limits': limits})}{more}\n"
 
 
+def model_toml(name: str, more: str = "", /, **fields: Any) -> str:
+    """The tables of a model of two features, with `fields` as of `metric_toml`, before `more`."""
+    fixed = {"owner": "growth@example.org", "begins": date(2024, 10, 14)}
+    own = _lines({**METRIC, "epoch": "hour", "kind": "logistic", **fixed, **fields})
+    features = _lines({"hours": [0, 40], "plan": ["free", "paid"]})
+    return f"\n[models.{name}]\n{own}{more}\n[models.{name}.features]\n{features}"
+
+
 def _lines(table: dict[str, Any]) -> str:
     return "".join(f"{key} = {_toml(item)}\n" for key, item in table.items() if item is not None)
 

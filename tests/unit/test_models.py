@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -55,7 +55,7 @@ from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, model_toml
 from tests.support.commands import output_of
 from tests.support.devices import idle_client
 from tests.support.fakes import MemoryStore
@@ -66,41 +66,12 @@ MODELS = ("churn", "tariff")
 HOUR = 3600
 ROUNDS = 4
 PART = 0.2
-MODEL = """
-[models.churn]
-description = "Who leaves"
-owner = "growth@example.org"
-expires = 2099-06-30
-epoch = "hour"
-min_batch = 20
-epsilon = 4.0
-kind = "logistic"
-begins = 2024-10-14
-rounds = 4
-held_out = 0.2
-positive = "left"
-
-[models.churn.features]
-hours = [0, 40]
-plan = ["free", "paid"]
-
-[models.tariff]
-description = "What they choose"
-owner = "growth@example.org"
-expires = 2099-06-30
-epoch = "hour"
-min_batch = 20
-epsilon = 6.0
-kind = "softmax"
-classes = ["none", "month", "year"]
-begins = 2024-10-14
-rounds = 4
-held_out = 0.2
-
-[models.tariff.features]
-hours = [0, 40]
-plan = ["free", "paid"]
-"""
+SIZES = {"min_batch": 20, "rounds": 4, "held_out": 0.2, "expires": date(2099, 6, 30)}
+CLASSES = ["none", "month", "year"]
+MODEL = model_toml("churn", description="Who leaves", epsilon=4.0, positive="left", **SIZES)
+MODEL += model_toml(
+    "tariff", description="What they choose", kind="softmax", epsilon=6.0, classes=CLASSES, **SIZES
+)
 # Who uses it little and pays nothing leaves.
 PEOPLE = 1000
 

@@ -33,6 +33,7 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import model_toml
 from tests.support.commands import document_of, refusal_of
 from tests.support.devices import idle_client
 
@@ -40,26 +41,14 @@ START = 20_010  # days since 1970: 2024-10-14
 HOUR = 3600
 ROUNDS, EACH, CENTRAL, DELTA, CROWD = 4, 2, 2.0, 1e-6, 300
 CATALOG = 'shuffler = "127.0.0.1:1"\n'
-MODEL = """
-[models.churn]
-description = "Who leaves"
-owner = "growth@example.org"
-expires = 2099-06-30
-epoch = "hour"
-central_epsilon = 2.0
-delta = 1e-6
-crowd = 300
-kind = "logistic"
-begins = 2024-10-14
-rounds = 4
-rounds_each = 2
-held_out = 0.2
-positive = "left"
-
-[models.churn.features]
-hours = [0, 40]
-plan = ["free", "paid"]
-"""
+MODEL = model_toml(
+    "churn",
+    "rounds = 4\nrounds_each = 2\nheld_out = 0.2\n",
+    central_epsilon=2.0,
+    delta=1e-6,
+    crowd=300,
+    positive="left",
+)
 TARIFF = (
     MODEL.replace('positive = "left"', 'classes = ["none", "month", "year"]')
     .replace("churn", "tariff")
@@ -109,9 +98,9 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
     [
         ("crowd = 300\n", "", '"crowd": is missing; write crowd = 30000'),
         ("central_epsilon = 2.0\n", "", '"central_epsilon": is missing; write central_epsilon'),
-        ("central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n", "", '"epsilon": is missing; write'),
+        ("central_epsilon = 2.0\ndelta = 1e-06\ncrowd = 300\n", "", '"epsilon": is missing; write'),
         (
-            "central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n",
+            "central_epsilon = 2.0\ndelta = 1e-06\ncrowd = 300\n",
             "epsilon = 2.0\nmin_batch = 20\n",
             '"rounds_each": needs a crowd; write central_epsilon and crowd',
         ),

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import tomllib
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hubbub.errors import HubbubError
 from hubbub.mechanisms import REGISTRY
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, model_toml
 from tests.support.development_server import Developing, developing
 from tests.support.node import PACKAGE, ROOT, build, install, needs_node, run
 from tests.support.programs import run_program
@@ -46,24 +47,15 @@ SETS = (
         epsilon=6.0,
         min_batch=1000,
     )
-    + """\
-[models.churn]
-description = "Who leaves"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 1000
-epsilon = 4.0
-kind = "logistic"
-begins = 2026-12-01
-positive = "left"
-negative = "stayed"
-"""
-    + """\
-[models.churn.features]
-hours = [0, 40]
-plan = ["free", "paid"]
-"""
+    + model_toml(
+        "churn",
+        epoch="day",
+        min_batch=1000,
+        epsilon=4.0,
+        begins=date(2026, 12, 1),
+        positive="left",
+        negative="stayed",
+    )
 )
 
 IMPORT = """
