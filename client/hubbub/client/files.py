@@ -61,7 +61,7 @@ def elsewhere() -> Path:
 
 
 def is_own(folder: Path) -> bool:
-    """Returns whether only this user can have written in a folder. PRIVACY: anyone may make one."""
+    """Returns whether only this user can write in a folder. PRIVACY: others may have made it."""
     try:
         folder_stat = folder.lstat()
     except (OSError, ValueError):

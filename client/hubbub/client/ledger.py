@@ -264,7 +264,7 @@ def _is_within_caps(
 ) -> bool:
     """Returns whether all metrics together, retired ones included, stay within every cap.
 
-    PRIVACY: future days count too: a clock may have been set back.
+    PRIVACY: a retired metric's loss stays, and future days count: a clock may have been set back.
     """
     caps = metric.caps.by_days
     if sum(account.spent for account in accounts.values()) + cost <= min(caps.values()):

@@ -345,7 +345,7 @@ class Reporter:
             pass
 
     def forget(self) -> int:
-        """Discard drawn payloads, examples, events and local counts; return the last number."""
+        """Discard all that is drawn, noted or awaited; return the last payload's number or 0."""
         with self.lock.within():
             drawn, self._drawn = self._drawn, []
             self._local_counts.clear()

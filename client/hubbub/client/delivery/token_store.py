@@ -67,7 +67,7 @@ class TokenStore:
         return [(stream, epoch, epoch) for stream, epoch, _ in sorted(self._lacking)]
 
     def fetch(self, timeout_seconds: float) -> None:
-        """Requests the tokens that are due, and failed requests later. Raises StateUnusable."""
+        """Requests the tokens that are due; repeats failed requests later. Raises StateUnusable."""
         if self._ask is None or timeout_seconds <= 0 or self.lock.is_ours():
             return
         with self.lock.within(0) as is_entered:

@@ -194,7 +194,7 @@ def part(rows: Rows) -> None:
 
 
 def forget(rows: Rows, now: float) -> None:
-    """Replaces secret and name, and keeps sums for limits; epochs that run `now` stay reported."""
+    """Replaces secret and name, and keeps sums for limits; epochs at `now` stay reported."""
     sums = forgotten(device_state(rows).accounts, now)
     for table in ("reports", "ledger", "counts", "journals", "events"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
