@@ -1,7 +1,7 @@
 """Authoring: reads and checks the catalogs that operators write, before they are signed."""
 
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.authoring.exposure import crowds_within, exposure, unchanged_exposure
+from hubbub.authoring.exposure import crowds_within, exposure
 from hubbub.authoring.metrics_toml.catalog_file import Catalog, read_catalog
 
 __all__ = [
@@ -10,5 +10,4 @@ __all__ = [
     "crowds_within",
     "exposure",
     "read_catalog",
-    "unchanged_exposure",
 ]

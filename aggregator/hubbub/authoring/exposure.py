@@ -52,11 +52,6 @@ def crowds_within(metric: Metric, days: int) -> int:
     return min(epochs, max(periods * promise.epochs + rest, floor(most / crowd_epsilon + 1e-6)))
 
 
-def unchanged_exposure(metric: Metric, days: int) -> float:
-    """As `exposure`, for a person whose value never changes: a permanent response bounds it."""
-    return min(exposure(metric, days), metric.lifetime_loss)
-
-
 def over_caps(metrics: Iterable[Metric], caps: Caps) -> Iterator[tuple[str, str]]:
     """Yields the field of each exceeded cap, and a message with the remedy."""
     for span, days in SPANS.items():

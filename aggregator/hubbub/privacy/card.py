@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import exp, isfinite, tanh
 
 from hubbub.analysis.families import family_for
-from hubbub.authoring import Catalog, crowds_within, exposure, unchanged_exposure
+from hubbub.authoring import Catalog, crowds_within, exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
@@ -94,8 +94,9 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
     together = {
         span: sum(exposure(metric, days) for metric in metrics) for span, days in SPANS.items()
     }
+    # Of a person whose value never changes: a permanent response bounds it.
     unchanged = {
-        span: sum(unchanged_exposure(metric, days) for metric in metrics)
+        span: sum(min(exposure(metric, days), metric.lifetime_loss) for metric in metrics)
         for span, days in SPANS.items()
     }
     sentences = tuple(

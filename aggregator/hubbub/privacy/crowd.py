@@ -6,7 +6,7 @@ from math import floor, inf, sqrt
 from typing import Final
 
 from hubbub.analysis.binomials import least
-from hubbub.authoring.crowds.dummy_counts import devices_at_least, each_of, reports_at_least
+from hubbub.authoring.crowds.dummy_counts import devices_at_least, reports_at_least
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
@@ -111,7 +111,7 @@ class ExactAccountant:
         lying = crowd_of_promise(promise, categories, promise.max_local_epsilon)
         if dummies == DEVICES:
             number = best_dummies(lying, promise.epsilon, promise.delta, by_devices=True)
-            return replace(promise, dummies_each=each_of(promise.crowd, number))
+            return replace(promise, dummies_each=float(f"{number / promise.crowd:.3g}"))
         drawn = promise
         if noisy or dummies == NOISE:
             # So that many epochs of a person compose, and the yearly cap counts them as Gaussians.

@@ -9,11 +9,6 @@ _NEVER: Final = 1e-17
 """The chance with which fewer devices are in a crowd than are reckoned with; none has a delta."""
 
 
-def each_of(crowd: int, dummies: int) -> float:
-    """Mean number of dummies per device, for `dummies` in total in a crowd; in three digits."""
-    return float(f"{dummies / crowd:.3g}")
-
-
 def gathered(devices: int, dummies_each: float) -> int:
     """Number of reports and dummies that surely come from at least this many devices."""
     if not dummies_each:
