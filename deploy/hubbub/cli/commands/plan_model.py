@@ -174,7 +174,7 @@ def plan_rounds(
         "the central epsilon holds if the shuffler is honest and releases rounds whole; otherwise "
         "only the epsilon of all reports of a person remains"
     )
-    say("crowd: people in each round, except with a chance below one in a million")
+    say("crowd: fewer people are in a round with a chance below one in a million")
     say("noise: that of a round's mean direction; where it is below .1, add rounds, not people")
 
 
