@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -71,8 +71,8 @@ CATALOG = catalog_toml(
 class Doubled(Listed):
     """A throwaway family: one file would hold it, and one line of FAMILIES."""
 
-    SHARES: ClassVar[str] = "Shares of a throwaway family."
-    ONE_LOOK: ClassVar[str] = "a throwaway family is looked at once"
+    SHARES = "Shares of a throwaway family."
+    ONE_LOOK = "a throwaway family is looked at once"
 
 
 @pytest.mark.parametrize("family", ["listed", "doubled"])
@@ -83,7 +83,8 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     family: str,
 ) -> None:
     """The recipe's mechanism beside the others, for a moment, and perhaps a family of its own."""
-    monkeypatch.setitem(REGISTRY, "forced", example(('= "listed"', f'= "{family}"')))
+    named = 'NAME = "forced"', f'NAME = "forced"\n    FAMILY = "{family}"'
+    monkeypatch.setitem(REGISTRY, "forced", example(named))
     monkeypatch.setitem(cast("dict[str, Family]", FAMILIES), "doubled", Doubled())
     catalog, people = tmp_path / "metrics.toml", tmp_path / "people.csv"
     catalog.write_text(CATALOG)
