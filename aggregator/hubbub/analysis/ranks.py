@@ -44,7 +44,7 @@ from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.tiers import Tier, merged
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
-from hubbub.mechanisms import AnyMechanism, Totals
+from hubbub.mechanisms import Totals
 from hubbub.mechanisms.haar import HaarResponse
 from hubbub.mechanisms.number_range import IndexInBuckets
 from hubbub.mechanisms.wave import SquareWave
@@ -424,15 +424,14 @@ def ranks_of(
 
 
 def _with_covariances(
-    mechanism: AnyMechanism, totals: Totals, figures: ValueEstimates, repeats: int
+    mechanism: Any, totals: Totals, figures: ValueEstimates, repeats: int
 ) -> ValueEstimates:
     """The figures with variances that are right for sums with weights whose mean is 0.
 
     Such a sum takes from each variance the covariance with another value.
     """
-    pure_mechanism: Any = mechanism
     own_and_other, two_others = pair_covariances(mechanism, repeats)
-    dummies = totals.spread() / pure_mechanism.channel.gap**2 / (len(figures.absent) - 1)
+    dummies = totals.spread() / mechanism.channel.gap**2 / (len(figures.absent) - 1)
     return replace(
         figures,
         absent=np.sqrt(np.maximum(figures.absent**2 - totals.reports * two_others + dummies, 0.0)),

@@ -1,7 +1,7 @@
 """Estimates of all values with their errors, and single numbers with their intervals."""
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Self
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
@@ -69,6 +69,12 @@ class ValueEstimates:
     number_covariance: float = 0.0
     noise_variance: float = 0.0
     place: "ValueEstimates | None" = None
+
+    @classmethod
+    def flat(cls, estimates: Floats, stderrs: Floats, **more: Any) -> Self:
+        """Estimates with errors whoever holds a value; `more` has other fields."""
+        growth = np.zeros_like(stderrs)
+        return cls(estimates=estimates, stderrs=stderrs, absent=stderrs, growth=growth, **more)
 
     def of_shares(self, reports: int, repeats: int = 0) -> "ValueEstimates":
         """The same with errors of shares, multiplied by the number of reports.

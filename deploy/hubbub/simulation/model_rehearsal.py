@@ -10,11 +10,12 @@ from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models.definition import Model
 from hubbub.analysis.models.descent import (
     Learned,
+    averaged_weights,
     deal,
     gradients,
     learn,
     linear,
-    rounds_of,
+    rounds_for,
     scores,
 )
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
@@ -85,7 +86,9 @@ def _learned(
 ) -> Learned:
     """Trains the model on people who are dealt out to rounds in this order."""
     codes = codes_of(model)
-    turns = _turns(model, len(order), rounds_of(model, len(order), codes.squared_error), chance)
+    turns = _turns(
+        model, len(order), model.rounds or rounds_for(len(order), codes.squared_error), chance
+    )
     pool = chance.integers(0, 1 << 62)
 
     def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:
@@ -119,7 +122,8 @@ def _judged_by_reports(
     model: Model, judges: People, learned: Learned, confidence: float, chance: np.random.Generator
 ) -> Judgement | None:
     """Draws randomized reports of people who did not train the model, and judges it by them."""
-    edges = edges_of(learned.centre, learned.about, bins_for(model.epsilon))
+    about_centre = averaged_weights(learned.rounds[1:])
+    edges = edges_of(learned.centre, about_centre, bins_for(model.epsilon))
     score, labels = linear(model.kind, judges.columns, learned.weights), judges.labels
     if model.kind == "softmax":
         predictions = settled(model.kind, score)

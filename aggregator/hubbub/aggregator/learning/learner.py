@@ -133,7 +133,7 @@ def step(
         codes = codes_of_round(metric, number)
         gradient = told_by_cells(codes, cells.astype(np.float64))
         if number == 0:
-            centre = centre_of(gradient.first(len(learning.columns) + 1))
+            centre = centre_of(gradient, len(learning.columns))
             state = replace(state, noise=gradient.noise)
         else:
             expected = float(np.sqrt(codes.squared_error / reports))

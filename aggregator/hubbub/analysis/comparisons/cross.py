@@ -242,10 +242,7 @@ def _cells(
         ", ".join(f"{request.parts[part]}={cell[part]}" for part in order)
         for cell in product(*request.names)
     ]
-    figures = ValueEstimates(
-        estimates=line, stderrs=errors, absent=errors, growth=np.zeros_like(errors)
-    )
-    judged = Columns.of(figures, request.reports, request.confidence)
+    judged = Columns.of(ValueEstimates.flat(line, errors), request.reports, request.confidence)
     return judged.rows(names, request.reports * sum_tables[0].sums)
 
 

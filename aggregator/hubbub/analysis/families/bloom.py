@@ -40,12 +40,7 @@ class Bloom(Strings):
     ) -> ValueEstimates:
         """Estimates of a decode, whose standard errors come from its residuals."""
         decoding = decode(mechanism, totals, candidates)
-        return ValueEstimates(
-            estimates=decoding.estimates,
-            stderrs=decoding.stderrs,
-            absent=decoding.stderrs,
-            growth=np.zeros_like(decoding.stderrs),
-        )
+        return ValueEstimates.flat(decoding.estimates, decoding.stderrs)
 
     def repeated(
         self, mechanism: Rappor, figures: ValueEstimates, reports: int, repeats: int

@@ -372,12 +372,10 @@ class Numbers(Family):
 class Strings(Family):
     """Strings that nobody listed: only candidates have names, and nothing can be released."""
 
-    KIND: ClassVar[MetricKind] = "strings"
-    ONE_LOOK: ClassVar[str] = NO_SUMS
-    UNRELEASED: ClassVar[str] = (
-        "a metric over strings cannot be released: list the strings as values"
-    )
-    REHEARSES_DAYS: ClassVar[bool] = False
+    KIND = "strings"
+    ONE_LOOK = NO_SUMS
+    UNRELEASED = "a metric over strings cannot be released: list the strings as values"
+    REHEARSES_DAYS = False
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
         raise BadParameter(self.UNRELEASED)

@@ -85,14 +85,14 @@ class Joint:
         centred = above - float(above.mean()), below - float(below.mean())
         per_report = drawn * _products(above, below)
         beside, hidden = np.zeros(3), np.zeros(3)
+        mechanism: Any  # over listed values
         for (mechanism, totals), scale in zip(self.tiers, self._scaled[1].tolist(), strict=True):
             coins = coin_variances(mechanism, self.repeats, *centred)
             per_report = per_report + scale**2 * totals.reports / max(self.reports, 1) * coins
             if totals.dummies:
-                pure_mechanism: Any = mechanism
                 size = len(totals.cells)
                 # The total of dummies is fixed, so estimates' errors correlate negatively.
-                spread = totals.spread() / pure_mechanism.channel.gap**2 * size / (size - 1)
+                spread = totals.spread() / mechanism.channel.gap**2 * size / (size - 1)
                 named = scale**2 * spread * _products(*centred).sum(axis=1)
                 number = totals.beside_variance * _products(above.mean(), below.mean())
                 moved = (float(weights @ self.counts) / max(self.reports, 1) for weights in centred)
@@ -118,7 +118,7 @@ def _products(above: Floats | float, below: Floats | float) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, float]:
+def pair_covariances(mechanism: Any, repeats: int) -> tuple[float, float]:
     """Covariances of what one report adds to the estimates of two values: means over all pairs.
 
     Of a permanent response the correlations are those of one report.
@@ -126,13 +126,12 @@ def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, floa
     Returns:
         That of the value that the report holds and another, and that of two others.
     """
-    pure_mechanism: Any = mechanism
-    size = pure_mechanism.categories
-    if isinstance(pure_mechanism.layout, BitVector):
+    size = mechanism.categories
+    if isinstance(mechanism.layout, BitVector):
         return 0.0, 0.0
     true, other = spreads(mechanism, 1)
     again_true, again_other = spreads(mechanism, repeats)
-    if isinstance(pure_mechanism.layout, Subset):
+    if isinstance(mechanism.layout, Subset):
         # Every report has the same number of 1s, so the sum of all estimates has no variance.
         own_and_other, variance_of_others = -true / (size - 1), true
     else:
@@ -150,12 +149,11 @@ def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, floa
 
 
 @lru_cache(maxsize=64)
-def _coins(mechanism: AnyMechanism, repeats: int) -> Floats:
+def _coins(mechanism: Any, repeats: int) -> Floats:
     """Covariance of what a report adds to all estimates, by the value it holds; shape (x, i, j)."""
-    pure_mechanism: Any = mechanism
-    size, (true, other) = pure_mechanism.categories, spreads(mechanism, 1)
+    size, (true, other) = mechanism.categories, spreads(mechanism, 1)
     own_value = np.eye(size)
-    if isinstance(pure_mechanism.layout, BitVector | Subset):
+    if isinstance(mechanism.layout, BitVector | Subset):
         names_own = own_value[:, :, None] + own_value[:, None, :] > 0
         coins = np.where(names_own, *pair_covariances(mechanism, 1))
         coins[:, np.arange(size), np.arange(size)] = true * own_value + other * (1 - own_value)

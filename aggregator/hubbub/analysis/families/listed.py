@@ -5,20 +5,14 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Family,
-    MetricKind,
-    Statistic,
-    between,
-)
+from hubbub.analysis.families.contract import BitSum, Family, Statistic, between
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,
@@ -51,7 +45,7 @@ _MAX_DRAWN: Final = 10**9
 class Listed(Family):
     """Pure mechanisms over listed values, with support probabilities p and q."""
 
-    KIND: ClassVar[MetricKind] = "values"
+    KIND = "values"
 
     def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
         raw_estimate, channel = estimate(mechanism, totals), mechanism.channel

@@ -3,20 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import sqrt
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    MetricKind,
-    Numbers,
-    Statistic,
-    between,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, Numbers, Statistic, between
 from hubbub.analysis.families.laws import one_hot_chances
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
@@ -38,7 +31,7 @@ Meaning = OneBitMean | PiecewiseMean | TableMean
 class Means(Numbers):
     """Mechanisms that estimate a mean, and nothing else."""
 
-    KIND: ClassVar[MetricKind] = "mean"
+    KIND = "mean"
 
     def figures(
         self, mechanism: Meaning, totals: Totals, candidates: Sequence[str]
@@ -49,17 +42,10 @@ class Means(Numbers):
         stderrs = np.sqrt(np.array(raw_estimate.variances))
         middle = mechanism.variance(totals.reports / 2, totals.reports)
         if not isinstance(mechanism, OneBitMean):
-            return ValueEstimates(
-                estimates=estimates,
-                stderrs=stderrs,
-                absent=stderrs,
-                growth=np.zeros_like(stderrs),
-                # Dummies of many steps add so much that the sum is nearly normal.
-                tail=None
-                if totals.dummies
-                else _tail(mechanism, float(estimates[0]), totals.reports),
-                typical=middle,
-            )
+            tail = None  # dummies of many steps add so much that the sum is nearly normal
+            if not totals.dummies:
+                tail = _tail(mechanism, float(estimates[0]), totals.reports)
+            return ValueEstimates.flat(estimates, stderrs, tail=tail, typical=middle)
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
         least = float(totals.reports * lie * (1 - lie) / gap**2)

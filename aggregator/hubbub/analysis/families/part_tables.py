@@ -1,7 +1,7 @@
 """Parts: tables of every two or three parts, or of all, with cells estimated linearly."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
@@ -9,14 +9,7 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistent_tables import consistent_tables, consistent_triples
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
-from hubbub.analysis.families.contract import (
-    NO_SUMS,
-    BitSum,
-    Expected,
-    Family,
-    MetricKind,
-    between,
-)
+from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, between
 from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, one_hot_chances
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.projective_points import draw_points
@@ -42,11 +35,11 @@ class Pairs(Family):
     little on how many reports fell to its pair, and keeps it linear.
     """
 
-    KIND: ClassVar[MetricKind] = "values"
-    ONE_LOOK: ClassVar[str] = NO_SUMS
-    SHARES: ClassVar[str] = "Each table of parts has shares of its own, which add up to 100%."
-    COUNTS_BY_CELL: ClassVar[bool] = False
-    UNRELEASED: ClassVar[str] = "a metric of parts cannot be released: make a metric of each part"
+    KIND = "values"
+    ONE_LOOK = NO_SUMS
+    SHARES = "Each table of parts has shares of its own, which add up to 100%."
+    COUNTS_BY_CELL = False
+    UNRELEASED = "a metric of parts cannot be released: make a metric of each part"
 
     def figures(
         self, mechanism: PairedParts, totals: Totals, candidates: Sequence[str]

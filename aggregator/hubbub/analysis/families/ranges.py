@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -20,15 +20,7 @@ from hubbub.analysis.estimators.distribution import (
     spread,
     unbiased,
 )
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    MetricKind,
-    Numbers,
-    Statistic,
-    between,
-    risen,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, Numbers, Statistic, between, risen
 from hubbub.analysis.families.laws import QUICK, Counts, check_size
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
@@ -46,7 +38,7 @@ Ranged = BucketFlips | HaarResponse | SquareWave
 class Ranges(Numbers):
     """Mechanisms whose report is one index, and those that answer about some of the parts."""
 
-    KIND: ClassVar[MetricKind] = "ranges"
+    KIND = "ranges"
 
     def figures(
         self, mechanism: Ranged, totals: Totals, candidates: Sequence[str]
@@ -66,7 +58,7 @@ class Ranges(Numbers):
         growth = risen(estimates, stderrs, flat, totals.reports)
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
-        place = _placed(place_sum, float(np.sqrt(off @ off)))
+        place = ValueEstimates.flat(np.array([place_sum]), np.sqrt([off @ off]))
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=flat, growth=growth, tail=tail, place=place
         )
@@ -183,6 +175,7 @@ class Ranges(Numbers):
 def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
     growth = mechanism.variance(1, 1) - mechanism.variance(0, 1)
+    place_sum, place_error, step = placed(mechanism, totals)
     tail = None
     if isinstance(mechanism, SquareWave):
         tail = pure_tail(mechanism.channel, totals.reports)
@@ -193,15 +186,7 @@ def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEsti
         absent=np.maximum(stderrs, min_stderrs(mechanism, totals)),
         growth=np.full_like(stderrs, max(growth, 0.0)),
         tail=tail,
-        place=_placed(*placed(mechanism, totals)),
-    )
-
-
-def _placed(place_sum: float, stderr: float, step: float = 0.0) -> ValueEstimates:
-    """A single estimate with a constant error."""
-    error = np.array([stderr])
-    return ValueEstimates(
-        estimates=np.array([place_sum]), stderrs=error, absent=error, growth=np.zeros(1), step=step
+        place=ValueEstimates.flat(np.array([place_sum]), np.array([place_error]), step=step),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,8 @@ class Sets(Listed):
     Each value by itself is one of a list: two chances, and linear in the totals.
     """
 
-    ONE_LOOK: ClassVar[str] = NO_SUMS
-    SHARES: ClassVar[str] = "A person may hold several values: shares need not add up to 100%."
+    ONE_LOOK = NO_SUMS
+    SHARES = "A person may hold several values: shares need not add up to 100%."
 
     # A held set is no place in the list.
     examples = Family.examples

@@ -1,7 +1,7 @@
 """Combines estimates of people who report at several epsilons, perhaps repeatedly."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,25 +37,17 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
     """
     if len(parts) == 1:
         return parts[0]
-    squares = [
-        np.array([part.stderrs for part in parts]),
-        np.array([part.absent for part in parts]),
-    ]
-    stderrs, absent = (np.sqrt((square**2).sum(axis=0)) for square in squares)
+    errors = np.array([(part.stderrs, part.absent) for part in parts])
+    stderrs, absent = np.sqrt((errors**2).sum(axis=0))
     bend = min(part.bend for part in parts)
     return ValueEstimates(
         estimates=np.array([part.estimates for part in parts]).sum(axis=0),
         stderrs=stderrs,
         absent=absent,
         growth=np.array([part.growth for part in parts]).max(axis=0),
-        tail=_longest(parts, np.ones(len(parts))),
         # The sum of squared parts is smallest for equal parts.
         bend=bend / len(parts) if bend > 0 else bend,
-        step=max(part.step for part in parts),
-        unsure=sum(part.unsure for part in parts),
-        number_variance=sum(part.number_variance for part in parts),
-        number_covariance=sum(part.number_covariance for part in parts),
-        noise_variance=sum(part.noise_variance for part in parts),
+        **_beside(parts, np.ones(len(parts))),
     )
 
 
@@ -82,22 +74,27 @@ def merged(
     growth = growth / total + drawn
     # A tier has its share of all t reports.
     bend = float(scales**2 * (numbers / total) ** 2 @ np.array([tier.bend for tier in parts]))
-    tail, bend = _longest(parts, scales), bend + float(drawn / total)
-    step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))
     return ValueEstimates(
         estimates=estimates,
         stderrs=stderrs,
         absent=absent,
         growth=growth,
-        tail=tail,
-        bend=bend,
-        step=step,
-        unsure=sum(tier.unsure for tier in parts),
-        number_variance=sum(tier.number_variance for tier in parts),
-        number_covariance=float(scales @ np.array([tier.number_covariance for tier in parts])),
-        noise_variance=float(scales**2 @ np.array([tier.noise_variance for tier in parts])),
+        bend=bend + float(drawn / total),
         place=place,
+        **_beside(parts, scales),
     )
+
+
+def _beside(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str, Any]:
+    """Tail, step and what unsure numbers of reports add, of estimates that are scaled and added."""
+    return {
+        "tail": _longest(parts, scales),
+        "step": max(float(scale) * part.step for scale, part in zip(scales, parts, strict=True)),
+        "unsure": sum(part.unsure for part in parts),
+        "number_variance": sum(part.number_variance for part in parts),
+        "number_covariance": float(scales @ [part.number_covariance for part in parts]),
+        "noise_variance": float(scales**2 @ [part.noise_variance for part in parts]),
+    }
 
 
 def _longest(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,8 @@ _MOST: Final = 50_000_000
 class Trees(Strings):
     """Prefix trees."""
 
-    FINDS: ClassVar[bool] = True
-    COUNTS_BY_CELL: ClassVar[bool] = False
+    FINDS = True
+    COUNTS_BY_CELL = False
 
     def figures(
         self, mechanism: PrefixTree, totals: Totals, candidates: Sequence[str]

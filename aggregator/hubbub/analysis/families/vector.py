@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import sqrt
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
@@ -23,7 +23,7 @@ from hubbub.analysis.estimators.shared_book_error import (
     variance_by_books,
     variance_less_known,
 )
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, between
+from hubbub.analysis.families.contract import BitSum, Expected, Family, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.tiers import Tier, reports_of, tier_scales
 from hubbub.analysis.value_estimates import ValueEstimates, means_of
@@ -51,13 +51,11 @@ class Vectors(Family):
     except that the known error of the books is subtracted.
     """
 
-    KIND: ClassVar[MetricKind] = "vector"
-    ONE_LOOK: ClassVar[str] = "errors of a vector's reports by the same words are correlated"
-    REHEARSES_DAYS: ClassVar[bool] = False
-    ABSENT_SHARE: ClassVar[float] = 0.5
-    UNRELEASED: ClassVar[str] = (
-        "the mean of a vector cannot be released: make a metric of each number"
-    )
+    KIND = "vector"
+    ONE_LOOK = "errors of a vector's reports by the same words are correlated"
+    REHEARSES_DAYS = False
+    ABSENT_SHARE = 0.5
+    UNRELEASED = "the mean of a vector cannot be released: make a metric of each number"
 
     def figures(
         self, mechanism: VectorCodes, totals: Totals, candidates: Sequence[str]
@@ -69,13 +67,7 @@ class Vectors(Family):
         mean, variance = _mean_and_variances(mechanism, totals, np.eye(mechanism.dimensions))
         n = totals.reports
         estimates, stderrs = n * (1 + mean) / 2, np.sqrt(variance) / 2
-        return ValueEstimates(
-            estimates=estimates,
-            stderrs=stderrs,
-            absent=stderrs,
-            growth=np.zeros_like(stderrs),
-            typical=n * _even(mechanism) / 4,
-        )
+        return ValueEstimates.flat(estimates, stderrs, typical=n * _even(mechanism) / 4)
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int

@@ -63,22 +63,12 @@ class Learned:
     rate: float
     centre: Floats
 
-    @property
-    def about(self) -> Floats:
-        """Weights of centred columns, then of the intercept."""
-        return averaged_weights(self.rounds[1:])
-
 
 def rounds_for(people: float, squared_error: float) -> int:
     """Number of rounds, from 3 to 64, that the noise permits."""
     fit = people * IN_ROUNDS / squared_error
     few = min(fit * _NOISE_OF_FEW**2, _FEW_ROUNDS)
     return int(min(max(fit * _NOISE_OF_MORE**2, few, _MIN_ROUNDS), _MAX_ROUNDS))
-
-
-def rounds_of(model: Model, people: float, squared_error: float) -> int:
-    """Number of rounds: the model's own, or as many as the noise permits."""
-    return model.rounds or rounds_for(people, squared_error)
 
 
 def noise_of(people: float, rounds: int, squared_error: float, rounds_each: int = 0) -> float:
@@ -100,10 +90,10 @@ def deal(people: int, rounds: int) -> Iterator[slice]:
 
 def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learned:
     """Learns a model from this number of people; `means` returns each round's moments."""
-    rounds = rounds_of(model, people, codes.squared_error)
+    rounds = model.rounds or rounds_for(people, codes.squared_error)
     untaught = np.zeros(model.dimensions)
-    columns = means(0, np.zeros(len(model.features)), untaught)
-    centre = centre_of(columns.first(len(model.features) + 1))
+    columns = len(model.features)
+    centre = centre_of(means(0, np.zeros(columns), untaught), columns)
     noise = noise_of(people, rounds, codes.squared_error, model.rounds_each)
     rate = rate_of(model.kind, centre, noise)
     states = [Round(number=0, weights=untaught)]
@@ -165,12 +155,12 @@ def averaged_weights(states: Sequence[Round]) -> Floats:
     return mean
 
 
-def centre_of(moments: DirectionMoments) -> Floats:
-    """Centre of the columns, from the first round, whose last coordinate is no column.
+def centre_of(moments: DirectionMoments, columns: int) -> Floats:
+    """Centre of the columns, which are the first coordinates of the first round.
 
     Each coordinate is shrunk by its noise, to 0 if it does not exceed it (Stein 1956).
     """
-    mean, variances = moments.mean[:-1], moments.variances[:-1]
+    mean, variances = moments.mean[:columns], moments.variances[:columns]
     out = np.maximum(mean, np.sqrt(variances))
     shrinkage = np.divide(out**2 - variances, out, out=np.zeros_like(out), where=out > 0)
     return np.clip(shrinkage * longest(len(mean)), 0.0, 1.0)

@@ -1,7 +1,7 @@
 """Decodes a round's words: mean direction of its people's vectors, and second moments."""
 
-from dataclasses import dataclass, replace
-from typing import Final, Self
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -33,12 +33,6 @@ class DirectionMoments:
     mean: Floats
     variances: Floats
     outer: Floats | None
-
-    def first(self, numbers: int) -> Self:
-        """The moments of the first `numbers` coordinates, without `outer`."""
-        return replace(
-            self, mean=self.mean[:numbers], variances=self.variances[:numbers], outer=None
-        )
 
     @property
     def noise(self) -> float:

@@ -117,10 +117,7 @@ def decode_counts(
     fit_result = _search(design, rate)
     p = p_values(fit_result.scores)
     # A candidate whose score is reduced has an interval wider by the same amount.
-    errors = fit_result.held_back
-    figures = ValueEstimates(
-        estimates=fit_result.estimates, stderrs=errors, absent=errors, growth=np.zeros_like(p)
-    )
+    figures = ValueEstimates.flat(fit_result.estimates, fit_result.held_back)
     low, high, detected = figures.ranked(collection.reports, confidence, rate)
     joint = len(fit_result.fitted) == len(design)
     return Decoded(
