@@ -23,12 +23,13 @@ EPOCH = 20_000
 
 
 def _experiment_answer(
-    folder: Path, yes: dict[str, float], reports: dict[str, int], text: str = CATALOG
+    folder: Path, yes: tuple[float, float], reports: tuple[int, int], text: str = CATALOG
 ) -> Experimented:
+    """Of the arms control and new: which share of how many reports is yes."""
     chance = np.random.default_rng(10)
     people = {
-        arm: chance.multinomial(count, [1 - yes[arm], yes[arm]]).tolist()
-        for arm, count in reports.items()
+        arm: chance.multinomial(count, [1 - share, share]).tolist()
+        for arm, share, count in zip(("control", "new"), yes, reports, strict=True)
     }
     return _answer(_bundle(folder, text), [0, 1], people)
 
@@ -59,9 +60,7 @@ def _answer(bundle: Bundle, values: list[Any], people: dict[str, list[int]]) -> 
 
 
 def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) -> None:
-    answer = _experiment_answer(
-        tmp_path, {"control": 0.3, "new": 0.5}, {"control": 5000, "new": 5050}
-    )
+    answer = _experiment_answer(tmp_path, (0.3, 0.5), (5000, 5050))
     [row] = answer.values
     assert (row.metric, row.arm, row.measure) == ("saved", "new", "share of true")
     assert row.low < 0.2 < row.high
@@ -74,12 +73,10 @@ def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) 
 def test_as_many_reports_as_are_planned_for_an_effect_would_show_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _experiment_answer(tmp_path, {"control": 0.5, "new": 0.5}, {"control": 100, "new": 100})
+    _experiment_answer(tmp_path, (0.5, 0.5), (100, 100))
     words = ["plan", str(tmp_path / "metrics.toml"), "--metric", "saved", "--effect", "0.05"]
     count = int(document_of(capsys, *words, "--format", "json")["rows"][0]["reports"])
-    answer = _experiment_answer(
-        tmp_path, {"control": 0.5, "new": 0.5}, {"control": count, "new": count}
-    )
+    answer = _experiment_answer(tmp_path, (0.5, 0.5), (count, count))
     assert answer.values[0].detectable == pytest.approx(0.05, rel=0.01)
 
 
@@ -131,17 +128,14 @@ def test_an_effect_on_a_ratio_is_found_at_the_planned_number_of_reports(
 def test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect(tmp_path: Path) -> None:
     text = CATALOG.replace('kind = "boolean"', 'kind = "duration"\nunit = "s"\nedges = [0, 1, 9]')
     text = text.replace('mechanism = "rr"', 'mechanism = "grr"')
-    yes = {"control": 0.3, "new": 0.9}
-    answer = _experiment_answer(tmp_path, yes, {"control": 5000, "new": 5000}, text)
+    answer = _experiment_answer(tmp_path, (0.3, 0.9), (5000, 5000), text)
     rows = {row.measure: row for row in answer.values}
     assert rows["p95"].reaches == "high"
     assert rows["p95"].verdict.endswith("where the range ends; the truth may lie beyond")
 
 
 def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -> None:
-    answer = _experiment_answer(
-        tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 5000}
-    )
+    answer = _experiment_answer(tmp_path, (0.3, 0.3), (6000, 5000))
     assert not answer.ratio_fits
     assert answer.ratio_p_value is not None
     assert answer.ratio_p_value < 1e-6
@@ -158,9 +152,7 @@ def test_an_arm_that_more_people_come_back_in_is_no_sign_of_wrong_sizes(tmp_path
 
 
 def test_an_arm_below_the_minimum_batch_has_no_answer(tmp_path: Path) -> None:
-    answer = _experiment_answer(
-        tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 99}
-    )
+    answer = _experiment_answer(tmp_path, (0.3, 0.3), (6000, 99))
     assert not answer.values
     [gap] = answer.unanswered
     assert "below the minimum batch of 100" in gap.why

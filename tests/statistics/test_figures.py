@@ -4,14 +4,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.joint_errors import Joint, coin_variances
-from hubbub.analysis.figures import conversions, count_of, rate_of
+from hubbub.analysis.figures import Figure, conversions, count_of, rate_of
 from hubbub.analysis.uncertainty.ratios import fieller
-from hubbub.mechanisms import BitVector, Subset, Totals, build
+from hubbub.mechanisms import AnyMechanism, BitVector, Subset, Totals, build
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import ratio_error, row
 
@@ -25,6 +26,14 @@ MECHANISMS: list[tuple[str, dict[str, Any]]] = [
     ("long.grr", {"permanent_epsilon": 3.0}),
     ("long.unary", {"permanent_epsilon": 3.0}),
 ]
+
+
+def _counted(mechanism: AnyMechanism, cells: list[int], mask: npt.NDArray[np.bool_]) -> Figure:
+    """How many devices have the wanted values."""
+    joint = Joint([(mechanism, Totals(cells=cells, reports=sum(cells)))], 1)
+    return count_of(joint, mask).figure(
+        "", below="", dates="", reports=joint.reports, confidence=0.95
+    )
 
 
 def _payloads(layout: Any) -> list[dict[int, int]]:
@@ -47,24 +56,16 @@ def test_variances_of_a_ratio_are_those_of_the_enumerated_law(
     above, below = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0, 1.0])
     centred = above - above.mean(), below - below.mean()
     coin_law = coin_variances(mechanism, 1, *centred)
-    estimates = np.array(
-        [
-            mechanism.estimate(
-                Totals(
-                    cells=[payload.get(cell, 0) for cell in range(mechanism.layout.size)], reports=1
-                )
-            ).values
-            for payload in payloads
-        ]
-    )
+    cells = [
+        [payload.get(cell, 0) for cell in range(mechanism.layout.size)] for payload in payloads
+    ]
+    ones = [mechanism.estimate(Totals(cells=row, reports=1)) for row in cells]
+    estimates = np.array([one.values for one in ones])
     for value, ratio in product(range(SIZE), (0.0, 0.4, 1.0)):
         chances = np.array([float(mechanism.likelihood(value, payload)) for payload in payloads])
         if isinstance(mechanism.layout, BitVector):  # up to what is alike for all values
-            bits = np.array(
-                [[payload.get(cell, 0) for cell in range(SIZE)] for payload in payloads]
-            )
             q = float(mechanism.channel.q)
-            chances *= np.prod(np.where(bits, q, 1 - q), axis=1)
+            chances *= np.prod(np.where(np.array(cells), q, 1 - q), axis=1)
         chances /= chances.sum()
         sums = estimates @ (centred[0] - ratio * centred[1])
         exact = chances @ sums**2 - (chances @ sums) ** 2
@@ -87,24 +88,15 @@ def test_numbers_of_few_devices_that_hardly_lie_hold_by_the_exact_law(
         )
         holds = 0.0
         for number in np.flatnonzero(law > 1e-6).tolist():
-            joint = Joint(
-                [(mechanism, Totals(cells=[people - number, 0, number], reports=people))], 1
-            )
-            figure = count_of(joint, mask).figure(
-                "", below="", dates="", reports=people, confidence=0.95
-            )
+            figure = _counted(mechanism, [people - number, 0, number], mask)
             assert figure.high is not None
             holds += float(law[number]) * (figure.low <= true <= figure.high)
         assert holds >= 0.945, true
 
 
 def test_the_number_of_all_devices_is_known() -> None:
-    joint = Joint(
-        [(build("grr", epsilon=1.0, categories=3), Totals(cells=[9, 8, 7], reports=24))], 1
-    )
-    figure = count_of(joint, np.ones(3, dtype=bool)).figure(
-        "", below="", dates="", reports=24, confidence=0.95
-    )
+    grr = build("grr", epsilon=1.0, categories=3)
+    figure = _counted(grr, [9, 8, 7], np.ones(3, dtype=bool))
     assert (figure.low, figure.high) == (24, 24)
 
 
