@@ -10,8 +10,7 @@ import pytest
 from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
-from hubbub.analysis.uncertainty.intervals import interval
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals, build, tally
 from hubbub.mechanisms.rappor import Rappor
@@ -48,12 +47,12 @@ def mechanism() -> Rappor:
 
 
 def test_an_interval_is_symmetric_and_of_its_level() -> None:
-    low, high = interval(np.array([100.0]), np.array([10.0]))
-    assert math.isclose(high[0] - 100, 19.59964, abs_tol=1e-5)
-    assert math.isclose(100 - low[0], high[0] - 100)
+    mean = with_interval(100.0, 10.0, 0.95, (0.0, 1000.0))
+    assert math.isclose(mean.high - 100, 19.59964, abs_tol=1e-5)
+    assert math.isclose(100 - mean.low, mean.high - 100)
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(BadParameter):
-            interval(np.zeros(1), np.ones(1), wrong)
+            with_interval(0.0, 1.0, wrong, (0.0, 1000.0))
 
 
 def test_discoveries_spend_the_whole_rate() -> None:

@@ -9,14 +9,7 @@ from scipy.special import log_ndtr, ndtri
 from hubbub.analysis.arrays import Floats, Mask, bisected
 from hubbub.analysis.uncertainty.count_intervals import CountLaw
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical, p_values
-from hubbub.analysis.uncertainty.intervals import (
-    Tail,
-    end_of,
-    interval,
-    pushed_up,
-    reach_of,
-    sampled,
-)
+from hubbub.analysis.uncertainty.intervals import Tail, end_of, pushed_up, reach_of, sampled
 
 # Past so many standard errors above a cut, having been selected says nothing any more; a bound
 # further away than the farthest is as good as none.
@@ -277,8 +270,10 @@ def means_of(
 def with_interval(
     value: float, stderr: float, confidence: float, ends: tuple[float, float]
 ) -> Mean:
-    """A number with its interval, which is clipped to the possible range `ends`."""
-    inside = np.clip(np.array([value]), *ends)
-    least, most = interval(inside, np.array([stderr]), confidence)
-    low, high = np.clip([least[0], most[0]], *ends).tolist()
+    """A number with its interval, which is clipped to the possible range `ends`.
+
+    An estimate sums thousands of independent reports, so it is normal (central limit theorem).
+    """
+    inside, reach = min(max(value, ends[0]), ends[1]), reach_of(confidence) * stderr
+    low, high = np.clip([inside - reach, inside + reach], *ends).tolist()
     return Mean(float(value), float(stderr), low, high)

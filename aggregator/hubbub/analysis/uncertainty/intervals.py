@@ -26,15 +26,6 @@ from hubbub.query_results.confidence import MAX_CONFIDENCE, check_confidence
 _NORMAL: Final = NormalDist()
 
 
-def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Ends of two-sided intervals at this confidence, in the estimates' unit.
-
-    An estimate sums thousands of independent reports, so it is normal (central limit theorem).
-    """
-    reach = reach_of(confidence) * stderrs
-    return estimates - reach, estimates + reach
-
-
 @dataclass(frozen=True, slots=True)
 class Tail:
     """Tail of an estimate's law where it is longer than normal, as a map to normal scores.
