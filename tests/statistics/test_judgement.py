@@ -5,7 +5,7 @@ import pytest
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.evaluation import evaluate
-from hubbub.analysis.models.judgement import edges_of, judge
+from hubbub.analysis.models.judgement import Bin, Share, edges_of, judge
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 
 pytestmark = pytest.mark.thorough
@@ -29,22 +29,27 @@ def _sent(mechanism: GeneralizedRandomizedResponse) -> Floats:
     return q + (p - q) * SHARES.ravel()
 
 
-def test_of_many_reports_it_is_the_auc_of_bins_and_what_is_true_of_them() -> None:
-    mechanism = GeneralizedRandomizedResponse(1.0, 2 * BINS)
-    counts = _sent(mechanism) * 1e12
+def _judged(
+    mechanism: GeneralizedRandomizedResponse, counts: Floats
+) -> tuple[Share, tuple[Bin, ...]]:
+    """The AUC, and the bins."""
     judgement = judge("logistic", mechanism.channel, counts, EDGES, 0.95)
     assert judgement is not None
     assert judgement.auc is not None
-    assert judgement.auc.estimate == pytest.approx(_auc(SHARES), abs=1e-4)
+    return judgement.auc, judgement.calibration
+
+
+def test_of_many_reports_it_is_the_auc_of_bins_and_what_is_true_of_them() -> None:
+    mechanism = GeneralizedRandomizedResponse(1.0, 2 * BINS)
+    auc, bins = _judged(mechanism, _sent(mechanism) * 1e12)
+    assert auc.estimate == pytest.approx(_auc(SHARES), abs=1e-4)
     truth = SHARES[:, 1] / SHARES.sum(axis=1)
-    assert [bucket.true.estimate for bucket in judgement.calibration] == pytest.approx(
-        truth, abs=1e-4
-    )
-    people = [bucket.people for bucket in judgement.calibration]
+    assert [bucket.true.estimate for bucket in bins] == pytest.approx(truth, abs=1e-4)
+    people = [bucket.people for bucket in bins]
     assert people == pytest.approx(SHARES.sum(axis=1), abs=1e-4)
-    ends = [bucket.lowest for bucket in judgement.calibration]
+    ends = [bucket.lowest for bucket in bins]
     assert ends == sorted(ends)
-    assert (ends[0], judgement.calibration[-1].highest) == (0.0, 1.0)
+    assert (ends[0], bins[-1].highest) == (0.0, 1.0)
     # Residuals clipped at 1/2 leave chances of 1/2 where they are.
     assert ends[3] == pytest.approx(0.5)
 
@@ -59,13 +64,11 @@ def test_95_percent_intervals_hold(epsilon: float, reports: int) -> None:
     auc, truth = _auc(SHARES), SHARES[:, 1] / SHARES.sum(axis=1)
     hits, of_bins = 0, np.zeros(BINS)
     for counts in np.random.default_rng(1).multinomial(reports, _sent(mechanism), 1000):
-        judgement = judge("logistic", mechanism.channel, counts.astype(float), EDGES, 0.95)
-        assert judgement is not None
-        assert judgement.auc is not None
-        hits += judgement.auc.low <= auc <= judgement.auc.high
+        judged, bins = _judged(mechanism, counts.astype(float))
+        hits += judged.low <= auc <= judged.high
         of_bins += [
             bucket.true.low <= share <= bucket.true.high
-            for bucket, share in zip(judgement.calibration, truth, strict=True)
+            for bucket, share in zip(bins, truth, strict=True)
         ]
     assert hits > 910
     assert (of_bins > 910).all()
@@ -77,11 +80,9 @@ def test_of_nobody_nothing_is_said_and_where_nobody_has_the_label_all_is_possibl
     assert judge("logistic", mechanism.channel, nobody, EDGES, 0.95) is None
     none = nobody.copy()
     none[::2] = 5
-    judgement = judge("logistic", mechanism.channel, none, EDGES, 0.95)
-    assert judgement is not None
-    assert judgement.auc is not None
-    assert judgement.auc.high - judgement.auc.low > 0.5
-    assert all(bucket.true.low == 0 and bucket.true.high > 0.1 for bucket in judgement.calibration)
+    auc, bins = _judged(mechanism, none)
+    assert auc.high - auc.low > 0.5
+    assert all(bucket.true.low == 0 and bucket.true.high > 0.1 for bucket in bins)
     numbers = judge("linear", mechanism.channel, none, EDGES, 0.95)
     assert numbers is not None
     assert numbers.auc is None
@@ -91,10 +92,8 @@ def test_where_no_share_is_likely_an_interval_is_as_wide_as_chance_is_there() ->
     mechanism = GeneralizedRandomizedResponse(1.0, 2 * BINS)
     unlikely = 0
     for counts in np.random.default_rng(2).multinomial(1_000, _sent(mechanism), 300):
-        judgement = judge("logistic", mechanism.channel, counts.astype(float), EDGES, 0.95)
-        assert judgement is not None
-        assert judgement.auc is not None
-        shares = [judgement.auc, *(bucket.true for bucket in judgement.calibration)]
+        auc, bins = _judged(mechanism, counts.astype(float))
+        shares = [auc, *(bucket.true for bucket in bins)]
         assert all(share.low <= share.estimate <= share.high for share in shares)
         assert all(share.high - share.low > 0.01 for share in shares)
         unlikely += sum(share.estimate in {0.0, 1.0} for share in shares)
