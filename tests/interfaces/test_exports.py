@@ -7,13 +7,12 @@ import hmac
 import io
 import json
 import re
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import StreamRequestHandler, ThreadingTCPServer
+from socketserver import StreamRequestHandler
 from typing import Any
 
 import numpy as np
@@ -68,13 +67,8 @@ class Hook(BaseHTTPRequestHandler):
 @contextmanager
 def _hook() -> Iterator[str]:
     Hook.heard, Hook.refusals = [], 0
-    server = HTTPServer(("127.0.0.1", 0), Hook)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/closed"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with web.serving(Hook) as place:
+        yield f"http://{place}/closed"
 
 
 async def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Path) -> None:
@@ -166,19 +160,12 @@ async def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, back
         assert json.loads(sent)["id"] == headers["X-Hubbub-Id"]
 
 
-@contextmanager
-def _stranger() -> Iterator[str]:
+class Stranger(StreamRequestHandler):
     """Answers every call with what is no HTTP."""
 
-    class Stranger(StreamRequestHandler):
-        def handle(self) -> None:
-            self.rfile.readline()
-            self.wfile.write(b"hello\r\n\r\n")
-
-    with ThreadingTCPServer(("127.0.0.1", 0), Stranger) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/closed"
-        server.shutdown()
+    def handle(self) -> None:
+        self.rfile.readline()
+        self.wfile.write(b"hello\r\n\r\n")
 
 
 def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
@@ -198,8 +185,8 @@ def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
             for hook in hooks
         ]
 
-    with _stranger() as stranger, _hook() as url:
-        nobody = f"http://127.0.0.1:{free_port()}/closed"
+    with web.serving(Stranger) as place, _hook() as url:
+        nobody, stranger = f"http://127.0.0.1:{free_port()}/closed", f"http://{place}/closed"
         assert asyncio.run(body([nobody, stranger, url])) == [(0, 0), (0, 0), (1, 9)]
         assert len(Hook.heard) == 10
     messages = [record.getMessage() for record in caplog.records]
@@ -225,10 +212,8 @@ def _dripping(answer: bytes) -> Iterator[str]:
                     self.wfile.write(b"a")
                     time.sleep(0.02)
 
-    with ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with web.serving(Dripping) as place:
+        yield place
 
 
 @pytest.mark.parametrize(

@@ -185,18 +185,24 @@ async def test_as_many_dummies_are_sealed_whatever_the_number_is(
     assert sealed == [NOISE.most] * 2
 
 
+@pytest.mark.parametrize("by_value", [False, True])
 async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
-    table: StreamTable, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+    table: StreamTable, server: RedisServer, monkeypatch: pytest.MonkeyPatch, *, by_value: bool
 ) -> None:
     """The script is torn after every write in turn; another process goes on, with its own seals."""
     window, whole = _today(), hidden_module._HIDE
     stream = table.streams["theme"]
 
+    async def draw(pool: Pool) -> tuple[int, ...]:
+        if by_value:
+            return tuple(await pool.hidden.named(window, CountNoise(6 << 30, 7), 5))
+        return (await pool.hidden.drawn(window, NOISE),)
+
     async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> bool:
         await pools[0].add({window: reports})
-        drawn = {await pool.hidden.drawn(window, NOISE) for pool in pools * 20}
+        drawn = {await draw(pool) for pool in pools * 20}
         assert len(drawn) == 1, "whoever asks, and however often"
-        [number] = drawn
+        number = sum(drawn.pop())
         assert not await pools[0].hidden.pooled(window, 49), "none is made yet"
         torn = False
         for pool in pools:

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from hubbub.conservation import Window, balances
-from hubbub.errors import BadPayload, StoreUnavailable
+from hubbub.errors import BadPayload
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.shuffler import crowd_release as departures_module
-from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.mixing_policy import Policy
@@ -27,7 +26,6 @@ from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles
-from tests.support import torn_scripts
 from tests.support.clocks import FakeClock
 from tests.support.mixing import a_sink, crowd_table, law_of, mixers, sealed_reports, until_empty
 from tests.support.moment import now
@@ -139,41 +137,6 @@ async def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_ar
         await m.pools[0].close_windows()
         await until_empty(m, _today())
     assert sealed == [(LAW.most, value) for value in range(VALUES)]
-
-
-async def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
-    table: StreamTable, server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The script is torn after every write in turn; another process goes on, with its own seals."""
-    window, whole = _today(), hidden_module._HIDE
-    stream = table.streams["theme"]
-
-    async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> bool:
-        await pools[0].add({window: reports})
-        drawn = {tuple(await pool.hidden.named(window, LAW, VALUES)) for pool in pools * 20}
-        assert len(drawn) == 1, "whoever asks, and however often"
-        [numbers] = drawn
-        number, torn = sum(numbers), False
-        assert not await pools[0].hidden.pooled(window, 49), "none is made yet"
-        for pool in pools:
-            await pool.hidden.keep(window, sealed_dummies(table, window, stream, number))
-            with monkeypatch.context() as once:
-                if pool is pools[0]:
-                    once.setattr(hidden_module, "_HIDE", torn_scripts.torn(whole, writes))
-                try:
-                    assert await pool.hidden.pooled(window, 49)
-                except StoreUnavailable:
-                    torn = True
-        law = await law_of(pools[0], window)
-        assert (law["pooled"], law["dummies"]) == (len(reports) + number, number)
-        assert balances({**law, **UNCOUNTED})
-        return torn
-
-    for writes in count():
-        await server.client.flushdb()
-        if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
-            break
-    assert writes >= 2
 
 
 class _Killed(BaseException):

@@ -5,10 +5,9 @@ import json
 import os
 import re
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.version import VERSION
 from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import asked_by
+from tests.support import web
 from tests.support.law_terms import total_counts
 from tests.support.programs import run_program
 from tests.support.prometheus_scrape import scraped
@@ -60,15 +60,8 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
         def log_message(self, *_: object) -> None:
             """Nothing to the terminal."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", arrived
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with web.serving(Handler) as place:
+        yield f"http://{place}", arrived
 
 
 def _everyone_reports(run: LocalRun) -> None:

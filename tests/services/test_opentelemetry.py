@@ -1,11 +1,10 @@
 """OpenTelemetry: an app's instruments become private reports; estimates become metrics."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from hubbub.client.opentelemetry import Named, PrivateMetricExporter
 from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.command_lists import MemoryServer
+from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.bundles import Signed
 
@@ -53,13 +53,8 @@ class Receiver(BaseHTTPRequestHandler):
 @contextmanager
 def _receiver() -> Iterator[str]:
     Receiver.requests, Receiver.refusals = [], 0
-    server = HTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1/metrics"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with web.serving(Receiver) as place:
+        yield f"http://{place}/v1/metrics"
 
 
 def test_a_collector_receives_the_estimates_of_every_closed_epoch_once(tmp_path: Path) -> None:

@@ -107,10 +107,6 @@ async def _impostor(folder: Path, role: str) -> AsyncIterator[tuple[Impostor, st
     await server.stop(0.1)
 
 
-def _others(role: str) -> list[str]:
-    return [member for member in ROLES if member != role]
-
-
 def test_servers_have_their_own_names_and_an_analyst_is_a_client_alone(tmp_path: Path) -> None:
     names = names_by_role(["shuffler=reports.example.org", "redis=10.0.0.7", "both.example.org"])
     write_certificates(tmp_path / "tls", names)

@@ -34,7 +34,7 @@ from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
 from hubbub.shuffler.shards import places
-from hubbub.shuffler.streams import Stream, read_stream_table
+from hubbub.shuffler.streams import read_stream_table
 from hubbub.tokens import poprf
 from hubbub.tokens.issuer_key import read_token_key
 from hubbub.wire.v1.services_pb2 import (
@@ -566,11 +566,6 @@ async def test_what_is_being_checked_as_its_window_closes_is_refused(
         answer = await front.send(_paid(house, tokens, "theme", epoch))
         assert _reasons(answer) == {0: Reason.REASON_EXPIRED}
         assert not await front.pool.report_counts()
-
-
-def _stream(**more: Any) -> Stream:
-    fields: Any = {"sealed_bytes": 60, "min_batch": 20, "epoch_seconds": DAY, "grace_seconds": DAY}
-    return Stream(**fields, tokens=1, **more)
 
 
 def test_a_shuffler_without_the_key_does_not_start(house: IssuerHouse) -> None:

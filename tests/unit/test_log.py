@@ -28,6 +28,7 @@ from hubbub.signing.log.log_writer import append, log_key, prove_bundle
 from hubbub.signing.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
 from hubbub.signing.sign_bundle import sign_bundle
+from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import output_of, refusal_of
 
@@ -343,12 +344,8 @@ def served(operator: Operator) -> Iterator[str]:
             pass
 
     handler = functools.partial(Quiet, directory=str(operator.log))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with web.serving(handler) as place:
+        yield f"http://{place}"
 
 
 def test_a_reviewer_reads_every_bundle_ever_shipped_and_what_each_changed(
@@ -453,15 +450,9 @@ def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
 
     done = threading.Event()
     monkeypatch.setattr(log_command, "_SECONDS", 1.0)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        url = f"http://127.0.0.1:{server.server_port}"
-        assert main(["log", "audit", url, "--bundle", str(operator.out)]) == 2
-    finally:
+    with web.serving(Hostile) as place:
+        assert main(["log", "audit", f"http://{place}", "--bundle", str(operator.out)]) == 2
         done.set()
-        server.shutdown()
-        server.server_close()
     assert paths == ["/checkpoint"]
     assert "cannot be read" in capsys.readouterr().err
 
