@@ -92,9 +92,8 @@ class Client:
         self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled, self._clock, self._persons = disabled, clock, persons
         self._unopened: Callable[[], State] | None = None
-        self._closed = self._is_complete = False
-        self._closing = NoReentryLock()
-        self._waiting_at_close = 0
+        self._closing, self._closed = NoReentryLock(), False
+        self._is_complete, self._waiting_at_close = False, 0
         self._diagnostics = Diagnostics(on_drop)
         self._mistakes = Mistakes(bundle, self._diagnostics, strict=strict)
         public_values = PublicValues(public)

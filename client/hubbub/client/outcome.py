@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Outcome(Enum):
-    """The result of one call of `report()`. Only QUEUED spends any of the privacy budget."""
+    """The result of one call of `report()`. QUEUED spends privacy budget, and NOTED may later."""
 
     QUEUED = "queued"
     """Randomized and waiting to be sent."""
@@ -15,7 +15,7 @@ class Outcome(Enum):
     COUNTED = "counted"
     """In local mode: counted on this device, for its person alone; nothing is sent."""
     NOTED = "noted"
-    """Counted on this device, which reports once an epoch what follows from all its counts."""
+    """Counted on this device; the one report of an epoch, of all its counts, spends budget."""
     DECLINED = "declined"
     """The person allows less epsilon than any tier of the metric has."""
     NOT_SAMPLED = "not_sampled"

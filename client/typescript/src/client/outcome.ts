@@ -1,4 +1,4 @@
-/** What became of one call of report(). Only "queued" spends any of the privacy budget. */
+/** What became of one call of report(). "queued" spends privacy budget, and "noted" may later. */
 export type Outcome =
   /** Randomized and waiting to be sent. */
   | "queued"
@@ -8,7 +8,7 @@ export type Outcome =
   | "over_budget"
   /** In local mode: counted on this device, for its person alone; nothing is sent. */
   | "counted"
-  /** Counted on this device, which reports once an epoch what follows from all its counts. */
+  /** Counted on this device; the one report of an epoch, of all its counts, spends budget. */
   | "noted"
   /** The person allows less epsilon than every tier of the metric has. */
   | "declined"
