@@ -1,16 +1,16 @@
 """Bundles for tests of apps: a catalog signed with temporary keys."""
 
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from hubbub.authoring import read_catalog
-from hubbub.bundles import Bundle, OpeningKey, read_bundle
+from hubbub.bundles import Bundle, OpeningKey, open_bundle
 from hubbub.catalog import EPOCH_SECONDS, CentralPromise
 from hubbub.catalog.crowds.gaussian import mu_of_pure
-from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.opening_keys import new_periods
 from hubbub.signing.sign_bundle import sign_bundle
 
 _KEY_SECONDS = 4 * EPOCH_SECONDS["week"]
@@ -62,20 +62,16 @@ def make_bundle(catalog: str | Path, *, shuffler: str | None = None) -> TestBund
     wrong.
     """
     source = read_catalog(Path(catalog), _Alone())
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "keys"
-        start = int(time.time()) - _KEY_SECONDS
-        write_new_keys(folder, start=start, period_seconds=_KEY_SECONDS, periods=14)
-        bundle = Bundle(
-            metrics=source.metrics,
-            keys=read_public_keys(folder),
-            shuffler=shuffler or source.shuffler,
-            roots=None,
-            history={name: metric.digest() for name, metric in source.metrics.items()},
-            budget=source.budget,
-            caps=source.caps,
-        )
-        path = folder / "app.hubbub"
-        path.write_bytes(sign_bundle(bundle, read_operator_key(folder)))
-        opening = read_opening_keys(folder / "opening.keys.json")
-        return TestBundle(read_bundle(path), path.read_bytes(), opening)
+    start = int(time.time()) - _KEY_SECONDS
+    opening, public = new_periods(1, start, _KEY_SECONDS, periods=14)
+    bundle = Bundle(
+        metrics=source.metrics,
+        keys=tuple(public),
+        shuffler=shuffler or source.shuffler,
+        roots=None,
+        history={name: metric.digest() for name, metric in source.metrics.items()},
+        budget=source.budget,
+        caps=source.caps,
+    )
+    signed = sign_bundle(bundle, Ed25519PrivateKey.generate())
+    return TestBundle(open_bundle(signed, "app.hubbub"), signed, tuple(opening))

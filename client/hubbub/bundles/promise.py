@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from hubbub.catalog.metric import Metric
+from hubbub.fields.field import dumped
 from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number
@@ -38,14 +39,7 @@ class Promise:
     @classmethod
     def of(cls, metric: Metric) -> Self:
         """The promise of a metric in a bundle."""
-        limits = metric.limits
-        return cls(
-            digest=metric.digest(),
-            epsilon=metric.epsilon,
-            reports_per_epoch=limits.reports_per_epoch,
-            lifetime_epsilon=limits.lifetime_epsilon,
-            lifetime_central_epsilon=limits.lifetime_central_epsilon,
-        )
+        return cls(digest=metric.digest(), epsilon=metric.epsilon, **dumped(metric.limits))
 
     @classmethod
     def load(cls, data: Any) -> Self:
@@ -61,13 +55,8 @@ class Promise:
         # Former versions wrote none, and none is written where there is no limit.
         if not (central == [] or (len(central) == 1 and is_number(central[0]))):
             raise ValueError("no figures")
-        return cls(
-            digest=digest,
-            epsilon=epsilon,
-            reports_per_epoch=reports,
-            lifetime_epsilon=lifetime,
-            lifetime_central_epsilon=central[0] if central else None,
-        )
+        limits = dict(zip(_LIMITS, (*figures, *central), strict=False))
+        return cls(digest=digest, **limits)
 
     def data(self) -> list[Any]:
         """The JSON form."""
