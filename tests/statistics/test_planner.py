@@ -26,7 +26,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
 from hubbub.simulation.totals_of_plan import share_error
-from tests.support.commands import document_of, output_of
+from tests.support.commands import Capture, document_of, output_of
 
 pytestmark = pytest.mark.thorough
 
@@ -365,9 +365,7 @@ def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() 
         assert many == pytest.approx(few / 1e4, rel=0.1), name
 
 
-def test_the_error_of_a_percentile_is_a_column_of_the_plan(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_error_of_a_percentile_is_a_column_of_the_plan(capsys: Capture) -> None:
     words = ["plan", "--ranges", "8", "0", "8", "--epsilon", "1", "--reports", "10000"]
     lines = output_of(capsys, *words, "--percentile", "p95").splitlines()
     header = next(line for line in lines if "mechanism" in line)
@@ -379,7 +377,7 @@ def test_the_error_of_a_percentile_is_a_column_of_the_plan(
 
 
 def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     words = ["plan", "--ranges", "8", "0", "8", "--epsilon", "1", "--reports", "10000"]
     words += ["--percentile", "95", "--format", "json"]

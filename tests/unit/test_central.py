@@ -37,7 +37,7 @@ from hubbub.signing.succession import refuse_changes
 from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
 THEME = crowd_text(30_000)
@@ -461,14 +461,14 @@ def test_what_makes_devices_lie_more_than_needed_is_told_with_what_would_help() 
     assert what_decides(strict, 0.011, 0.00097, 4) == "", "for its three digits alone"
 
 
-def test_a_promise_below_every_epsilon_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_promise_below_every_epsilon_is_refused(capsys: Capture) -> None:
     assert main(["plan", "central", "--values", "4", "--reports", "1000", "--epsilon", "1e-5"]) == 2
     assert "--epsilon 1e-05 is outside [0.000976562, 16]" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "crowd.md").read_text("utf-8")
     text, of_parts = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
@@ -498,9 +498,7 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
         assert sqrt(today.variance(0, int(reports))) == pytest.approx(alone, rel=0.005)
 
 
-def test_a_crowd_is_told_in_words_with_and_without_trust(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_crowd_is_told_in_words_with_and_without_trust(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
     shuffled, together = output_of(capsys, *arguments, "--values", "16").strip().splitlines()[-2:]
     assert "to someone who sees the shuffled reports (except with probability 1e-08)" in shuffled
@@ -512,7 +510,7 @@ def test_a_crowd_is_told_in_words_with_and_without_trust(
 
 @pytest.mark.slow
 def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     arguments = ["plan", "central", "--values", "16", "--reports", "30000", "--epsilon", "1"]
     rows = document_of(capsys, *arguments, "--format", "json")["rows"]
@@ -533,7 +531,7 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
 @pytest.mark.parametrize("options", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])
 @pytest.mark.thorough
 def test_a_plan_of_numbers_shows_the_same_trade(
-    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     command = ["plan", "central", *options, "--reports", "30000", "--epsilon", "1"]
     rows = document_of(capsys, *command, "--format", "json")["rows"]
@@ -574,7 +572,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
 )
 @pytest.mark.slow
 def test_a_plan_says_whether_dummies_win(
-    dummies: str, values: str, message: str, capsys: pytest.CaptureFixture[str]
+    dummies: str, values: str, message: str, capsys: Capture
 ) -> None:
     arguments = ["plan", "central", "--values", values, "--reports", "30000", "--epsilon", "1"]
     out = output_of(capsys, *arguments, "--dummies", dummies)
@@ -584,7 +582,7 @@ def test_a_plan_says_whether_dummies_win(
 
 @pytest.mark.slow
 def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     _read(tmp_path, THEME.replace("30000", "300").replace('"day"', '"week"'))
     assert main(["privacy", "card", str(tmp_path / "metrics.toml"), "--format", "json"]) == 0
@@ -598,7 +596,7 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
 
 
 def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     _read(tmp_path, THEME.replace("30000", "300\ncount_epsilon = 0.5"))
     path = str(tmp_path / "metrics.toml")
@@ -613,7 +611,7 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
 
 
 def test_a_crowd_that_takes_long_says_so_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(output, "_SOON_SECONDS", 0.0)
     path = tmp_path / "metrics.toml"

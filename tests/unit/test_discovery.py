@@ -19,7 +19,7 @@ from hubbub.signing.succession import grown, refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import metric_toml
-from tests.support.commands import output_of, refusal_of
+from tests.support.commands import Capture, output_of, refusal_of
 
 FIRST = 20_010  # a day on which a period of 30 begins
 PLUGIN = metric_toml(
@@ -163,7 +163,7 @@ def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> Non
 
 
 def test_the_check_says_how_many_reports_the_tree_waits_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     _metric(tmp_path)
     output = " ".join(output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml")).split())
@@ -171,9 +171,7 @@ def test_the_check_says_how_many_reports_the_tree_waits_for(
     assert "20 reports, about 80 of all" in output
 
 
-def test_a_list_that_is_there_is_not_overwritten(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_list_that_is_there_is_not_overwritten(tmp_path: Path, capsys: Capture) -> None:
     listed = tmp_path / "plugins.txt"
     listed.write_text("git\n")
     errors = refusal_of(capsys, "discover", "plugin", "--as-candidates", str(listed))
@@ -191,6 +189,6 @@ def test_a_list_that_is_there_is_not_overwritten(
     ],
 )
 def test_a_metric_behind_likely_is_told_to_go_before_it(
-    likely: str, message: str, capsys: pytest.CaptureFixture[str]
+    likely: str, message: str, capsys: Capture
 ) -> None:
     assert message in refusal_of(capsys, "discover", "--likely", likely)

@@ -31,7 +31,7 @@ from hubbub.privacy.card import metric_card
 from hubbub.privacy.labelled_fields import Fact, facts
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
-from tests.support.commands import output_of
+from tests.support.commands import Capture, output_of
 from tests.support.devices import idle_client
 
 ROOT = Path(__file__).parents[2]
@@ -107,9 +107,7 @@ def test_one_entry_is_read_checked_signed_and_read_again(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("_with_team")
-def test_one_entry_is_in_schema_reference_card_and_answers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_entry_is_in_schema_reference_card_and_answers(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
     homepage, theme = (read_catalog(path).metrics[name] for name in ("homepage", "theme"))

@@ -30,7 +30,7 @@ from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_roo
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import output_of, refusal_of
+from tests.support.commands import Capture, output_of, refusal_of
 
 # The leaves and roots of the reference implementation of RFC 6962.
 HEX = "00 10 2021 3031 40414243 5051525354555657 606162636465666768696a6b6c6d6e6f"
@@ -286,7 +286,7 @@ def test_an_older_checkpoint_is_refused(
 
 
 def test_an_audit_checks_how_the_log_grew_from_every_bundle_before(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: Operator, capsys: Capture
 ) -> None:
     for _ in range(3):
         assert operator.build() == 0
@@ -320,9 +320,7 @@ def test_a_proof_of_another_bundle_or_altered_is_refused(operator: Operator) -> 
             open_bundle(b"\n".join([head, body, wrong]), "app.hubbub")
 
 
-def test_a_build_refuses_a_log_that_was_lost_or_left(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_build_refuses_a_log_that_was_lost_or_left(operator: Operator, capsys: Capture) -> None:
     assert operator.build(log="") == 2
     assert "accept no bundle outside it" in capsys.readouterr().err
     operator.log.rename(operator.folder / "away")
@@ -349,7 +347,7 @@ def served(operator: Operator) -> Iterator[str]:
 
 
 def test_a_reviewer_reads_every_bundle_ever_shipped_and_what_each_changed(
-    operator: Operator, served: str, capsys: pytest.CaptureFixture[str]
+    operator: Operator, served: str, capsys: Capture
 ) -> None:
     notice = ["notice", "make", "--stop", "theme", "--keys", str(operator.keys)]
     notice += ["--bundle", str(operator.out), "--out", str(operator.folder / "notice.hubbub")]
@@ -369,7 +367,7 @@ def test_a_reviewer_reads_every_bundle_ever_shipped_and_what_each_changed(
 
 
 def test_a_log_that_was_rewritten_is_found_by_who_saw_it_before(
-    operator: Operator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    operator: Operator, tmp_path: Path, capsys: Capture
 ) -> None:
     device = tmp_path / "device.hubbub"
     device.write_bytes(_of_a_fork(operator))
@@ -381,7 +379,7 @@ def test_a_log_that_was_rewritten_is_found_by_who_saw_it_before(
 
 
 def test_two_bundles_at_once_and_more_under_an_old_name_show_in_the_audit(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: Operator, capsys: Capture
 ) -> None:
     things = [("bundle", operator.sign(metrics=operator.more()))]
     append(operator.log, ORIGIN, log_key(operator.keys), things)
@@ -392,7 +390,7 @@ def test_two_bundles_at_once_and_more_under_an_old_name_show_in_the_audit(
 
 
 def test_more_under_a_name_that_was_retired_in_between_shows_in_the_audit(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: Operator, capsys: Capture
 ) -> None:
     serial = read_bundle(operator.out).serial
     things = [
@@ -405,7 +403,7 @@ def test_more_under_a_name_that_was_retired_in_between_shows_in_the_audit(
 
 
 def test_what_is_missing_or_altered_in_a_served_log_is_named(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: Operator, capsys: Capture
 ) -> None:
     audit = ["log", "audit", str(operator.log), "--bundle", str(operator.out)]
     content = next(
@@ -458,7 +456,7 @@ def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
 
 
 def test_privacy_diff_says_what_a_person_gives_more_and_less(
-    operator: Operator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    operator: Operator, tmp_path: Path, capsys: Capture
 ) -> None:
     old = tmp_path / "old.hubbub"
     old.write_bytes(operator.out.read_bytes())

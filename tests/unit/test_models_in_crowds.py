@@ -34,7 +34,7 @@ from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import model_toml
-from tests.support.commands import document_of, refusal_of
+from tests.support.commands import Capture, document_of, refusal_of
 from tests.support.devices import idle_client
 
 START = 20_010  # days since 1970: 2024-10-14
@@ -269,7 +269,7 @@ def test_the_audit_attacks_whole_rounds_of_a_model(
     assert all(check.lower and check.claim and check.lower > 0.3 * check.claim for check in near)
 
 
-def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: Capture) -> None:
     question = ["plan", "central", "--model", "linear", "--features", "3", "--epsilon", "2"]
     rows = document_of(capsys, *question, "--reports", "600", "--format", "json")["rows"]
     assert {(row["rounds"], row["rounds_each"]) for row in rows} >= {(8, 1), (20, 4)}
@@ -283,9 +283,7 @@ def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixtu
     assert "so few people cannot keep" in refusal_of(capsys, *question, "--reports", "20")
 
 
-def test_a_model_in_a_crowd_is_rehearsed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_in_a_crowd_is_rehearsed(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL.replace("positive", 'label = "gone"\npositive'))
     chance = np.random.default_rng(7)

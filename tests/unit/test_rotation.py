@@ -12,7 +12,7 @@ from hubbub.errors import KeysUnusable
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
 from hubbub.keys.rotation import forget_keys, rotate_keys, still_needed
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
-from tests.support.commands import output_of, refusal_of
+from tests.support.commands import Capture, output_of, refusal_of
 
 DAY, WEEK = 86_400, 604_800
 NOW = 20_000 * DAY + 5000.0
@@ -77,9 +77,7 @@ def test_a_key_that_leaked_is_replaced_from_a_day_on(folder: Path) -> None:
     assert not any(_opens(folder, key) for key in before if key.start >= anew)
 
 
-def test_a_folder_without_keys_is_told_what_makes_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_keys_is_told_what_makes_them(tmp_path: Path, capsys: Capture) -> None:
     assert main(["keys", "rotate", str(tmp_path / "none")]) == 2
     assert "give a folder made by: hubbub keys new" in capsys.readouterr().err
 
@@ -99,7 +97,7 @@ def test_the_aggregator_forgets_keys_in_their_file(folder: Path) -> None:
         forget_keys(folder / "none" / "opening.keys.json", {1})
 
 
-def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_did(tmp_path: Path, capsys: Capture) -> None:
     folder = str(tmp_path / "keys")
     assert main(["keys", "new", folder, "--days", "7", "--periods", "4"]) == 0
     assert main(["keys", "rotate", folder, "--days", "7", "--periods", "1"]) == 0
@@ -114,7 +112,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_one_clock_alone_deletes_no_key(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong clock, ten years ahead or half a year: the operator has to say the day, too."""
     before = read_public_keys(folder)

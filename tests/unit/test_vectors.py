@@ -32,7 +32,7 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.testing import make_bundle
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 TABLE = catalog_toml(
     metric_toml("scores", mechanism="auto", kind="vector", epsilon=4.0),
@@ -89,9 +89,7 @@ def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised(tmp_path: Pa
         _metric(tmp_path, VECTOR + CROWD + "epsilon = 0.1\n", UNSAID)
 
 
-def test_a_plan_of_a_crowd_has_the_error_of_each_number(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_plan_of_a_crowd_has_the_error_of_each_number(capsys: Capture) -> None:
     words = ["plan", "central", "--vector", "3", "2", "--reports", "2000", "--epsilon", "1"]
     rows = document_of(capsys, *words, "--format", "json")["rows"]
     crowd = [row for row in rows if row["way"] == "crowd"][-1]
@@ -336,9 +334,7 @@ def test_typed_metrics_of_vectors_take_sequences_of_numbers(tmp_path: Path) -> N
     assert '"scores": readonly number[] | Float32Array | Float64Array;' in module_text
 
 
-def test_a_rehearsal_has_a_column_a_coordinate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rehearsal_has_a_column_a_coordinate(tmp_path: Path, capsys: Capture) -> None:
     _metric(tmp_path, SMALL)
     people = tmp_path / "people.csv"
     chance = np.random.default_rng(3)
