@@ -319,24 +319,13 @@ async def _dial_redis(url: str) -> None:
 
 # On a busy machine a handshake may be cut off for its time, and asyncio of Python 3.11 then leaves
 # the socket to the collector.
-LEFT_OPEN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@LEFT_OPEN
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("role", ROLES)
-def test_nobody_but_redis_hears_its_password(tls: Path, role: str) -> None:
-    with _fake_redis(tls, role) as (port, traffic):
-        url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={tls}/ca.pem"
-        asyncio.run(_dial_redis(url))
-        assert (b"SECRET" in traffic) == (role == "redis")
-        assert role == "redis" or not traffic
-
-
-@LEFT_OPEN
-@pytest.mark.parametrize("role", ROLES)
-def test_nobody_but_redis_hears_its_password_with_certificates_of_0_1(old: Path, role: str) -> None:
-    with _fake_redis(old, role) as (port, traffic):
-        url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={old}/ca.pem"
+@pytest.mark.parametrize("made_by", ["now", "0.1"])
+def test_nobody_but_redis_hears_its_password(tls: Path, old: Path, made_by: str, role: str) -> None:
+    folder = tls if made_by == "now" else old
+    with _fake_redis(folder, role) as (port, traffic):
+        url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={folder}/ca.pem"
         asyncio.run(_dial_redis(url))
         assert (b"SECRET" in traffic) == (role == "redis")
         assert role == "redis" or not traffic

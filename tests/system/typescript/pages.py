@@ -3,7 +3,6 @@
 import http.server
 import json
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,9 +12,8 @@ from typing import Any
 from playwright.sync_api import BrowserContext, Page
 from scipy.stats import binom
 
-from hubbub.cli.local.ports import free_port
 from hubbub.errors import HubbubError
-from tests.support import asking
+from tests.support import asking, web
 from tests.support.development_server import Developing
 from tests.support.waiting import eventually
 
@@ -79,18 +77,8 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """A page's origin: browsers take this machine's for as safe as HTTPS."""
-    port = free_port()
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", port), partial(_Quiet, directory=str(folder))
-    )
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with web.serving(partial(_Quiet, directory=str(folder))) as place:
+        yield f"http://{place}/"
 
 
 def door_of(up: Developing) -> str:

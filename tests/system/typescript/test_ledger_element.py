@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.node import ROOT, build, needs_node, run
-from tests.system.typescript.pages import opened, report
+from tests.system.typescript.pages import OPEN, opened, report
 
 SHOW = """
 async (lang) => {
@@ -141,11 +141,7 @@ def test_a_person_sees_what_local_mode_counts(
 ) -> None:
     page = device.new_page()
     page.goto(origin)
-    page.evaluate(
-        "async (shuffler) => { const { open } = await import('/hubbub.js'); window.client ="
-        " await open({ bundle: '/app.hubbub', shuffler, holdSeconds: null, local: true }); }",
-        door,
-    )
+    page.evaluate(OPEN.replace("holdSeconds: null", "holdSeconds: null, local: true"), door)
     assert [report(page, value) for value in ("dark", "light", "dark")] == ["counted"] * 3
     _ledger_page(page)
     region = page.get_by_role("region", name="What leaves this device")
@@ -212,11 +208,7 @@ def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
             ),
         )
         page.goto(origin)
-        page.evaluate(
-            "async (shuffler) => { const { open } = await import('/hubbub.js');"
-            " window.client = await open({ bundle: '/app.hubbub', shuffler }); }",
-            door,
-        )
+        page.evaluate(OPEN, door)
         _ledger_page(page)
         assert len(_row(page, "Colour theme")) == 3
         width = "getComputedStyle(document.querySelector('hubbub-ledger')).display"
@@ -228,17 +220,10 @@ def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
 def test_where_nothing_can_be_kept_it_says_so(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page = device.new_page()
-    page.add_init_script(
+    device.add_init_script(
         "IDBFactory.prototype.open = () => { throw new DOMException('no', 'SecurityError') }"
     )
-    page.goto(origin)
-    page.evaluate(
-        "async (shuffler) => { const { open } = await import('/hubbub.js');"
-        " window.client = await open({ bundle: '/app.hubbub', shuffler, holdSeconds: null }); }",
-        door,
-    )
-    _ledger_page(page)
+    page = _ledger_page(opened(device, origin, door))
     expect(page.get_by_role("status")).to_contain_text("This device cannot store anything")
     expect(page.get_by_role("switch")).not_to_be_checked()
 
