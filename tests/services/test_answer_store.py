@@ -2,8 +2,6 @@
 
 import json
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,11 +56,9 @@ class StoreView:
         return self.server.client
 
 
-@asynccontextmanager
-async def _store_view(
-    catalog_files: CatalogFiles, url: str, *, memory: bool = False
-) -> AsyncIterator[StoreView]:
-    server = await connect_redis(url)
+def _store_view(
+    catalog_files: CatalogFiles, server: RedisServer, *, memory: bool = False
+) -> StoreView:
     store = RedisStore(server)
     answers = MemoryServer() if memory else server
     query = QueryEngine(catalog_files.bundle, store, clock=lambda: NOW, server=answers)
@@ -70,10 +66,7 @@ async def _store_view(
     keeper = EstimateKeeper(
         query=query, answers=AnswerStore(answers), changed=changed, epochs=3, clock=lambda: NOW
     )
-    try:
-        yield StoreView(server, store, answers, query, keeper, changed)
-    finally:
-        await server.close()
+    return StoreView(server, store, answers, query, keeper, changed)
 
 
 class _Broken(RedisStore):
@@ -85,98 +78,95 @@ class _Broken(RedisStore):
 
 @pytest.mark.parametrize("memory", [True, False], ids=["memory", "redis"])
 async def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
-    catalog_files: CatalogFiles, redis_url: str, memory: bool
+    catalog_files: CatalogFiles, server: RedisServer, memory: bool
 ) -> None:
-    async with _store_view(catalog_files, redis_url, memory=memory) as setup:
-        await setup.client.flushdb()
-        await setup.count("theme")
-        await setup.count("theme", back=1)
-        await setup.count("crashed")
-        questions = [EstimateQuery(), EstimateQuery(range=EpochRange(last="7d"))]
-        worked = [await setup.query.estimate("theme", question) for question in questions]
-        mean = await setup.query.estimate("crashed", EstimateQuery())
-        assert await setup.keeper.look() > 4
-        assert await setup.keeper.look() == 0, "nothing changed since"
-        again = QueryEngine(
-            catalog_files.bundle,
-            _Broken(setup.server),
-            clock=lambda: NOW,
-            server=setup.answers,
-        )
-        for question, answer in zip(questions, worked, strict=True):
-            assert await again.estimate("theme", question) == answer
-        assert await again.estimate("crashed", EstimateQuery()) == mean
-        page = await again.estimate("theme", EstimateQuery(), Page(1, 1, "rank"))
-        assert [value.rank for value in page.values] == [2]
-        other = EstimateQuery(confidence=0.9)
-        with pytest.raises(AssertionError, match="nobody works"):
-            await again.estimate("theme", other)
-        await setup.count("theme")
-        with pytest.raises(AssertionError, match="nobody works"):  # that is out of date
-            await again.estimate("theme", EstimateQuery())
-        newer = await setup.query.estimate("theme", EstimateQuery())
-        assert newer.reports == 2 * worked[0].reports
+    setup = _store_view(catalog_files, server, memory=memory)
+    await setup.count("theme")
+    await setup.count("theme", back=1)
+    await setup.count("crashed")
+    questions = [EstimateQuery(), EstimateQuery(range=EpochRange(last="7d"))]
+    worked = [await setup.query.estimate("theme", question) for question in questions]
+    mean = await setup.query.estimate("crashed", EstimateQuery())
+    assert await setup.keeper.look() > 4
+    assert await setup.keeper.look() == 0, "nothing changed since"
+    again = QueryEngine(
+        catalog_files.bundle,
+        _Broken(setup.server),
+        clock=lambda: NOW,
+        server=setup.answers,
+    )
+    for question, answer in zip(questions, worked, strict=True):
+        assert await again.estimate("theme", question) == answer
+    assert await again.estimate("crashed", EstimateQuery()) == mean
+    page = await again.estimate("theme", EstimateQuery(), Page(1, 1, "rank"))
+    assert [value.rank for value in page.values] == [2]
+    other = EstimateQuery(confidence=0.9)
+    with pytest.raises(AssertionError, match="nobody works"):
+        await again.estimate("theme", other)
+    await setup.count("theme")
+    with pytest.raises(AssertionError, match="nobody works"):  # that is out of date
+        await again.estimate("theme", EstimateQuery())
+    newer = await setup.query.estimate("theme", EstimateQuery())
+    assert newer.reports == 2 * worked[0].reports
 
 
 async def test_another_definition_of_a_metric_has_other_answers(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, server: RedisServer
 ) -> None:
-    async with _store_view(catalog_files, redis_url) as setup:
-        await setup.client.flushdb()
-        await setup.count("theme")
-        await setup.keeper.look()
-        metrics = dict(catalog_files.bundle.metrics)
-        metrics["theme"] = replace(metrics["theme"], description="something else")
-        changed = replace(catalog_files.bundle, metrics=metrics)
-        other = QueryEngine(changed, setup.store, clock=lambda: NOW, server=setup.answers)
-        answer = await other.estimate("theme", EstimateQuery())
-        assert answer.description == "something else"
+    setup = _store_view(catalog_files, server)
+    await setup.count("theme")
+    await setup.keeper.look()
+    metrics = dict(catalog_files.bundle.metrics)
+    metrics["theme"] = replace(metrics["theme"], description="something else")
+    changed = replace(catalog_files.bundle, metrics=metrics)
+    other = QueryEngine(changed, setup.store, clock=lambda: NOW, server=setup.answers)
+    answer = await other.estimate("theme", EstimateQuery())
+    assert answer.description == "something else"
 
 
 async def test_no_answer_from_deleted_totals_stays_whenever_they_are_deleted(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, server: RedisServer
 ) -> None:
     """Also while the answer is being worked out, and where the process ended after that."""
-    async with _store_view(catalog_files, redis_url) as home:
-        await home.client.flushdb()
-        name, former = "theme", home.query._whole_estimate
+    home = _store_view(catalog_files, server)
+    name, former = "theme", home.query._whole_estimate
 
-        async def stored() -> set[bytes]:
-            keys = await home.client.keys("aggregator:estimates:*")
-            return {key.rpartition(b":")[2] for key in keys}
+    async def stored() -> set[bytes]:
+        keys = await home.client.keys("aggregator:estimates:*")
+        return {key.rpartition(b":")[2] for key in keys}
 
-        await home.count(name, back=40)
-        await home.count(name)
-        assert await home.keeper.look() > 0
-        before = await stored()
-        old = home.query.collected
-        every = await old.find(name, EpochRange(epochs="all"))
-        date = every.date(every.epochs[0]).encode()
-        assert date in before
+    await home.count(name, back=40)
+    await home.count(name)
+    assert await home.keeper.look() > 0
+    before = await stored()
+    old = home.query.collected
+    every = await old.find(name, EpochRange(epochs="all"))
+    date = every.date(every.epochs[0]).encode()
+    assert date in before
 
-        async def deleted_meanwhile(*arguments: Any) -> Any:
-            answer = await former(*arguments)
-            window = Window(name, every.epochs[0])
-            await delete_totals([window], home.store, AnswerStore(home.answers))
-            return answer
+    async def deleted_meanwhile(*arguments: Any) -> Any:
+        answer = await former(*arguments)
+        window = Window(name, every.epochs[0])
+        await delete_totals([window], home.store, AnswerStore(home.answers))
+        return answer
 
-        await home.count(name, back=40)  # so that its answer is worked out anew
-        home.query._whole_estimate = deleted_meanwhile  # type: ignore[assignment]
-        home.keeper._not_before.clear()
-        await home.keeper.look()
-        assert await stored() == set()
-        home.query._whole_estimate = former  # type: ignore[method-assign]
-        home.keeper._not_before.clear()
-        await home.keeper.look()
-        assert await stored() == before - {date}
-        # Of a process that ended before it looked again.
-        await home.client.hset(f"aggregator:estimates:{name}:{date.decode()}", "version", "1")
-        listed = json.dumps([date.decode()])
-        await home.client.hset("aggregator:estimates", name, listed)
-        home.changed.add(name)
-        home.keeper._not_before.clear()
-        await home.keeper.look()
-        assert await stored() == before - {date}
+    await home.count(name, back=40)  # so that its answer is worked out anew
+    home.query._whole_estimate = deleted_meanwhile  # type: ignore[assignment]
+    home.keeper._not_before.clear()
+    await home.keeper.look()
+    assert await stored() == set()
+    home.query._whole_estimate = former  # type: ignore[method-assign]
+    home.keeper._not_before.clear()
+    await home.keeper.look()
+    assert await stored() == before - {date}
+    # Of a process that ended before it looked again.
+    await home.client.hset(f"aggregator:estimates:{name}:{date.decode()}", "version", "1")
+    listed = json.dumps([date.decode()])
+    await home.client.hset("aggregator:estimates", name, listed)
+    home.changed.add(name)
+    home.keeper._not_before.clear()
+    await home.keeper.look()
+    assert await stored() == before - {date}
 
 
 async def test_other_programs_read_them_and_nothing_else(
@@ -187,10 +177,12 @@ async def test_other_programs_read_them_and_nothing_else(
     (tmp_path / "users.acl").write_text(users)
     with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
         url = f"redis://aggregator:CHANGE-ME-AGGREGATOR@127.0.0.1:{port}/0"
-        async with _store_view(catalog_files, url) as setup:
-            await setup.count("theme")
-            await setup.keeper.look()
-            worked = await setup.query.estimate("theme", EstimateQuery())
+        aggregator = await connect_redis(url)
+        setup = _store_view(catalog_files, aggregator)
+        await setup.count("theme")
+        await setup.keeper.look()
+        worked = await setup.query.estimate("theme", EstimateQuery())
+        await aggregator.close()
         viewer: Any = redis.asyncio.Redis.from_url(
             f"redis://viewer:CHANGE-ME-VIEWER@127.0.0.1:{port}/0", decode_responses=True
         )
@@ -217,22 +209,21 @@ async def test_other_programs_read_them_and_nothing_else(
 
 @pytest.mark.parametrize("garbage", [b"{", b"null", b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
 async def test_what_nobody_can_read_is_worked_out(
-    catalog_files: CatalogFiles, redis_url: str, garbage: bytes
+    catalog_files: CatalogFiles, server: RedisServer, garbage: bytes
 ) -> None:
-    async with _store_view(catalog_files, redis_url) as setup:
-        await setup.client.flushdb()
-        await setup.count("theme")
-        await setup.keeper.look()
-        worked = await setup.query.estimate("theme", EstimateQuery())
-        date = worked.dates
-        for field in ("values", "promised", "twins", "unknown"):
-            key = f"aggregator:estimates:theme:{date}"
-            former = await setup.client.hget(key, field)
-            await setup.client.hset(key, field, garbage)
-            other = QueryEngine(
-                catalog_files.bundle, setup.store, clock=lambda: NOW, server=setup.server
-            )
-            assert await other.estimate("theme", EstimateQuery()) == worked
-            await setup.client.hdel(key, field)
-            if former is not None:
-                await setup.client.hset(key, field, former)
+    setup = _store_view(catalog_files, server)
+    await setup.count("theme")
+    await setup.keeper.look()
+    worked = await setup.query.estimate("theme", EstimateQuery())
+    date = worked.dates
+    for field in ("values", "promised", "twins", "unknown"):
+        key = f"aggregator:estimates:theme:{date}"
+        former = await setup.client.hget(key, field)
+        await setup.client.hset(key, field, garbage)
+        other = QueryEngine(
+            catalog_files.bundle, setup.store, clock=lambda: NOW, server=setup.server
+        )
+        assert await other.estimate("theme", EstimateQuery()) == worked
+        await setup.client.hdel(key, field)
+        if former is not None:
+            await setup.client.hset(key, field, former)
