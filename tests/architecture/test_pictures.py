@@ -36,7 +36,7 @@ def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
         noise = value_noise(metric)
         variance = mechanism.variance(sorted(counts)[len(counts) // 2], NUMBERS_ON_FILE["reports"])
         if noise:
-            variance += noise.variance / float(mechanism.channel.p - mechanism.channel.q) ** 2
+            variance += noise.each.variance / float(mechanism.channel.p - mechanism.channel.q) ** 2
         assert result["stderr"] == pytest.approx(sqrt(variance), rel=0.05)
         # 224 intervals of 95%: sigma of their share is 1.5%.
         holds = sum(low <= true <= high for true, _, low, high, _ in result["values"])

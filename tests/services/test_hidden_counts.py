@@ -22,6 +22,7 @@ from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.value_noise import ValueNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import sealed_dummies
@@ -195,7 +196,7 @@ async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_d
 
     async def draw(pool: Pool) -> tuple[int, ...]:
         if by_value:
-            return tuple(await pool.hidden.named(window, CountNoise(6 << 30, 7), 5))
+            return tuple(await pool.hidden.named(window, ValueNoise(CountNoise(6 << 30, 7), 5)))
         return (await pool.hidden.drawn(window, NOISE),)
 
     async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> bool:

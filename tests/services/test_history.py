@@ -75,7 +75,7 @@ def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
             continue
         mechanism: Any = metric.randomizer
         noise, channel = value_noise(metric), mechanism.channel
-        dummies = noise.variance / float(channel.p - channel.q) ** 2 if noise else 0.0
+        dummies = noise.each.variance / float(channel.p - channel.q) ** 2 if noise else 0.0
         estimates = mechanism.estimate(totals_of(day.totals))
         for value, estimate in zip(metric.values or (), estimates.values, strict=True):
             expected = number * true_counts[metric.name][value] / PEOPLE

@@ -17,6 +17,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.hpke import open_sealed, seal_info
+from hubbub.sealing.value_noise import ValueNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
@@ -33,17 +34,28 @@ from tests.support.moment import now
 DAY = 86_400
 VALUES = 5
 LAW = CountNoise(6 << 30, 7)
+OF_SUM = CountNoise(5 << 30, 40)
 NOISE = CountNoise(3 << 31, 20)
 CROWD = 100
 UNCOUNTED = dict.fromkeys(("counted", "duplicate", "rejected", "fillers"), 0)
 
 
-@pytest.fixture(scope="module")
-def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
-    """As `hubbub catalog build` writes it of a metric with noise dummies."""
+@pytest.fixture(scope="module", params=[{}, {"sum_noise": [OF_SUM.odds, OF_SUM.reach]}])
+def table(
+    catalog_files: CatalogFiles,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> StreamTable:
+    """As `hubbub catalog build` writes it of a metric with noise dummies, or of a fixed sum."""
     folder = tmp_path_factory.mktemp("noise")
     own = {"min_batch": CROWD, "value_noise": [LAW.odds, LAW.reach], "values": VALUES}
-    return crowd_table(catalog_files.streams, catalog_files.bundle, folder, **own)
+    return crowd_table(catalog_files.streams, catalog_files.bundle, folder, **own, **request.param)
+
+
+def _law(table: StreamTable) -> ValueNoise:
+    law = table.streams["theme"].named
+    assert law
+    return law
 
 
 def _today() -> Window:
@@ -83,7 +95,7 @@ async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_to
         pool = m.pools[0]
         await pool.add({window: reports})
         await m.turn()
-        named = await pool.hidden.named(window, LAW, VALUES)
+        named = await pool.hidden.named(window, _law(table))
         evenly = await pool.hidden.drawn(window, noise) if noise else 0
         await pool.close_windows()
         await until_empty(m, window)
@@ -96,7 +108,7 @@ async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_to
         assert names.total() == total
         assert all(names[value] >= number for value, number in enumerate(named))
         assert noise or [names[value] for value in range(VALUES)] == named
-        expected = VALUES * LAW.reach + (noise.reach if noise else 0)
+        expected = _law(table).expected + (noise.reach if noise else 0)
         assert sum(share for _, share in sink.sizes.values()) == expected
         service = OperatorService(ShownCounts(pool, lambda: new_table.streams))
         status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
@@ -114,10 +126,10 @@ async def test_the_minimum_is_of_reports_and_of_what_is_estimated(
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
         pool = m.pools[0]
         await pool.add({window: sealed_reports(reports)})
-        total = reports + sum(await pool.hidden.named(window, LAW, VALUES))
+        total = reports + sum(await pool.hidden.named(window, _law(table)))
         await pool.close_windows()
         await until_empty(m, window)
-        leaves = min(reports, total - VALUES * LAW.reach) >= CROWD
+        leaves = min(reports, total - _law(table).expected) >= CROWD
         assert sink.sealed.total() == (total if leaves else 0)
         assert (await law_of(pool, window))["withheld"] == (0 if leaves else total)
 
@@ -136,7 +148,7 @@ async def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_ar
         await m.pools[0].add({_today(): sealed_reports(CROWD)})
         await m.pools[0].close_windows()
         await until_empty(m, _today())
-    assert sealed == [(LAW.most, value) for value in range(VALUES)]
+    assert sealed == [(most, value) for value, most in enumerate(_law(table).most)]
 
 
 class _Killed(BaseException):
@@ -182,7 +194,7 @@ async def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_
 
     async def numbers_after(server: RedisServer, drawn: bytes | None) -> list[int]:
         pool, sealed, shares = Pool(server), Counter[bytes](), 0
-        assert await pool.hidden.named(window, LAW, VALUES) == [], "they are deleted"
+        assert await pool.hidden.named(window, _law(table)) == [], "they are deleted"
         for batch_id, owner in (await pool.batches(window)).items():
             sealed.update(await pool.claim(window, batch_id, owner))
             shares += await pool.share(window, batch_id)
@@ -193,7 +205,7 @@ async def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_
         assert drawn in {None, b"", ",".join(map(str, named)).encode()}, "b'' once it has left"
         total = len(reports) + sum(named)
         assert (law["acknowledged"], law["in_flight"], law["dummies"]) == (total, total, 0)
-        assert shares == VALUES * LAW.reach
+        assert shares == _law(table).expected
         assert balances({**law, **UNCOUNTED})
         return named
 

@@ -249,7 +249,7 @@ def test_all_parts_in_one_value_arrive_by_the_real_path(run: LocalRun) -> None:
     assert law is not None
     [terms] = [t for (stream, _), t in report_counts(run.endpoints).items() if stream == "whole"]
     assert balances(terms)
-    assert terms["dummies"] == law.reach * metric.randomizer.layout.size
+    assert terms["dummies"] == law.each.reach * metric.randomizer.layout.size
     estimates = estimate(run.endpoints, "whole")
     assert len(estimates.values) == 16
     table = run.endpoints.connection.cross("whole", rows="c", columns="b", by="a")
@@ -260,7 +260,7 @@ def test_all_parts_in_one_value_arrive_by_the_real_path(run: LocalRun) -> None:
         assert abs(cell["estimate"] - true) <= SIGMAS * cell["stderr"]
         parts = [value.estimate for value in estimates.values[2 * n : 2 * n + 2]]
         assert cell["estimate"] == pytest.approx(sum(parts))
-        assert cell["stderr"] ** 2 == pytest.approx(2 * law.variance, rel=0.6)
+        assert cell["stderr"] ** 2 == pytest.approx(2 * law.each.variance, rel=0.6)
     assert 0.5 < estimates.shuffled.epsilon <= 1.0
 
 

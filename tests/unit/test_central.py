@@ -18,7 +18,7 @@ from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dumm
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies
+from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies, value_noise
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
@@ -237,15 +237,21 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
     steps = int(noisy.parameters["steps"])
     assert (noisy.mechanism, noisy.epsilon, noisy.dummies) == ("mean.piecewise", 8, 0)
     assert noisy.randomizer.layout.size == steps + 1
-    assert named_dummies(noisy) == (steps + 1) * noisy.dummies_shift
-    promise = central_of(noisy, 30_000)
+    noise, promise = value_noise(noisy), central_of(noisy, 30_000)
     assert 0.98 <= promise.epsilon <= 1.0
-    plain, law = _read(tmp_path, text), noisy.central.noise  # type: ignore[union-attr]  # it has both
-    assert law is not None
-    contributions = noisy.randomizer.contributions  # type: ignore[attr-defined]  # of a mean
-    drawn = law.variance * sum((share - 0.5) ** 2 for share in contributions)
-    middle = noisy.randomizer.variance(15_000, 30_000) + drawn
-    assert middle < 0.5 * plain.randomizer.variance(15_000, 30_000)
+    assert noise
+    assert noise.of_sum, "of which the mean has its error"
+    assert named_dummies(noisy) == (steps + 1) * noisy.dummies_shift + 2 * noise.ends
+    plain = _read(tmp_path, text)
+    middle = noisy.randomizer.variance(15_000, 30_000) + noise.of_sum.variance / steps**2
+    assert middle < 0.4 * plain.randomizer.variance(15_000, 30_000)
+    stream = json.loads(stream_table(_in_bundle(tmp_path, noisy)))["streams"]["theme"]
+    assert stream["sum_noise"] == [noise.of_sum.odds, noise.of_sum.reach]
+    written = "dummies_scale = 5.05\ndummies_shift = 147\ndummies_sum_scale = "
+    alike = _read(tmp_path, text + f"{written}{noisy.dummies_sum_scale}\n")
+    assert alike.digest() == noisy.digest()
+    with pytest.raises(CatalogInvalid, match="is only for noise dummies of a mean"):
+        _read(tmp_path, THEME + f"{written}30\n")
     many = text.replace('"auto"', '"mean.piecewise"\nsteps = 60')
     with pytest.raises(CatalogInvalid, match="seal more than 500,000 of them an epoch; use fewer"):
         _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")

@@ -56,7 +56,7 @@ class _Roughly:
         raise NotImplementedError
 
     def padded(
-        self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
+        self, promise: CentralPromise, categories: int, dummies: str, **how: bool
     ) -> CentralPromise:
         raise NotImplementedError
 

@@ -29,6 +29,7 @@ from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.sealing.value_noise import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
 from tests.support.stores import commit_of
@@ -281,7 +282,7 @@ def test_every_part_of_a_crowd_with_noise_dummies_that_has_arrived_is_answered()
     for present in range(97, dummies, 97):
         cells = np.bincount(np.arange(2 * present) % 224, minlength=224)
         part = WindowTotals(cells=cells, counted=present, dummies=present, batch_reports=0, at=0)
-        totals = sum_totals([part], 224, dummies=dummies, noise=noise)
+        totals = sum_totals([part], 224, dummies=dummies, noise=ValueNoise(noise, 224))
         assert totals.evenly() > -1e-6
         figures = Listed().figures(mechanism, totals, ())
         assert (figures.stderrs > 0).all()

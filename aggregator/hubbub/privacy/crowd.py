@@ -10,7 +10,7 @@ from hubbub.authoring.crowds.dummy_counts import devices_at_least, reports_at_le
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, value_noise
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, sum_scale, value_noise
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
@@ -105,7 +105,13 @@ class ExactAccountant:
         return _together(crowd, promise) <= promise.epsilon
 
     def padded(
-        self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
+        self,
+        promise: CentralPromise,
+        categories: int,
+        dummies: str,
+        *,
+        noisy: bool = True,
+        fixed_sum: bool = False,
     ) -> CentralPromise:
         """The promise with the fewest dummies whose variance is within 5% of the smallest."""
         lying = crowd_of_promise(promise, categories, promise.max_local_epsilon)
@@ -117,13 +123,23 @@ class ExactAccountant:
             # So that many epochs of a person compose, and the yearly cap counts them as Gaussians.
             try:
                 scale, shift = best_noise(
-                    lying, promise.epsilon, promise.delta, promise.epochs, ends=LEFT_OUT / 2
+                    lying,
+                    promise.epsilon,
+                    promise.delta,
+                    promise.epochs,
+                    ends=LEFT_OUT / 2,
+                    fixed_sum=fixed_sum,
                 )
             except BadParameter:
                 if dummies == NOISE:
                     raise
             else:
-                drawn = replace(promise, dummies_scale=scale, dummies_shift=shift)
+                drawn = replace(
+                    promise,
+                    dummies_scale=scale,
+                    dummies_shift=shift,
+                    dummies_sum_scale=sum_scale(scale, categories - 1) if fixed_sum else 0.0,
+                )
         if dummies == NOISE:
             return drawn
         even = replace(promise, dummies=best_dummies(lying, promise.epsilon, promise.delta))
@@ -206,6 +222,7 @@ def crowd_of_promise(
         groups=groups,
         each=promise.dummies_each,
         noise_dummies=promise.noise,
+        sum_noise=promise.sum_noise,
     )
 
 
@@ -222,9 +239,10 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.crowd)
     named = named_dummies(metric)
-    noise = value_noise(metric) if dummies is None or dummies >= named else None
+    are_there = dummies is None or dummies >= named
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
-    crowd = replace(_crowd(metric, reports, dummies), noise_dummies=noise)
+    crowd = _crowd(metric, reports, dummies)
+    crowd = crowd if are_there else replace(crowd, noise_dummies=None)
     crowds = [crowd, *_of_judges(metric, reports)]
     return Amplified(
         epsilon=max(central_epsilon(crowd, promise.delta) for crowd in crowds),
@@ -332,7 +350,7 @@ def _of_judges(metric: Metric, reports: int) -> list[ShuffledEpoch]:
 
 
 def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
-    lies = even_lies(metric.randomizer, metric.report_loss)
+    lies, noise = even_lies(metric.randomizer, metric.report_loss), value_noise(metric)
     return ShuffledEpoch(
         reports=reports,
         categories=lies.categories,
@@ -341,7 +359,8 @@ def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
         dummies=dummies,
         groups=lies.groups,
         each=metric.dummies_each,
-        noise_dummies=value_noise(metric),
+        noise_dummies=noise.each if noise else None,
+        sum_noise=noise.of_sum if noise else None,
     )
 
 

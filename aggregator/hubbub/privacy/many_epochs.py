@@ -15,7 +15,7 @@ see hubbub.privacy.shuffled_histogram.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import exp, inf, log, sqrt
+from math import ceil, exp, inf, log, sqrt
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
-from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.noisy_counts import law_of, sum_losses
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 from hubbub.sealing.count_noise import CountNoise
@@ -41,6 +41,8 @@ _GRID: Final = 400
 _CLOSE: Final = 0.002
 _NEAR: Final = 1e-3
 _FLAT: Final = 0.05
+# Steps of the grid in the loss of a count with noise dummies, beside the noise of their sum.
+_FINER: Final = 16
 # Of the loss of a count with noise dummies, by how much that of an epoch may be too small.
 _LOOSE: Final = 1e-6
 
@@ -75,7 +77,7 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     # The smallest loss decides how fine the grid is: many of it add up as its root.
     grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
     if len(epochs) == 1 and (noise := epochs[0][0].noise_dummies):
-        grid = _loss_of(noise)
+        grid = _loss_of(noise) / (_FINER if epochs[0][0].sum_noise else 1)
     composed = None
     for crowd, times in epochs:
         loss_law = _losses(crowd, grid, delta * _LEFT_OUT / number)
@@ -135,7 +137,10 @@ def _losses(
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
     """Distribution of one epoch's loss, in steps of the grid, rounded up."""
     if crowd.noise_dummies:
-        return _losses_of_noise(crowd.noise_dummies, grid)
+        counts = _losses_of_noise(crowd.noise_dummies, grid)
+        if crowd.sum_noise is None:
+            return counts
+        return counts.compose(_losses_of_sum(crowd.sum_noise, int(crowd.categories) - 1, grid))
     if crowd.categories == 2:  # noqa: PLR2004 two values
         return _losses_of_two(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
@@ -199,6 +204,20 @@ def _losses_of_noise(
             )
         )
     return both[0].compose(both[1])
+
+
+def _losses_of_sum(
+    noise: CountNoise, moved: int, grid: float
+) -> privacy_loss_distribution.PrivacyLossDistribution:
+    """Distribution of the loss of a secret sum that a report moves by `moved`, rounded up."""
+    *finite, (_, impossible) = sum_losses(noise, moved)
+    losses: dict[int, float] = {}
+    for loss, chance in finite:
+        step = ceil(loss / grid)
+        losses[step] = losses.get(step, 0.0) + chance
+    return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
+        losses, impossible, grid, pessimistic_estimate=True
+    )
 
 
 def _losses_of_two(

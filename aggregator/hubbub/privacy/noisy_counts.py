@@ -23,6 +23,12 @@ in g, so chords between some g are an upper bound. For three values or more
 hubbub.privacy.noisy_lies gives less of S away, and more of who lied; the smaller of both counts.
 With two values S would give too much away: there a of the m hold v, and those who lie move from one
 to the other; all a are computed, in blocks, as in hubbub.privacy.one_count.
+Where the steps of a mean have further dummies (hubbub.sealing.value_noise), the sum of all dummies'
+steps is a third secret number, drawn from D and moved by at most d - 1: with B the delta above,
+
+    delta = sum over s of D(s) B(epsilon - log(D(s) / D(s - d + 1)))
+
+and lies are ignored, which rounds up.
 What the dummies hide needs nobody's honesty; `honest` counts whose lies are noise too.
 All rounding is up: numbers S are taken in blocks, each as if it were its least.
 Sources: Murakami, Sei, Eriguchi (IEEE S&P 2025), section 4, for dummies without lies; the rest is
@@ -32,7 +38,7 @@ hubbub's own, proven above; tests enumerate small epochs.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import exp
+from math import exp, inf
 from typing import Final
 
 import numpy as np
@@ -60,6 +66,8 @@ _FEW: Final = 6
 _CHORDS: Final = 10
 _NEAR: Final = 0.01
 _FAR: Final = 12.0
+# Steps of the loss of a sum of dummies, from none to the largest.
+_SUM_STEPS: Final = 24
 
 _Case = list[tuple[TwoCounts, float]]
 """Laws of the others' reports that the adversary may see, with their weights."""
@@ -75,6 +83,7 @@ class NoisyCounts:
             which rounds up.
         neither: probabilities that a report names a third value, times some g.
         weights: those of these g.
+        sum_losses: of a secret sum, its losses with their probabilities; none without.
         lies: another account, of three values or more.
         wanted: what is asked about; `delta` is no nearer than that needs.
     """
@@ -85,6 +94,7 @@ class NoisyCounts:
     cases: tuple[_Case, ...] = ()
     neither: Floats = field(default_factory=lambda: np.zeros(1))
     weights: Floats = field(default_factory=lambda: np.ones(1))
+    sum_losses: tuple[tuple[float, float], ...] = ()
     lies: NoisyLies | None = None
     wanted: float
 
@@ -93,6 +103,9 @@ class NoisyCounts:
         """The account of a crowd with noise dummies, valid down to `delta`."""
         noise, cut = crowd.noise_dummies, delta * TAILS
         assert noise is not None  # noqa: S101 it is asked of these alone
+        if crowd.sum_noise:
+            losses = sum_losses(crowd.sum_noise, int(crowd.categories) - 1)
+            return cls(noise=noise, sum_losses=losses, wanted=delta)
         if crowd.lie == 0:
             return cls(noise=noise, wanted=delta)
         d, keep, lie = crowd.categories, crowd.keep, crowd.lie
@@ -115,6 +128,11 @@ class NoisyCounts:
 
     def delta(self, central: float) -> float:
         """Hockey-stick divergence at exp(central), rounded up."""
+        if self.sum_losses:
+            return sum(
+                chance * (1.0 if loss == inf else bare_delta(self.noise, central - loss))
+                for loss, chance in self.sum_losses
+            )
         least = bare_delta(self.noise, central)
         if self.lies and least > self.wanted:
             least = min(least, self.lies.delta(central, self.wanted))
@@ -154,6 +172,23 @@ def bare_delta(noise: CountNoise, central: float) -> float:
     passed = np.searchsorted(-likelier[order], -edge)
     over = one_more * gains[passed] - t * number * losses[passed]
     return float(np.maximum(over, 0.0).sum()) * (1 + _ROUNDING)
+
+
+@lru_cache(maxsize=64)
+def sum_losses(noise: CountNoise, moved: int) -> tuple[tuple[float, float], ...]:
+    """Losses of a number of this law beside one moved by `moved`, in few steps, rounded up.
+
+    Each loss has its probability; it is infinite where the other number is impossible.
+    """
+    law = law_of(noise)
+    other = np.append(np.zeros(moved), law)[: len(law)]
+    possible = other > 0
+    losses = np.log(law[possible] / other[possible])
+    steps = np.ceil(losses / losses.max() * _SUM_STEPS * (1 - _ROUNDING)).astype(np.intp)
+    chances = np.bincount(steps + _SUM_STEPS, law[possible])
+    grid = (np.arange(len(chances)) - _SUM_STEPS) / _SUM_STEPS * losses.max() * (1 + _ROUNDING)
+    rounded = [(loss, chance) for loss, chance in zip(grid, chances, strict=True) if chance]
+    return (*rounded, (inf, float(law[~possible].sum())))
 
 
 def _thirds(noise: CountNoise, number: int) -> tuple[tuple[float, float], ...]:

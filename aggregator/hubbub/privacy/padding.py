@@ -7,12 +7,19 @@ holds and of one that a tenth hold.
 """
 
 from dataclasses import replace
+from functools import partial
 from math import ceil, floor, inf, log, sqrt, tanh
 from typing import Final
 
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.catalog.crowds.gaussian import mu_within
-from hubbub.catalog.crowds.noise_dummies import MIN_SCALE, noise_of
+from hubbub.catalog.crowds.noise_dummies import (
+    COUNTS_PART,
+    MIN_SCALE,
+    noise_of,
+    sum_noise_of,
+    sum_scale,
+)
 from hubbub.errors import BadParameter
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import keeps, largest_local
@@ -68,31 +75,40 @@ def best_dummies(
 
 
 def best_noise(
-    crowd: ShuffledEpoch, central: float, delta: float, epochs: int = 1, *, ends: float = 1.0
+    crowd: ShuffledEpoch,
+    central: float,
+    delta: float,
+    epochs: int = 1,
+    *,
+    ends: float = 1.0,
+    fixed_sum: bool = False,
 ) -> Law:
     """Scale and shift of the noise dummies with the least variance that keep a promise.
 
     `crowd` has none, and reports at the largest permitted local epsilon; (0, 0) if its lies alone
     keep the promise. `epochs` keep it together, with a report of the person in each. `ends` bounds
     the probability of either end of the law, which reveals everything; `delta` bounds it too. A
-    smaller one helps a person who is in many epochs, and costs dummies but no error.
+    smaller one helps a person who is in many epochs, and costs dummies but no error. With
+    `fixed_sum` the categories are the steps of a mean, and further dummies fix the sum, with the
+    scale `sum_scale`.
 
     Raises:
         BadParameter: a larger scale or shift than a catalog may contain is needed.
     """
-    if _holds_promise(crowd, (0.0, 0), central, delta, epochs):
+    keeps_with = partial(_keeps_with, crowd, central, delta, epochs, fixed_sum=fixed_sum)
+    if keeps_with((0.0, 0)):
         return 0.0, 0
 
     rare = min(_SLACK * delta / epochs, ends)
 
     def holds_promise(scale: float) -> bool:
-        law = _law(scale, rare)
-        return _holds_promise(crowd, law, central, delta, epochs)
+        return keeps_with(_law(scale, rare))
 
     # Without lies an epoch needs this much; several, if their epsilons added up.
-    high, factor = 2 * epochs / central, _CLOSE**2
+    counts_part = COUNTS_PART if fixed_sum else 1.0
+    high, factor = 2 * epochs / central / counts_part, _CLOSE**2
     if epochs > 1:  # as if counts were Gaussian, whose squares add up
-        near = sqrt(2 * epochs) / mu_within(central, delta)
+        near = sqrt(2 * epochs) / mu_within(central, delta) / counts_part
         high = near if near < high and holds_promise(near) else high
     largest = _largest_scale(rare)
     if high > largest and not holds_promise(high := largest):
@@ -110,9 +126,7 @@ def best_noise(
     return next(
         law
         for share in _SHARES
-        if _holds_promise(
-            crowd, law := _law(scale, min(share * delta / epochs, ends)), central, delta, epochs
-        )
+        if keeps_with(law := _law(scale, min(share * delta / epochs, ends)))
     )
 
 
@@ -150,10 +164,11 @@ def _noise(scale: float, shift: int) -> CountNoise:
     return noise
 
 
-def _holds_promise(
-    crowd: ShuffledEpoch, law: Law, central: float, delta: float, epochs: int
+def _keeps_with(
+    crowd: ShuffledEpoch, central: float, delta: float, epochs: int, law: Law, *, fixed_sum: bool
 ) -> bool:
-    with_noise = replace(crowd, noise_dummies=noise_of(*law))
+    scale = sum_scale(law[0], int(crowd.categories) - 1) if fixed_sum else 0.0
+    with_noise = replace(crowd, noise_dummies=noise_of(*law), sum_noise=sum_noise_of(scale))
     if epochs == 1:
         return keeps(with_noise, central, delta)
     from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB

@@ -39,6 +39,7 @@ class ShuffledEpoch:
         each: dummies of every honest device: the whole part, and one more with the fraction as its
             probability.
         noise_dummies: law of the secret number of dummies of each value.
+        sum_noise: law of the sum of the dummies' steps, beside noise dummies of a mean.
 
     Raises:
         BadParameter: a number out of range.
@@ -52,6 +53,7 @@ class ShuffledEpoch:
     groups: int = 1
     each: float = 0.0
     noise_dummies: CountNoise | None = None
+    sum_noise: CountNoise | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.reports, int) and 1 <= self.reports <= MAX_REPORTS):

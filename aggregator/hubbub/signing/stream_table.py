@@ -44,7 +44,12 @@ def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
     """The fields that say how a crowd leaves, and the dummies: their number or distribution."""
     if metric.mix == "pool":
         return {}
-    laws = {"noise": count_noise(metric), "value_noise": value_noise(metric)}
+    named = value_noise(metric)
+    laws = {
+        "noise": count_noise(metric),
+        "value_noise": named and named.each,
+        "sum_noise": named and named.of_sum,
+    }
     if not (metric.dummies or any(laws.values())):
         return {"mix": metric.mix}
     return {

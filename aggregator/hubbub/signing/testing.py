@@ -44,9 +44,15 @@ class _Alone:
         return mu_of_pure(epsilon)
 
     def padded(
-        self, promise: CentralPromise, _categories: int, _dummies: str, *, noisy: bool = True
+        self,
+        promise: CentralPromise,
+        _categories: int,
+        _dummies: str,
+        *,
+        noisy: bool = True,
+        fixed_sum: bool = False,
     ) -> CentralPromise:
-        del noisy
+        del noisy, fixed_sum
         return promise
 
     def crowd_needed(

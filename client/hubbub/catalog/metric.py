@@ -210,6 +210,7 @@ class Metric:
     dummies_each: float = field(default=0.0, metadata=central_fields.DUMMIES_EACH)
     dummies_scale: float = field(default=0.0, metadata=central_fields.DUMMIES_SCALE)
     dummies_shift: int = field(default=0, metadata=central_fields.DUMMIES_SHIFT)
+    dummies_sum_scale: float = field(default=0.0, metadata=central_fields.DUMMIES_SUM_SCALE)
     count_epsilon: float | None = field(default=None, metadata=central_fields.COUNT_EPSILON)
     max_local_epsilon: float = field(
         default=central_fields.USUAL_MAX_LOCAL, metadata=central_fields.MAX_LOCAL_EPSILON
@@ -420,6 +421,7 @@ class Metric:
             dummies_each=self.dummies_each,
             dummies_scale=self.dummies_scale,
             dummies_shift=self.dummies_shift,
+            dummies_sum_scale=self.dummies_sum_scale,
             epochs=self.model.reports
             if self.model
             else epochs_together(self.central_period, self.epoch),

@@ -24,6 +24,10 @@ class Totals:
             they hide the number of reports).
         value_law: probabilities of 0, 1, 2, ... dummies of one value, if each value has its own
             number of dummies beside those in `dummies`.
+        sum_variance: variance of the sum of the dummies' cells, if their number is fixed.
+        sums: number of epochs whose sums that is, each with a law of its own.
+        at_ends: number of dummies of the first and the last cell together, which then are beside
+            those of each value.
     """
 
     cells: Sequence[int]
@@ -32,6 +36,9 @@ class Totals:
     dummies_variance: float = 0.0
     beside_variance: float = 0.0
     value_law: Sequence[float] = ()
+    sum_variance: float = 0.0
+    sums: int = 0
+    at_ends: int = 0
 
     @property
     def has_dummies(self) -> bool:
@@ -41,18 +48,39 @@ class Totals:
 
     def evenly(self) -> float:
         """The mean number of dummies that hold any value with equal chance."""
-        return self.dummies - len(self.cells) * self._mean() if self.value_law else self.dummies
+        named = len(self.cells) * self._mean() + self.at_ends if self.value_law else 0
+        return self.dummies - named
 
     def spread(self) -> float:
-        """The variance of the number of dummies of one value, beside its share of all dummies."""
+        """The variance of the number of dummies of one value, beside its share of all dummies.
+
+        Where dummies of the first and the last cell fix the sum, the variance is theirs, which is
+        the largest.
+        """
         share = 1 / max(len(self.cells), 1)
-        return (self._value_variance() + self.evenly() * share) * (1 - share)
+        fixing = 1 + len(self.cells) / 3 if self.at_ends else 1
+        return (self._value_variance() * fixing + self.evenly() * share) * (1 - share)
 
     def weighted_variance(self, weights: Sequence[float]) -> float:
-        """The variance of the sum over all dummies of the weight of their value."""
+        """The variance of the sum over all dummies of the weight of their value.
+
+        Where the number of dummies is fixed, weights must rise evenly.
+        """
+        if self.at_ends:
+            step = (weights[-1] - weights[0]) / (len(weights) - 1)
+            arriving = sum(w**2 * n for w, n in zip(weights, self.by_cell(), strict=True))
+            return self.sum_variance * step**2 + self.dummies_variance * arriving / self.dummies
         mean, squares = (sum(w**power for w in weights) / len(weights) for power in (1, 2))
         per_value = self._value_variance() * len(weights) * squares
         return per_value + self.evenly() * (squares - mean**2)
+
+    def by_cell(self) -> list[float]:
+        """The mean number of dummies of each cell."""
+        even = (self.dummies - self.at_ends) / max(len(self.cells), 1)
+        numbers = [even] * len(self.cells)
+        for end in (0, -1):
+            numbers[end] += self.at_ends / 2
+        return numbers
 
     def _mean(self) -> float:
         return sum(p * number for number, p in enumerate(self.value_law))

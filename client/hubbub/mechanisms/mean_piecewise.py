@@ -67,11 +67,12 @@ class PiecewiseMean(Windowed, number_range.OfMean):
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
         totals.check(self.layout)
         reports, size = totals.reports, self.layout.size
-        # Dummies are uniform over all places.
+        # Dummies are uniform over all places, but for those at both ends.
         padding = Fraction(totals.dummies * (size - 1), 6)
+        at_ends = Fraction(totals.at_ends * (size - 1) * (size - 2), 6)
         first = sum(x * count for x, count in enumerate(totals.cells)) - 3 * padding
         all_squares = sum(x * x * count for x, count in enumerate(totals.cells))
-        second = all_squares - (2 * size - 1) * padding
+        second = all_squares - (2 * size - 1) * padding - at_ends
         slope, base, square_base, square_slope = self._moments()
         places = (first - reports * base) / slope
         squares = (second - reports * square_base - places * square_slope) / slope

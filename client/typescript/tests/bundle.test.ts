@@ -315,3 +315,21 @@ test("noise dummies of parts name one cell of the table of all parts", async () 
     await assert.rejects(metricFrom("met", { ...entry, ...change }, false), TypeError);
   }
 });
+
+test("dummies of a fixed sum are those of a mean", async () => {
+  const crowd = { central_epsilon: 1, crowd: 30_000, min_batch: 30_000, lifetime_epsilon: 500 };
+  const law = { dummies_scale: 5.05, dummies_shift: 147, dummies_sum_scale: 26.93 };
+  const mean = { mechanism: "mean.piecewise", epsilon: 8, values: null };
+  const parameters = { low: 0, high: 60, steps: 16 };
+  const entry = { ...ENTRY, ...crowd, ...law, ...mean, parameters };
+  assert.ok(await metricFrom("met", entry, false));
+  const wrong = [
+    { mechanism: "mean.one_bit", parameters: { low: 0, high: 60 } },
+    { dummies_scale: 0, dummies_shift: 0 },
+    { dummies_sum_scale: 601 },
+    { mechanism: "grr", parameters: {}, values: ["a", "b"] },
+  ];
+  for (const change of wrong) {
+    await assert.rejects(metricFrom("met", { ...entry, ...change }, false), TypeError);
+  }
+});

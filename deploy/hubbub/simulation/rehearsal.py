@@ -322,8 +322,8 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     evenly += int(chance.binomial(totals.reports, metric.dummies_each - dummies_each))
     if noise := count_noise(metric):
         evenly += int(chance.choice(len(noise.weights), p=law_of(noise)))
-    if noise := value_noise(metric):
-        named = chance.choice(len(noise.weights), size, p=law_of(noise))
+    if named_law := value_noise(metric):
+        named += named_law.draw(lambda law: int(chance.choice(len(law.weights), p=law_of(law))))
     pooled = totals.reports + evenly + int(named.sum())
     needed = gathered(minimum(metric), metric.made_each)
     if metric.crowd and pooled < needed + max(int(named.sum()), named_dummies(metric)):

@@ -165,24 +165,23 @@ class Departures:
             crowd waits must not tell the number. They are kept in an order that does not tell which
             of them name a value.
         """
-        laws = [law for law in (stream.noise, *[stream.value_noise] * stream.values) if law]
+        hiding = stream.noise.most if stream.noise else 0
+        naming = stream.named.most if stream.named else []
         number, named = await self._numbers(window, stream)
         sealed: list[bytes] = []
-        with self._stages.of("pad", sum(law.most for law in laws)):
-            if stream.noise:
-                sealed += (await self._sealed(window, stream, stream.noise.most))[:number]
+        with self._stages.of("pad", hiding + sum(naming)):
+            if hiding:
+                sealed += (await self._sealed(window, stream, hiding))[:number]
             for value, dummy_count in enumerate(named):
-                assert stream.value_noise  # noqa: S101 it has numbers
-                most = stream.value_noise.most
-                sealed += (await self._sealed(window, stream, most, value))[:dummy_count]
+                sealed += (await self._sealed(window, stream, naming[value], value))[:dummy_count]
             await self._pool.hidden.keep(window, shuffled(sealed))
 
     async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:
         """How many dummies hide the number of reports, and how many name each value."""
         hidden, named = self._pool.hidden, list[int]()
         number = await hidden.drawn(window, stream.noise) if stream.noise else 0
-        if stream.value_noise:
-            named = await hidden.named(window, stream.value_noise, stream.values)
+        if stream.named:
+            named = await hidden.named(window, stream.named)
         return number, named
 
     async def _sealed(

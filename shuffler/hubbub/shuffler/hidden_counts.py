@@ -9,6 +9,7 @@ from typing import Final
 from hubbub.conservation import Window
 from hubbub.runtime.redis.command_lists import Command, RedisServer, lua, script
 from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.value_noise import ValueNoise
 from hubbub.shuffler.shards import Place, keys_of
 
 _HIDE: Final = lua(__package__, "scripts/hide")
@@ -30,9 +31,9 @@ class HiddenCounts:
         """
         return int(await self._once(window, "noise", noise.draw()) or 0)
 
-    async def named(self, window: Window, law: CountNoise, values: int) -> list[int]:
+    async def named(self, window: Window, law: ValueNoise) -> list[int]:
         """The number of dummies of each value, drawn once as in `drawn`; empty once deleted."""
-        text = await self._once(window, "named", ",".join(str(law.draw()) for _ in range(values)))
+        text = await self._once(window, "named", ",".join(map(str, law.draw())))
         return [int(number) for number in text.split(b",")] if text else []
 
     async def _once(self, window: Window, field: str, drawn: int | str) -> bytes:

@@ -20,6 +20,7 @@ from hubbub.errors.development_messages import wrong_place
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.hpke import seal
 from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, X_WING, Kem, PublicKey, x_wing_public
+from hubbub.sealing.value_noise import ValueNoise
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 
@@ -32,7 +33,7 @@ _RANGES: Final = {
     "values": (0, 1 << 24),
     "tokens": (0, 1000),
 }
-_LAWS: Final = ("noise", "value_noise")
+_LAWS: Final = ("noise", "value_noise", "sum_noise")
 _MIXES: Final = ("pool", "epoch", "rolling")
 _LONGEST_NAME: Final = 256
 # The least batch is also the catalog's limit: fewer reports hide nobody.
@@ -50,8 +51,8 @@ class Stream:
     `tokens` is how many an account gets for an epoch; 0 if reports need none. `dummies` go along
     with every crowd, each naming one of `values` values, sealed by `kem`. `noise` is the
     distribution of the number of further dummies, which hides the number of reports; `value_noise`
-    that of dummies for each value; None for no such dummies. `fewest` is the lower limit of
-    min_batch: a development installation accepts a single report.
+    that of dummies for each value, and `sum_noise` that of their sum; None for no such dummies.
+    `fewest` is the lower limit of min_batch: a development installation accepts a single report.
     """
 
     sealed_bytes: int
@@ -62,6 +63,7 @@ class Stream:
     dummies: int = 0
     noise: CountNoise | None = None
     value_noise: CountNoise | None = None
+    sum_noise: CountNoise | None = None
     values: int = 0
     kem: Kem = X25519
     tokens: int = 0
@@ -82,6 +84,8 @@ class Stream:
             raise ValueError('noise needs mix "epoch", and a min_batch above its largest number')
         if self.value_noise and self.mix != "epoch":
             raise ValueError('value_noise needs mix "epoch"')
+        if self.sum_noise and not self.value_noise:
+            raise ValueError("sum_noise needs value_noise")
         told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
         if self.is_padded and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two at least
             raise ValueError(
@@ -99,9 +103,16 @@ class Stream:
         return bool(self.noise or self.value_noise)
 
     @property
+    def named(self) -> ValueNoise | None:
+        """The law of the numbers of dummies of each value; None for none."""
+        if self.value_noise is None:
+            return None
+        return ValueNoise(self.value_noise, self.values, self.sum_noise)
+
+    @property
     def expected_named(self) -> int:
         """Mean number of dummies in a crowd that name a given value, over all values."""
-        return self.values * self.value_noise.reach if self.value_noise else 0
+        return self.named.expected if self.named else 0
 
     @property
     def expected_noise(self) -> int:
@@ -255,9 +266,9 @@ def read_stream_table(path: Path) -> StreamTable:
     return StreamTable(streams, keys, development)
 
 
-def _together(stream: Stream) -> tuple[int | str | CountNoise | None, ...]:
+def _together(stream: Stream) -> tuple[int | str | CountNoise | ValueNoise | None, ...]:
     """The fields that all reports of a stream in one batch must share."""
-    padding = (stream.dummies, stream.noise, stream.value_noise, stream.values, stream.kem)
+    padding = (stream.dummies, stream.noise, stream.named, stream.values, stream.kem)
     return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding
 
 

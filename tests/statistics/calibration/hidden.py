@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.aggregator.query.cache import epochs_law
+from hubbub.aggregator.query.cache import sum_totals
+from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
@@ -13,8 +14,10 @@ from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
+from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.releases import as_it_is
 from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.value_noise import ValueNoise
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P
 from tests.statistics.calibration.few_reports import TINY_P
 from tests.statistics.calibration.listed import judged
@@ -47,18 +50,23 @@ def hidden_totals(
     )
 
 
-def noisy_totals(noise: CountNoise, totals: Totals, chance: np.random.Generator) -> Totals:
+def noisy_totals(
+    each: CountNoise,
+    totals: Totals,
+    chance: np.random.Generator,
+    of_sum: CountNoise | None = None,
+) -> Totals:
     """Reports, and of each value a drawn number of dummies."""
-    law, values = epochs_law(noise, (1.0,)), len(totals.cells)
-    named = chance.choice(len(law), values, p=law / law.sum())
-    expected = noise.reach * values
-    return Totals(
-        cells=(np.array(totals.cells) + named).tolist(),
-        reports=totals.reports + int(named.sum()) - expected,
-        dummies=expected,
-        beside_variance=noise.variance * values,
-        value_law=law.tolist(),
+    noise = ValueNoise(each, len(totals.cells), of_sum)
+    named = noise.draw(lambda law: int(chance.choice(len(law.weights), p=law_of(law))))
+    epoch = WindowTotals(
+        cells=np.array(totals.cells, dtype=np.int64) + named,
+        counted=totals.reports + sum(named) - noise.expected,
+        dummies=noise.expected,
+        batch_reports=0,
+        at=0,
     )
+    return sum_totals([epoch], noise.values, dummies=noise.expected, noise=noise)
 
 
 def _noisy(

@@ -7,7 +7,7 @@ import numpy as np
 
 from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.families import draw
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog.crowds.noise_dummies import noise_of, sum_noise_of, sum_scale
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.sealing.count_noise import CountNoise
 from tests.statistics.calibration.hidden import noisy_totals
@@ -32,12 +32,13 @@ def _mean(
     counts: Mapping[float, int],
     noise: CountNoise | None,
     chance: np.random.Generator,
+    of_sum: CountNoise | None = None,
 ) -> Iterator[Counted]:
     numbers, people = list(counts), list(counts.values())
 
     def drawn(people: Sequence[int]) -> Totals:
         totals = draw(mechanism, numbers, people, chance)
-        return noisy_totals(noise, totals, chance) if noise else totals
+        return noisy_totals(noise, totals, chance, of_sum) if noise else totals
 
     answer = answer_tiers([(mechanism, drawn(people))], None)
     true = float(np.dot(numbers, people)) / sum(people)
@@ -54,30 +55,53 @@ def _built(name: str, epsilon: float) -> AnyMechanism:
     return build(name, epsilon=epsilon, low=0.0, high=16.0, **more, **part)
 
 
-SETTINGS: Sequence[Setting] = [
-    Setting(
-        f"{name} {epsilon:g}, {shape}",
-        40 if name == "wave" else 200,  # its smooth shape takes long
-        partial(_mean, _built(name, epsilon), counts, None),
-    )
-    for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "haar", "buckets")
-    for epsilon, shape, counts in (
-        (1.0, "5,000 reports", MANY),
-        (4.0, "5,000 reports", MANY),
-        *((8.0, f"100 reports, {shape}", counts) for shape, counts in FEW.items()),
-        # Hardly a report lies, which moves the sum up as far as down.
-        (9.0, "25 reports, all in the middle", {8.5: 25}),
-    )
-] + [
-    Setting(
-        f"{name} {epsilon:g}, {shape}, noise dummies",
-        200,
-        partial(_mean, build(name, epsilon=epsilon, low=0.0, high=16.0, **steps), counts, NOISE),
-    )
-    for name, steps in (("mean.one_bit", {}), ("mean.piecewise", {"steps": 16}))
-    for epsilon, shape, counts in (
-        (8.0, "5,000 reports", MANY),
-        (16.0, "5,000 reports", MANY),
-        (16.0, "1,000 reports, all at one end", {15.5: 1000}),
-    )
-]
+SETTINGS: Sequence[Setting] = (
+    [
+        Setting(
+            f"{name} {epsilon:g}, {shape}",
+            40 if name == "wave" else 200,  # its smooth shape takes long
+            partial(_mean, _built(name, epsilon), counts, None),
+        )
+        for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "haar", "buckets")
+        for epsilon, shape, counts in (
+            (1.0, "5,000 reports", MANY),
+            (4.0, "5,000 reports", MANY),
+            *((8.0, f"100 reports, {shape}", counts) for shape, counts in FEW.items()),
+            # Hardly a report lies, which moves the sum up as far as down.
+            (9.0, "25 reports, all in the middle", {8.5: 25}),
+        )
+    ]
+    + [
+        Setting(
+            f"{name} {epsilon:g}, {shape}, noise dummies",
+            200,
+            partial(
+                _mean, build(name, epsilon=epsilon, low=0.0, high=16.0, **steps), counts, NOISE
+            ),
+        )
+        for name, steps in (("mean.one_bit", {}), ("mean.piecewise", {"steps": 16}))
+        for epsilon, shape, counts in (
+            (8.0, "5,000 reports", MANY),
+            (16.0, "5,000 reports", MANY),
+            (16.0, "1,000 reports, all at one end", {15.5: 1000}),
+        )
+    ]
+    + [
+        Setting(
+            f"mean.piecewise {epsilon:g}, {steps} steps, {shape}, noise dummies of a fixed sum",
+            200,
+            partial(
+                _mean,
+                build("mean.piecewise", epsilon=epsilon, low=0.0, high=16.0, steps=steps),
+                counts,
+                noise_of(5.05, 147),
+                of_sum=sum_noise_of(sum_scale(5.05, steps)),
+            ),
+        )
+        for epsilon, steps, shape, counts in (
+            (8.0, 16, "5,000 reports", MANY),
+            (12.0, 64, "1,000 reports, all at one end", {15.5: 1000}),
+            (16.0, 64, "200 reports, most of whose error is the sum's", {0.5: 150, 8.5: 50}),
+        )
+    ]
+)

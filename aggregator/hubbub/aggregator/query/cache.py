@@ -34,6 +34,7 @@ from hubbub.errors import BadParameter, ServiceUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.value_noise import ValueNoise
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MAX_BYTES: Final = 256 << 20
@@ -220,13 +221,13 @@ def sum_totals(
     dummies: int = 0,
     dummies_each: float = 0.0,
     hidden: float = 0.0,
-    noise: CountNoise | None = None,
+    noise: ValueNoise | None = None,
 ) -> Totals:
     """The totals of several windows of one definition, which are added up.
 
     `dummies` is their number in a crowd, of which a part may have arrived; `dummies_each` is the
     average number per device; `hidden` is the variance of the dummies that hide the number of
-    reports; `noise` is the law of the number of dummies per value and epoch.
+    reports; `noise` is the law of the numbers of dummies of all values in an epoch.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -254,17 +255,24 @@ def sum_totals(
     coming = [part.dummies % dummies for part in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
     law: Floats = np.ones(1)
+    at_ends = whole = 0
     if noise:
-        drawn *= 1 - noise.reach * size / dummies
         # Rounded down: the balance must not contain more dummies than have arrived.
-        shares = (floor(100 * min(part.dummies / dummies, 1.0)) / 100 for part in parts)
-        law = epochs_law(noise, tuple(shares))
-        hidden += size * float(np.cov(np.arange(len(law)), aweights=law, ddof=0))
+        shares = [floor(100 * min(part.dummies / dummies, 1.0)) / 100 for part in parts]
+        law = epochs_law(noise.each, tuple(shares))
+        if noise.of_sum:
+            at_ends, whole = round(2 * noise.ends * sum(shares)), shares.count(1)
+        else:
+            drawn *= 1 - noise.expected / dummies
+            hidden += size * float(np.cov(np.arange(len(law)), aweights=law, ddof=0))
     return replace(
         totals,
         dummies_variance=drawn,
         beside_variance=hidden,
         value_law=law.tolist() if noise else (),
+        sum_variance=whole * noise.of_sum.variance if noise and noise.of_sum else 0.0,
+        sums=whole,
+        at_ends=at_ends,
     )
 
 

@@ -13,7 +13,7 @@ from hubbub.analysis.families.contract import BitSum, Expected, Numbers, Statist
 from hubbub.analysis.families.laws import one_hot_chances
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
-from hubbub.analysis.uncertainty.tails import sum_tail
+from hubbub.analysis.uncertainty.tails import laplace_tail, sum_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mean_one_bit import OneBitMean
@@ -42,9 +42,7 @@ class Means(Numbers):
         stderrs = np.sqrt(np.array(raw_estimate.variances))
         middle = mechanism.variance(totals.reports / 2, totals.reports)
         if not isinstance(mechanism, OneBitMean):
-            tail = None  # dummies of many steps add so much that the sum is nearly normal
-            if not totals.dummies:
-                tail = _tail(mechanism, float(estimates[0]), totals.reports)
+            tail = _tail(mechanism, float(estimates[0]), float(stderrs[0]), totals)
             return ValueEstimates.flat(estimates, stderrs, tail=tail, typical=middle)
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
@@ -86,7 +84,7 @@ class Means(Numbers):
 
     def sums(self, mechanism: Meaning, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         everybody = np.full_like(cells, totals.reports)
-        reported = cells - totals.dummies / len(cells)
+        reported = cells - np.array(totals.by_cell())
         drawn = totals.spread() + totals.beside_variance
         if isinstance(mechanism, OneBitMean):
             what, pure = "answer", Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
@@ -142,8 +140,15 @@ def _outputs(mechanism: Meaning) -> Sequence[int]:
     return mechanism.outputs if isinstance(mechanism, TableMean) else range(mechanism.layout.size)
 
 
-def _tail(mechanism: Meaning, estimate: float, reports: int) -> Tail | None:
+def _tail(mechanism: Meaning, estimate: float, stderr: float, totals: Totals) -> Tail | None:
     """Tail of the sum, if all people hold the number at about the estimated place."""
+    reports = totals.reports
+    if totals.sums and isinstance(mechanism, PiecewiseMean):
+        ends = mechanism.contributions
+        step = (ends[-1] - ends[0]) / (len(ends) - 1)
+        return laplace_tail(min(totals.sum_variance * (step / stderr) ** 2, 1.0), totals.sums)
+    if totals.dummies:  # of many steps, which add so much that the sum is nearly normal
+        return None
     place = round(_PLACES * min(max(estimate / max(reports, 1), 0.0), 1.0)) / _PLACES
     value = mechanism.low + place * (mechanism.high - mechanism.low)
     chances = one_hot_chances(mechanism, value)

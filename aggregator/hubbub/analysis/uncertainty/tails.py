@@ -150,6 +150,20 @@ def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
     return replace(up, down=down)
 
 
+def laplace_tail(part: float, numbers: int) -> Tail | None:
+    """Two-sided tail of an error that is partly a sum of Laplace numbers; None if nearly normal.
+
+    `part` of the variance is theirs, in (0, 1]; the rest is normal.
+    """
+    if 3 * part**2 / numbers <= _PEAKED:
+        return None
+    turn = 2 * np.pi * np.fft.rfftfreq(_POINTS, 1 / _PER_SCORE)
+    of_laplace = (1 + part / numbers * turn**2 / 2) ** -numbers
+    law = np.fft.irfft(of_laplace * np.exp(-(1 - part + _BLUR**2) * turn**2 / 2), _POINTS)
+    tail = _upper(np.maximum(law[: _POINTS // 2], 0.0), 0, 0.0, _PER_SCORE)
+    return replace(tail, down=tail)
+
+
 def collision_tail(bucket_counts: Floats, deviation: float) -> Tail | None:
     """Tail of a string that nobody holds, in a sketch with these bucket counts.
 

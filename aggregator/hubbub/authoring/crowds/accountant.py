@@ -46,12 +46,19 @@ class Accountant(Protocol):
         """Whether a crowd of reports of this local epsilon keeps the promise."""
 
     def padded(
-        self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
+        self,
+        promise: CentralPromise,
+        categories: int,
+        dummies: str,
+        *,
+        noisy: bool = True,
+        fixed_sum: bool = False,
     ) -> CentralPromise:
         """The promise, which has no dummies, with the best dummies if any are worth it.
 
         `dummies` is "noise" for noise dummies, "devices" for those of devices, or "auto" for the
-        best of the shuffler's, which include noise dummies if `noisy`.
+        best of the shuffler's, which include noise dummies if `noisy`. With `fixed_sum` the
+        categories are the steps of a mean, and further noise dummies fix the sum.
         """
 
     def crowd_needed(

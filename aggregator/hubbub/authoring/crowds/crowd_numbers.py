@@ -1,7 +1,7 @@
 """Numbers in a crowd: parts of a range, or a mean with the number of steps of least error."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf
 from typing import Any, Final
@@ -9,16 +9,16 @@ from typing import Any, Final
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central_fields import NOISE
+from hubbub.catalog.crowds.central_fields import CROWD_MEANS, MAX_SUM_SCALE, NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, sum_scale
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly
 from hubbub.mechanisms.probability import MAX_EPSILON
 
 # Steps of a mean: more round a number less, and give lies more to name. 1 is `mean.one_bit`.
-_STEPS: Final = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
+_STEPS: Final = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128, 181, 256)
 _GRAIN: Final = 0.01
 _PARTS: Final = {"wave": "buckets", "mean.piecewise": "steps"}
 
@@ -63,23 +63,54 @@ def noisy_mean(
     own_most = promise.max_local_epsilon
     noisy = planned_number(table, replace(truthful, max_local_epsilon=own_most), accountant)
     padded = accountant.padded(promise, int(noisy.categories), NOISE)
-    if dummies == NOISE or not padded.noise:
+    if not padded.noise:
         return padded
-    plain = planned_number(table, promise, accountant)
-    few = 2 * padded.dummies_shift * noisy.categories <= MAX_SEALED
-    with_noise, without = (
-        worst_variance(_built(table, planned, accountant, mean_promise), mean_promise)
-        for planned, mean_promise in ((noisy, padded), (plain, promise))
-    )
-    return padded if few and EQUAL * with_noise < without else promise
+
+    def variance(of_mean: CentralPromise) -> float:
+        planned = planned_number(table, of_mean, accountant)
+        if 2 * of_mean.dummies_shift * planned.categories > MAX_SEALED:
+            return inf
+        written = {name: table[name] for name in ("low", "high", "steps") if name in table}
+        epsilon = accountant.local_epsilon(of_mean, planned.categories)
+        mechanism = build(planned.mechanism, epsilon=epsilon, **written, **planned.parameters)
+        return worst_variance(mechanism, of_mean)
+
+    fixed = _with_fixed_sum(table, promise, accountant)
+    if fixed and EQUAL * variance(fixed) < variance(padded):
+        padded = fixed
+    return padded if dummies == NOISE or EQUAL * variance(padded) < variance(promise) else promise
 
 
-def _built(
-    table: Mapping[str, Any], planned: Planned, accountant: Accountant, promise: CentralPromise
-) -> Any:
-    written = {name: table[name] for name in ("low", "high", "steps") if name in table}
-    epsilon = accountant.local_epsilon(promise, planned.categories)
-    return build(planned.mechanism, epsilon=epsilon, **written, **planned.parameters)
+def _with_fixed_sum(
+    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
+) -> CentralPromise | None:
+    """The promise with dummies of a fixed sum, for the steps of least error; None where none are.
+
+    More steps must lower the variance by more than 5%, as each has dummies. The law of the numbers
+    hardly depends on the steps, and that of the sum is proportional to them.
+    """
+    if table["mechanism"] not in (AUTO, CROWD_MEANS[-1]):
+        return None
+    truthful = replace(promise, max_local_epsilon=MAX_EPSILON)
+    law = accountant.padded(truthful, 3, NOISE, fixed_sum=True)
+    best, least = 0, inf
+    for steps in (table["steps"],) if "steps" in table else _STEPS[1:]:
+        scale = sum_scale(law.dummies_scale, steps)
+        mechanism = build(
+            CROWD_MEANS[-1],
+            epsilon=promise.max_local_epsilon,
+            low=table["low"],
+            high=table["high"],
+            steps=steps,
+        )
+        if not lies_evenly(mechanism) or scale > MAX_SUM_SCALE:
+            break
+        worst = worst_variance(mechanism, replace(law, dummies_sum_scale=scale))
+        if EQUAL * worst >= least:
+            break
+        best, least = steps, worst
+    fixed = accountant.padded(promise, best + 1, NOISE, fixed_sum=True) if best else promise
+    return fixed if fixed.noise else None
 
 
 def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
@@ -87,19 +118,33 @@ def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
     steps, reports = len(mechanism.contributions) - 1, promise.crowd
     # Halfway between two steps, where rounding adds most: at the end and in the middle.
     places = (0.5 / steps, (steps // 2 + 0.5) / steps)
-    drawn = promise.noise.variance if promise.noise else 0.0
     variances: list[float] = [
         mechanism.variance(place * reports, reports)
-        + drawn * sum((share - place) ** 2 for share in mechanism.contributions)
+        + _dummies_variance(mechanism.contributions, place, promise)
         for place in places
     ]
     return max(variances)
 
 
+def _dummies_variance(
+    contributions: Sequence[float], place: float, promise: CentralPromise
+) -> float:
+    """The variance that noise dummies add to the sum of all places, if their mean is `place`."""
+    if promise.noise is None:
+        return 0.0
+    if promise.sum_noise:
+        return promise.sum_noise.variance * (contributions[1] - contributions[0]) ** 2
+    return promise.noise.variance * sum((share - place) ** 2 for share in contributions)
+
+
 def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
     """The number of steps with the least worst error; stops when the error rises."""
     best, least = None, inf
-    for steps in _STEPS:
+    # A written law of the sum is that of a number of steps.
+    own_steps = (
+        promise.dummies_sum_scale / sum_scale(promise.dummies_scale, 1) if promise.noise else 0
+    )
+    for steps in (min(_STEPS, key=lambda steps: abs(steps - own_steps)),) if own_steps else _STEPS:
         grid = {"steps": steps} if steps > 1 else {}
         name = "mean.piecewise" if grid else "mean.one_bit"
         # With noise dummies a report reveals as much as it may; the caller accounts for the chosen.

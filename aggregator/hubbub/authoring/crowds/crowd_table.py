@@ -32,7 +32,13 @@ from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.errors.installing import install_with
 
-_DUMMIES: Final = ("dummies", "dummies_each", "dummies_scale", "dummies_shift")
+_DUMMIES: Final = (
+    "dummies",
+    "dummies_each",
+    "dummies_scale",
+    "dummies_shift",
+    "dummies_sum_scale",
+)
 NO_DUMMIES: Final[Mapping[str, Any]] = dict.fromkeys(_DUMMIES, 0)
 """Of a promise: without any."""
 _OF_EACH: Final = (

@@ -66,8 +66,7 @@ def count_variance(metric: Any, reports: int) -> float:
 def number_variance(metric: Any, reports: int) -> float:
     """Variance of an epoch's secret number of dummies; 0 if there are none."""
     noise = value_noise(metric)
-    named = noise.variance * int(metric.randomizer.layout.size) if noise else 0.0
-    return named + count_variance(metric, reports)
+    return (noise.number_variance if noise else 0.0) + count_variance(metric, reports)
 
 
 def reports_at_least(metric: Any, reports: int) -> int:
@@ -78,4 +77,5 @@ def reports_at_least(metric: Any, reports: int) -> int:
 
 def hides_number(metric: Any) -> bool:
     """Whether the shuffler keeps its number of dummies secret, and so the number of reports."""
-    return bool(count_noise(metric) or value_noise(metric))
+    noise = value_noise(metric)
+    return bool(count_noise(metric) or (noise and noise.number_variance))

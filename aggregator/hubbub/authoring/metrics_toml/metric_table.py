@@ -271,6 +271,7 @@ def _central(
         dummies_each=float(terms["dummies_each"]),
         dummies_scale=float(terms["dummies_scale"]),
         dummies_shift=terms["dummies_shift"],
+        dummies_sum_scale=float(terms["dummies_sum_scale"]),
         epochs=epochs_together(terms["central_period"], str(epoch)),
     )
 

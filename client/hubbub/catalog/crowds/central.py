@@ -47,6 +47,7 @@ CENTRAL_FIELDS: Final = (
     "dummies_each",
     "dummies_scale",
     "dummies_shift",
+    "dummies_sum_scale",
     "central_period",
     "count_epsilon",
 )

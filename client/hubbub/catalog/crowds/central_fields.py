@@ -88,7 +88,8 @@ DUMMIES: Final = entry(
     ),
     "Number of dummies with evenly spread values that the shuffler adds to every crowd. "
     '`"devices"`: devices make them, and `dummies_each` follows. `"noise"`: the shuffler '
-    "draws a secret number for each value, and `dummies_scale` and `dummies_shift` follow.",
+    "draws a secret number for each value, and `dummies_scale`, `dummies_shift` and "
+    "`dummies_sum_scale` follow.",
     "4000",
     label="dummies in a crowd",
     defines=True,
@@ -120,5 +121,14 @@ DUMMIES_SHIFT: Final = entry(
     "Mean of the secret number of a value's dummies; the largest is twice the mean.",
     "36",
     label="dummies of a value, on average",
+    defines=True,
+)
+MAX_SUM_SCALE: Final = 600
+DUMMIES_SUM_SCALE: Final = entry(
+    kinds.number("a number of steps", 0, MAX_SUM_SCALE),
+    "Spread of the sum of a mean's dummies, in steps: `scale` in exp(-|sum - mean| / scale). 0 "
+    "leaves their numbers independent.",
+    "64",
+    label="scale of the sum of a mean's dummies",
     defines=True,
 )

@@ -1,6 +1,6 @@
 """The figures of a central promise, and the interface of what computes them."""
 
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog.crowds.noise_dummies import noise_of, sum_noise_of
 from hubbub.catalog.epochs import epochs_within
 from hubbub.catalog.periods import days_at_most
 from hubbub.fields.frozen import frozen
@@ -25,12 +25,18 @@ class CentralPromise:
     dummies_each: float = 0.0
     dummies_scale: float = 0.0
     dummies_shift: int = 0
+    dummies_sum_scale: float = 0.0
     epochs: int = 1
 
     @property
     def noise(self) -> CountNoise | None:
         """The distribution of the number of noise dummies of each value; None for none."""
         return noise_of(self.dummies_scale, self.dummies_shift)
+
+    @property
+    def sum_noise(self) -> CountNoise | None:
+        """The distribution of the sum of a mean's noise dummies, in steps; None for none."""
+        return sum_noise_of(self.dummies_sum_scale)
 
     def unkept(self) -> str:
         """The error message if no local epsilon is small enough to keep it."""

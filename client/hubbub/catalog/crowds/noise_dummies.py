@@ -10,6 +10,7 @@ It draws the numbers once per epoch, before it checks whether the crowd is compl
 """
 
 from functools import lru_cache
+from math import ceil
 from typing import Any, Final
 
 from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS
@@ -17,30 +18,37 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.value_noise import ValueNoise
 
 _UNIT: Final = 1 << 32
 MIN_SCALE: Final = 1 / 16
 """Of a law whose largest ratio is that of the largest epsilon."""
+COUNTS_PART: Final = 0.4
+"""The part of epsilon of the numbers of a mean's dummies, which cost dummies but no error."""
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
 
+# How many scales the ends of the law of a sum are from its mean.
+_SUM_REACH: Final = 32
 _MAX_CROWD: Final = 1_000_000
 """Of a minimum, as the shuffler takes it."""
 
 
-def value_noise(metric: Any) -> CountNoise | None:
-    """The distribution of the number of dummies of each value; None without noise dummies.
+def value_noise(metric: Any) -> ValueNoise | None:
+    """The law of the numbers of dummies of each value; None without noise dummies.
 
     None also in development, whose settings protect nobody.
     """
     promise = metric.central
-    return None if promise is None else promise.noise
+    if promise is None or promise.noise is None:
+        return None
+    return ValueNoise(promise.noise, metric.randomizer.layout.size, promise.sum_noise)
 
 
 def named_dummies(metric: Any) -> int:
     """The mean number of noise dummies that leave with a crowd."""
     noise = value_noise(metric)
-    return noise.reach * int(metric.randomizer.layout.size) if noise else 0
+    return noise.expected if noise else 0
 
 
 @lru_cache(maxsize=256)
@@ -55,9 +63,27 @@ def noise_of(scale: float, shift: int) -> CountNoise | None:
     return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift) if scale and shift else None
 
 
+def sum_scale(scale: float, steps: int) -> float:
+    """The scale of the sum of a mean's dummies, if the number of each step's has this `scale`.
+
+    Numbers then get `COUNTS_PART` of epsilon, and the sum the rest; in four digits.
+    """
+    return float(f"{scale * steps * COUNTS_PART / (1 - COUNTS_PART) / 2:.4g}")
+
+
+def sum_noise_of(scale: float) -> CountNoise | None:
+    """The distribution of the sum of a mean's dummies with this scale, in steps; None if it is 0.
+
+    Its ends, whose probability is below 1e-13, are 32 scales from its mean.
+    """
+    return noise_of(scale, ceil(_SUM_REACH * scale))
+
+
 def noise_conflicts(metric: Any) -> dict[str, str]:
     """What conflicts with noise dummies in a metric with a crowd."""
     scale, shift = metric.dummies_scale, metric.dummies_shift
+    if metric.dummies_sum_scale and (not scale or metric.mechanism != CROWD_MEANS[-1]):
+        return {"dummies_sum_scale": "is only for noise dummies of a mean; leave it out"}
     if not scale and not shift:
         return {}
     if not (scale and shift):

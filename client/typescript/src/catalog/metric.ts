@@ -202,7 +202,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
   ...["kind", "edges", "outside", "other", "ranges", "rate", "central_epsilon", "crowd", "delta"],
   ...["honest", "dummies", "max_local_epsilon", "rolling", "kem", "beginnings", "default"],
-  ...["count_epsilon", "dummies_scale", "dummies_shift", "model", ...ASKING],
+  ...["count_epsilon", "dummies_scale", "dummies_shift", "dummies_sum_scale", "model", ...ASKING],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
   ...["reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon"],
   // Fields without effect on a device: how the mechanism was chosen, how numbers are published,

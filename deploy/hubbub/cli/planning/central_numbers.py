@@ -15,6 +15,7 @@ from hubbub.privacy.crowd import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.sealing.value_noise import ValueNoise
 
 
 def plan_numbers(
@@ -95,10 +96,8 @@ def _crowd(
     crowd = crowd_of_promise(promise, planned.categories, local)
     way = "crowd"
     if promise.noise:
-        dummies_each = promise.dummies_shift
-        way += (
-            f", {dummies_each} dummies a value, {dummies_each * int(planned.categories):,} in all"
-        )
+        noise = ValueNoise(promise.noise, int(planned.categories), promise.sum_noise)
+        way += f", {noise.each.reach} dummies a value, {noise.expected:,} in all"
         mechanism = build(planned.mechanism, **parameters)
         stderr = sqrt(worst_variance(mechanism, promise)) / promise.crowd
     else:
