@@ -8,7 +8,7 @@ Only for the percentiles of a number in `buckets` the rule is measured: `haar` h
 error, and `wave` does not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import log2, sqrt, tanh
 from typing import Any, Final
 
@@ -62,6 +62,7 @@ class Wishes:
     )
 
 
+_NUMBERS: Final = ("reports", "max_payload_bytes", "max_cells")
 EQUAL: Final = 1.05
 """Variances within this factor of the least count as alike: then size decides."""
 
@@ -107,7 +108,8 @@ def _for_percentiles(epsilon: float, statements: Mapping[str, Any]) -> Choice:
     above a limit and the other is not, it is the other.
     """
     given_parameters = _given_parameters(statements, {"low", "high", "buckets"})
-    buckets, reports = given_parameters["buckets"], _whole(statements, "reports")
+    reports, payload, cells = (_whole(statements, name) for name in _NUMBERS)
+    buckets = given_parameters["buckets"]
     levels = (buckets - 1).bit_length()
     stderr = sqrt(levels * (1 / 4 + (levels - 1) / 12) / reports) / tanh(epsilon / 2)
     is_haar = stderr <= 0.02 * (0.53 * log2(buckets) - 0.85 - epsilon)
@@ -116,7 +118,8 @@ def _for_percentiles(epsilon: float, statements: Mapping[str, Any]) -> Choice:
         _option(build(name, **arguments), given_parameters, UNKNOWN)
         for name in (("haar", "wave") if is_haar else ("wave", "haar"))
     ]
-    best, *rest = _within_limits(options, statements) or options
+    fit = [o for o in options if o.payload_bytes <= payload and o.cells <= cells]
+    best, *rest = fit or options
     return Choice(reports, best, rest[0] if rest else None)
 
 
@@ -129,7 +132,7 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     Raises:
         BadParameter: a field out of range, or no mechanism within the limits.
     """
-    reports = _whole(statements, "reports")
+    reports, payload, cells = (_whole(statements, name) for name in _NUMBERS)
     if categories is None:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
     elif "permanent_epsilon" in statements:
@@ -142,14 +145,12 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
         {} if categories is None else {"categories": categories}
     )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
-    mechanisms = [build(name, **arguments) for name in names if name != same]
     candidates = [
         _option(mechanism, given_parameters, _stderr(mechanism, arguments, reports))
-        for mechanism in mechanisms
+        for mechanism in (build(name, **arguments) for name in names if name != same)
     ]
-    options = _within_limits(candidates, statements)
+    options = [o for o in candidates if o.payload_bytes <= payload and o.cells <= cells]
     if not options:
-        payload, cells = _limits(statements)
         raise BadParameter(
             f"no mechanism has payloads within {payload} bytes and totals within {cells} cells; "
             "raise max_payload_bytes or max_cells"
@@ -172,15 +173,6 @@ def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[s
             f"values: correct {wrong}"
         )
     return numbers
-
-
-def _within_limits(options: Sequence[Option], statements: Mapping[str, Any]) -> list[Option]:
-    payload, cells = _limits(statements)
-    return [o for o in options if o.payload_bytes <= payload and o.cells <= cells]
-
-
-def _limits(statements: Mapping[str, Any]) -> tuple[int, int]:
-    return _whole(statements, "max_payload_bytes"), _whole(statements, "max_cells")
 
 
 def _option(mechanism: AnyMechanism, parameters: Mapping[str, float], stderr: float) -> Option:
