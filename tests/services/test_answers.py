@@ -99,14 +99,14 @@ class Odd(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
 
     def __init__(self) -> None:
         self.trailing_status = grpc.StatusCode.OK, b"", ""
-        self.asked = 0
+        self.request_count = 0
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
         assert details.method == SUBMIT
         return grpc.unary_unary_rpc_method_handler(self._answer)
 
     def _answer(self, _request: bytes, context: Any) -> bytes:
-        self.asked += 1
+        self.request_count += 1
         code, answer, hint = self.trailing_status
         if hint:
             context.set_trailing_metadata([("grpc-retry-pushback-ms", hint)])
@@ -138,12 +138,14 @@ def test_a_device_bears_any_answer_over_the_wire(catalog_files: CatalogFiles) ->
         odd.trailing_status = code, raw, chance.choice(("", "1", "-1", "9" * 30, "9" * 5000, "x"))
         if client.report("homepage", "a.example") is not Outcome.QUEUED:
             break
-        request_count, before = odd.asked, (client.waiting, client.dropped)
+        request_count, before = odd.request_count, (client.waiting, client.dropped)
         client.flush(FLUSH_SECONDS)
         unread = code is grpc.StatusCode.OK and raw in {b"\xff\xff", b"\x0a\x05"}
-        if odd.asked > request_count and (unread or code not in {grpc.StatusCode.OK, FINAL}):
+        if odd.request_count > request_count and (
+            unread or code not in {grpc.StatusCode.OK, FINAL}
+        ):
             assert (client.waiting, client.dropped) == before, (code, raw)
-    assert odd.asked > 10
+    assert odd.request_count > 10
     fates = [payload.fate for payload in client.ledger().payloads]
     assert fates.count("waiting") == client.waiting
     assert len(fates) == fates.count("waiting") + fates.count("sent") + sum(client.dropped.values())

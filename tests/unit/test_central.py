@@ -247,11 +247,11 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
     assert middle < 0.4 * plain.randomizer.variance(15_000, 30_000)
     stream = json.loads(stream_table(_in_bundle(tmp_path, noisy)))["streams"]["theme"]
     assert stream["sum_noise"] == [noise.of_sum.odds, noise.of_sum.reach]
-    written = "dummies_scale = 5.05\ndummies_shift = 147\ndummies_sum_scale = "
-    alike = _read(tmp_path, text + f"{written}{noisy.dummies_sum_scale}\n")
+    law_fields = "dummies_scale = 5.05\ndummies_shift = 147\ndummies_sum_scale = "
+    alike = _read(tmp_path, text + f"{law_fields}{noisy.dummies_sum_scale}\n")
     assert alike.digest() == noisy.digest()
     with pytest.raises(CatalogInvalid, match="is only for noise dummies of a mean"):
-        _read(tmp_path, THEME + f"{written}30\n")
+        _read(tmp_path, THEME + f"{law_fields}30\n")
     many = text.replace('"auto"', '"mean.piecewise"\nsteps = 60')
     with pytest.raises(CatalogInvalid, match="seal more than 500,000 of them an epoch; use fewer"):
         _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")

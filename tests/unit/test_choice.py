@@ -198,9 +198,9 @@ def test_a_build_says_which_mechanism_it_keeps(
     assert "chosen for 5,000 reports: mean.table" in capsys.readouterr().out
     kept = "asked: keeps mean.piecewise, as signed before; under a new name auto chooses mean.table"
     assert main([*check_it, "--previous", str(tmp_path / "app.hubbub")]) == 0
-    shown = capsys.readouterr().out
-    assert kept in shown
-    assert "chosen for 5,000 reports: mean.piecewise" in shown
+    output = capsys.readouterr().out
+    assert kept in output
+    assert "chosen for 5,000 reports: mean.piecewise" in output
     assert main(build_it) == 0
     assert kept in capsys.readouterr().out
     signed = read_bundle(tmp_path / "app.hubbub").metric("asked")

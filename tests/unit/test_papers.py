@@ -46,10 +46,10 @@ def papers_of(folder: Path, text: str = CATALOG) -> dict[str, Paper]:
     return {paper.name: paper for paper in papers(read_with_promises(path))}
 
 
-def lines(found: dict[str, Paper]) -> set[tuple[str, str, str]]:
+def lines(by_name: dict[str, Paper]) -> set[tuple[str, str, str]]:
     return {
         (name, statement.subject, statement.text)
-        for name, paper in found.items()
+        for name, paper in by_name.items()
         for statement in paper.statements
     }
 
@@ -119,11 +119,11 @@ def test_a_rate_is_two_counts_of_events_that_the_device_keeps_and_arms_tell_grou
     tmp_path: Path,
 ) -> None:
     tried = CATALOG.replace("min_batch = 150", 'min_batch = 150\nexperiment = "menu"')
-    found = papers_of(tmp_path, tried + EVENTS)
-    record = {s.subject: s.text for s in found["record-of-processing"].statements}
+    by_name = papers_of(tmp_path, tried + EVENTS)
+    record = {s.subject: s.text for s in by_name["record-of-processing"].statements}
     assert "(2 numbers together;" in record["Data: crashes"]
     assert "until it reports on that epoch" in record["Erasure of events on the device: crashes"]
-    assessment = {s.subject: s.text for s in found["impact-assessment"].statements}
+    assessment = {s.subject: s.text for s in by_name["impact-assessment"].statements}
     assert "(menu) separate groups of devices" in assessment["Risk: all answers of a year"]
     [sentence] = [
         m.sentence
@@ -136,8 +136,8 @@ def test_a_rate_is_two_counts_of_events_that_the_device_keeps_and_arms_tell_grou
 
 
 def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> None:
-    found = papers_of(tmp_path, 'shuffler = "shuffler.example.org:443"\n' + crowd_text(20_000))
-    texts = {s.subject: s.text for s in found["impact-assessment"].statements}
+    by_name = papers_of(tmp_path, 'shuffler = "shuffler.example.org:443"\n' + crowd_text(20_000))
+    texts = {s.subject: s.text for s in by_name["impact-assessment"].statements}
     assert "epsilon 1 at delta 1e-08, 74 times in 100" in texts["Risk: theme"]
 
 
@@ -157,8 +157,8 @@ def test_each_statement_names_its_source_and_each_paper_has_decisions(tmp_path: 
 
 
 def test_without_runs_nobody_is_named_and_sharing_is_to_be_decided(tmp_path: Path) -> None:
-    found = papers_of(tmp_path, CATALOG[: CATALOG.index("[runs]")])
-    text = {statement.subject: statement.text for statement in found["stores"].statements}
+    by_name = papers_of(tmp_path, CATALOG[: CATALOG.index("[runs]")])
+    text = {statement.subject: statement.text for statement in by_name["stores"].statements}
     assert text["Google: shared?"].startswith(DECIDE)
 
 

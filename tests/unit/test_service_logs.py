@@ -118,10 +118,10 @@ def test_a_reader_that_stands_still_stops_no_service_and_hears_how_much_it_misse
     text = os.read(program.stderr.fileno(), 1 << 20)
     program.stdin.write(b"\n")
     text += program.communicate(timeout=HANG_SECONDS)[1]
-    *_, said, last = [
+    *_, notice, last = [
         json.loads(line)["message"] for line in text.splitlines() if line[-1:] == b"}"
     ]
-    assert (said.split()[0], last) == (str(lost), "last")
+    assert (notice.split()[0], last) == (str(lost), "last")
 
 
 def test_a_line_that_a_full_disk_cuts_is_counted_and_the_next_begins_anew(file: Path) -> None:
@@ -135,10 +135,10 @@ def test_a_line_that_a_full_disk_cuts_is_counted_and_the_next_begins_anew(file: 
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert lost_lines() == 2
     LOG.info("last")
-    first, cut, said, last = file.read_text().splitlines()
+    first, cut, notice, last = file.read_text().splitlines()
     assert first.endswith("first")
     assert len(cut) == 9
-    assert "2 lines of this log were lost" in said
+    assert "2 lines of this log were lost" in notice
     assert last.endswith("last")
 
 

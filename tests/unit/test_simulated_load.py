@@ -14,14 +14,14 @@ class Away:
 
     def __init__(self, calls: int) -> None:
         self._calls = calls
-        self.taken = 0
+        self.received = 0
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         del timeout_seconds
         self._calls -= 1
         if self._calls >= 0:
             raise TryAgain("unavailable", 60)
-        self.taken += len(reports)
+        self.received += len(reports)
         return Submitted([None] * len(reports))
 
     def close(self) -> None:
@@ -46,9 +46,9 @@ def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(
     devices._shared = away
     devices._wake(0, time.time())
     first = devices._snapshot()
-    assert (first.acknowledged, away.taken) == (0, 0)
+    assert (first.acknowledged, away.received) == (0, 0)
     devices._wake(0, time.time())
     second = devices._snapshot()
-    assert (second.acknowledged, away.taken) == (2, 2)
+    assert (second.acknowledged, away.received) == (2, 2)
     assert devices._devices[0].waiting == 0
     assert not second.outcomes
