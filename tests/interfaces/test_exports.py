@@ -1,6 +1,5 @@
 """What leaves by itself: closed epochs to a folder and a webhook; estimates to Grafana."""
 
-import asyncio
 import csv
 import hashlib
 import hmac
@@ -98,24 +97,19 @@ async def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_pat
     assert [float(row["low"]) for row in rows] == [value["low"] for value in response["values"]]
 
 
-def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest(
+async def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest(
     tmp_path: Path,
 ) -> None:
     signed, delivery_log = signed_in(tmp_path), DeliveryLog(MemoryServer())
-    moved = {"shape": [0.1, 0.9]}
-
-    async def body(url: str) -> str:
-        query = await engine_of(signed, 3, np.random.default_rng(6), moved)
+    query = await engine_of(signed, 3, np.random.default_rng(6), {"shape": [0.1, 0.9]})
+    with _hook() as url:
         publisher = AlertPublisher(query, webhook(url, b"secret", delivery_log))
         Hook.refusals = 1
         assert await publisher.publish_due() == 0, "it was refused, and waits"
         assert await publisher.publish_due() == 1
         assert await publisher.publish_due() == 0
-        return (await exposition(query, {})).decode()
-
-    with _hook() as url:
-        gauges = asyncio.run(body(url))
         [(headers, text)] = Hook.heard
+    gauges = (await exposition(query, {})).decode()
     told_of = json.loads(text)
     assert (told_of["id"], told_of["kind"]) == ("alert:shape:20002", "alert")
     assert (told_of["metric"], told_of["date"], told_of["values"]) == ("shape", "2024-10-06", ["x"])
@@ -168,26 +162,17 @@ class Stranger(StreamRequestHandler):
         self.wfile.write(b"hello\r\n\r\n")
 
 
-def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
+async def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     signed, delivery_log = signed_in(tmp_path), DeliveryLog(MemoryServer())
-    moved = {"shape": [0.1, 0.9]}
-
-    async def body(urls: list[str]) -> list[tuple[int, int]]:
-        query = await engine_of(signed, 3, np.random.default_rng(6), moved)
-        hooks = [webhook(url, b"", delivery_log) for url in urls]
-        return [
-            (
-                await AlertPublisher(query, hook).publish_due(),
-                await EpochPublisher(query, [hook]).publish_closed(),
-            )
-            for hook in hooks
-        ]
-
+    query = await engine_of(signed, 3, np.random.default_rng(6), {"shape": [0.1, 0.9]})
     with web.serving(Stranger) as place, _hook() as url:
         nobody, stranger = f"http://127.0.0.1:{free_port()}/closed", f"http://{place}/closed"
-        assert asyncio.run(body([nobody, stranger, url])) == [(0, 0), (0, 0), (1, 9)]
+        for address, alarms, epochs in ((nobody, 0, 0), (stranger, 0, 0), (url, 1, 9)):
+            hook = webhook(address, b"", delivery_log)
+            assert await AlertPublisher(query, hook).publish_due() == alarms
+            assert await EpochPublisher(query, [hook]).publish_closed() == epochs
         assert len(Hook.heard) == 10
     messages = [record.getMessage() for record in caplog.records]
     again = "the alarm of shape, 2024-10-06, was not sent and will be sent again: the webhook"
@@ -224,19 +209,17 @@ def _dripping(answer: bytes) -> Iterator[str]:
         ("https", b"\x16\x03\x03\x40\x00"),  # a record of TLS, of 16 KiB
     ],
 )
-def test_a_webhook_that_drips_is_given_up_and_called_again(scheme: str, answer: bytes) -> None:
-    delivery_log = DeliveryLog(MemoryServer())
+async def test_a_webhook_that_drips_is_given_up_and_called_again(
+    scheme: str, answer: bytes
+) -> None:
     closed = Closed(metric="shape", date="2024-10-06", document={"id": "shape:7"})
-
-    async def body(url: str) -> None:
-        hook = webhook(url, b"", delivery_log, seconds=0.5)
+    with _dripping(answer) as address:
+        url = f"{scheme}://{address}/closed"
+        hook = webhook(url, b"", DeliveryLog(MemoryServer()), seconds=0.5)
         for _ in range(2):
             assert await hook.wants("shape", 7, closed.date)
             with pytest.raises(ConnectionError, match=r"no whole answer within|timed out"):
                 await hook.take(closed)
-
-    with _dripping(answer) as address:
-        asyncio.run(body(f"{scheme}://{address}/closed"))
 
 
 def test_a_webhook_has_an_address() -> None:

@@ -11,7 +11,8 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -124,41 +125,32 @@ def _entry(name: str, **changes: Any) -> Entry:
     return replace(entry, **changes)
 
 
-@pytest.fixture(params=["memory", "redis"])
-def check(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Callable[[Callable[[ReleaseLog], Awaitable[None]]], None]:
-    def run(body: Callable[[ReleaseLog], Awaitable[None]]) -> None:
-        async def everything(url: str) -> None:
-            if not url:
-                await body(MemoryReleaseLog())
-                return
-            server = await connect_redis(url)
-            await body(ReleaseLog(server))
-            await server.close()
-
-        if request.param == "memory":
-            asyncio.run(everything(""))
-            return
-        with redis_server(tmp_path / "redis", appendonly="yes") as port:
-            asyncio.run(everything(f"redis://127.0.0.1:{port}/0"))
-
-    return run
+@asynccontextmanager
+async def _release_log(backend: str, folder: Path) -> AsyncIterator[ReleaseLog]:
+    if backend == "memory":
+        yield MemoryReleaseLog()
+        return
+    with redis_server(folder / "redis", appendonly="yes") as port:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        yield ReleaseLog(server)
+        await server.close()
 
 
-def test_a_release_is_entered_once_and_told_again(check: Callable[..., None]) -> None:
-    async def body(record: ReleaseLog) -> None:
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+async def test_a_release_is_entered_once_and_told_again(tmp_path: Path, backend: str) -> None:
+    async with _release_log(backend, tmp_path) as record:
         first = _entry("a")
         assert await record.spend(first, (3.0, 0.0)) == (first, False)
         other = _entry("a", at=9999, by="you", answer=())
         assert await record.spend(other, (0.0, 0.0)) == (first, True)
         assert list(await record.entries()) == [first]
 
-    check(body)
 
-
-def test_a_purpose_spends_no_more_than_its_share_of_a_year(check: Callable[..., None]) -> None:
-    async def body(record: ReleaseLog) -> None:
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+async def test_a_purpose_spends_no_more_than_its_share_of_a_year(
+    tmp_path: Path, backend: str
+) -> None:
+    async with _release_log(backend, tmp_path) as record:
         for number in range(3):
             await record.spend(_entry(f"a{number}", epsilon=0.1), (0.3, 0.0))  # sums like .1 + .2
         with pytest.raises(BudgetExhausted, match="has epsilon 0 and delta 0 left in 2026"):
@@ -169,8 +161,6 @@ def test_a_purpose_spends_no_more_than_its_share_of_a_year(check: Callable[..., 
         with pytest.raises(BudgetExhausted, match=r"this release costs 0\.1 and 6e-07"):
             await record.spend(_entry("f", epsilon=0.1, purpose="g", delta=6e-7), (1.0, 1e-6))
         assert [entry.id for entry in await record.entries()] == ["a0", "a1", "a2", "c", "d", "e"]
-
-    check(body)
 
 
 # What may stand in a record: as 0.1 wrote it for a "by" that is no text, or as nobody ever should.

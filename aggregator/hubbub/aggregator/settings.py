@@ -212,8 +212,7 @@ class Settings:
 def parse(arguments: Sequence[str] | None = None) -> Settings:
     """The settings on a command line. Exits with a message if it is invalid.
 
-    Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an invalid address.
+    Raises BadParameter without HUBBUB_REDIS_URL, for a number out of range, or an invalid address.
     """
     settings = read_options(Settings, parser().parse_args(arguments))
     return replace(settings, common=settings.common.of("aggregator"))

@@ -14,11 +14,7 @@ _TURNS: Final = frozenset(
 
 
 def check_words(what: str, text: str, longest: int) -> None:
-    """Refuses a text that cannot be stored.
-
-    Raises:
-        BadParameter: it is too long, or has a control character or one that cannot be encoded.
-    """
+    """Raises BadParameter for a long text, and for control or unencodable characters."""
     if len(text) > longest:
         raise BadParameter(f"{what} has {len(text)} characters; {longest} at most")
     if any(map(_is_bad, text)):

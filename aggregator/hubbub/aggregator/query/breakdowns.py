@@ -118,8 +118,7 @@ def field_of(metric: Metric, by: str) -> str:
 def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Part]:
     """The requested values of the public field `by` ("" for the first); unlisted values come last.
 
-    Raises:
-        BadParameter: the metric has no such field.
+    Raises BadParameter if the metric has no such field.
     """
     metric = selection.metric
     field = field_of(metric, by)

@@ -185,8 +185,7 @@ class CandidateLists:
     async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
         """Saves a list under a name, replacing a former list or, with `add`, extending it.
 
-        Raises:
-            BadParameter: an invalid name, an invalid string, or too many.
+        Raises BadParameter for an invalid name, an invalid string, or too many.
         """
         names = [saved_list.name for saved_list in await self.all()]
         before = await self.find(name) if add and name in names else ()

@@ -358,8 +358,7 @@ class QueryEngine:
     ) -> Compared:
         """The change between the range of `query` and `after`, from the earlier to the later one.
 
-        Raises:
-            TooFewEpochs: a range has no epoch.
+        Raises TooFewEpochs if a range has no epoch.
         """
         query = await self._resolved(name, query)
         *holdings, why = await self.collected.pair(name, query.range, after)

@@ -51,10 +51,8 @@ def select_epochs(
     """The chosen epochs among `all_epochs`, which have reports, ascending.
 
     `length` is the epoch's length in the catalog, `now` is in seconds since 1970; with `exact`, a
-    part without reports stands for its first epoch.
-
-    Raises:
-        BadParameter: both `last` and `epochs`, or an invalid text; the error lists the valid forms.
+    part without reports stands for its first epoch. Raises BadParameter for both `last` and
+    `epochs`, or for an invalid text; the error lists the valid forms.
     """
     if chosen.last and chosen.epochs:
         raise BadParameter("give epochs or last, not both")

@@ -47,8 +47,7 @@ class Page:
     def of(self, rows: Sequence[Row], rank: str) -> tuple[list[Row], int]:
         """Rows of this page, ranked by the field `rank`, and the number on all pages.
 
-        Raises:
-            BadParameter: an order by a field that these rows do not have.
+        Raises BadParameter for an order by a field that these rows do not have.
         """
         text = self.find.casefold()
         matches = [row for row in rows if text in row.value.casefold()] if text else list(rows)

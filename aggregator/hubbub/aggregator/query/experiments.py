@@ -170,10 +170,8 @@ async def experimented(
 ) -> Experimented:
     """An experiment's effect on each of its metrics, over all epochs.
 
-    `confidence` is that of all intervals of all looks together.
-
-    Raises:
-        UnknownMetric: no metric of the bundle measures it.
+    `confidence` is that of all intervals of all looks together. Raises UnknownMetric if no metric
+    of the bundle measures it.
     """
     experiment = experiment_named(query.collected.bundle.experiments, name)
     arms_by_metric = [

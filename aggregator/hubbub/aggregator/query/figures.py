@@ -63,8 +63,7 @@ def meant(
 ) -> tuple[EstimateQuery, "FigureKind"]:
     """The question with the epochs that are meant, of an activity or a retention all; the kind.
 
-    Raises:
-        BadParameter: the metric has no figures, or no cohorts.
+    Raises BadParameter if the metric has no figures, or no cohorts.
     """
     kind = figure_kind(metric)
     if kind is None:

@@ -228,9 +228,7 @@ class TotalsByEpoch:
         Without either, the newest closed epoch and the one before it. Without `before`, the epoch
         before those of `after`; without `after`, the newest. Epochs chosen here have the minimum
         batch. If devices report once a period and no range is given, two whole periods are chosen.
-
-        Raises:
-            TooFewEpochs: there is no epoch to compare with.
+        Raises TooFewEpochs if there is no epoch to compare with.
         """
         selection = await self.find(name, EpochRange(epochs="all"))
         if before != NEWEST or after != NEWEST:

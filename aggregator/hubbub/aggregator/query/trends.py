@@ -134,10 +134,8 @@ def series(
 
     `parts` are of the metric and then of its former metrics, whose reports are added where they
     listed the value; `answer` is of the first. Epochs below the minimum batch have no point.
-    Numbers have one series, their mean; a vector has one per coordinate.
-
-    Raises:
-        BadParameter: a value that the metric does not have; too many series or epochs.
+    Numbers have one series, their mean; a vector has one per coordinate. Raises BadParameter for a
+    value that the metric does not have, and for too many series or epochs.
     """
     numbers = _is_of_one_mean(answer)
     names = [MEAN] if numbers else _names(answer, values, number)
@@ -186,10 +184,8 @@ def series(
 def percentile_series(selected: SelectedTotals, query: EstimateQuery) -> list[Series]:
     """A series for each percentile of the population, with a point per epoch that is large enough.
 
-    Each has its own interval: no line is drawn through them.
-
-    Raises:
-        BadParameter: the metric has no parts of a range.
+    Each has its own interval: no line is drawn through them. Raises BadParameter if the metric has
+    no parts of a range.
     """
     selection, metric = selected.selection, selected.metric
     counted = selection.by_epoch()

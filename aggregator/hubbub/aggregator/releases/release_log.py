@@ -85,8 +85,7 @@ class ReleaseLog:
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
         """Enters a release; returns the valid entry, and whether it already existed.
 
-        Raises:
-            BudgetExhausted: its purpose would spend more than this epsilon or delta in its year.
+        Raises BudgetExhausted if its purpose would exceed this epsilon or delta in its year.
         """
         texts: list[bytes] = await self._texts()
         while True:

@@ -122,8 +122,7 @@ class FileTotals:
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """Totals of these windows, in their order; `last` is that of `counted`.
 
-        Raises:
-            TotalsUnreadable: a file is missing, damaged, foreign, or of another definition.
+        Raises TotalsUnreadable for a missing, damaged or foreign file, or of another definition.
         """
         listed = await self._listed_or_new(windows)
         absent = [window for window in windows if window not in listed]

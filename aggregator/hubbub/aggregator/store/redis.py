@@ -136,8 +136,7 @@ class RedisStore:
     async def restore(self, window: Window, totals: WindowTotals) -> None:
         """Stores totals made elsewhere in an empty window, which then accepts no reports.
 
-        Raises:
-            BadParameter: reports were counted in it.
+        Raises BadParameter if reports were counted in it.
         """
         key = _key("totals", window, 0)
         if await self._server.ask("EXISTS", key):

@@ -29,8 +29,7 @@ class FiledStore:
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """Totals of these windows, in their order.
 
-        Raises:
-            TotalsUnreadable: a file that Redis relies on is missing, damaged, or of another state.
+        Raises TotalsUnreadable if a file that Redis relies on is missing, damaged or another.
         """
         totals = dict(zip(windows, await self._redis.read(windows), strict=True))
         moved = [
