@@ -102,7 +102,7 @@ class EstimateQuery:
         """Checks candidates, percentiles, and combinations."""
         if self.percentiles:
             object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
-        if self.asks_ranks and self.anytime:
+        if self.anytime and self.asks_ranks:
             raise BadParameter(
                 "intervals of percentiles are valid for one look only: leave anytime out, or "
                 "percentile and below"

@@ -335,7 +335,7 @@ def whole_answer(
         highest=highest,
         notes=notes(metric, answer),
         anytime=query.anytime,
-        figures=metric.kind if figure_kind(metric) else "",
+        figures=metric.kind if metric.kind and figure_kind(metric) else "",
     )
 
 

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange, select_epochs
@@ -38,7 +39,7 @@ class EpochSelection:
     @property
     def reports(self) -> int:
         """Total number of reports."""
-        return sum(count.reports for count in self.counted.values())
+        return sum(map(attrgetter("reports"), self.counted.values()))
 
     @property
     def dates(self) -> str:
@@ -364,4 +365,5 @@ def _large(selection: EpochSelection) -> list[int]:
 
 def _selection(metric: Metric, counted: Mapping[Window, Counted]) -> EpochSelection:
     """The selection of all epochs of these counts, which are the metric's."""
-    return EpochSelection(metric, tuple(sorted({window.epoch for window in counted})), counted)
+    epochs = set(map(attrgetter("epoch"), counted))
+    return EpochSelection(metric, tuple(sorted(epochs)), counted)

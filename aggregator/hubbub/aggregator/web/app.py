@@ -23,19 +23,16 @@ from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, shared
 from hubbub.aggregator.web.list_and_mark_routes import LISTS, MARKS
 from hubbub.aggregator.web.login_routes import LOGIN
-from hubbub.aggregator.web.parameters import Questions, needs
+from hubbub.aggregator.web.parameters import Questions, check_parameters, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_commands import Reached
 from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
 from hubbub.aggregator.web.release_routes import RELEASES
-from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.version import VERSION
 
 _PAGES: Final = {"/": "overview.html", "/metric": "metric.html", "/pipeline": "pipeline.html"}
-_LONGEST: Final = 40
 _OWN: Final = APIRouter()
 
 
@@ -137,25 +134,3 @@ def _document(app: FastAPI) -> dict[str, Any]:
         for model in (Candidates, Problem):
             schemas[model.__name__] = model.model_json_schema()
     return app.openapi_schema or {}
-
-
-async def check_parameters(request: Request) -> None:
-    """Raises BadParameter for a query parameter that OpenAPI does not contain, or not repeated."""
-    path: str = request.scope["route"].path
-    if not (request.query_params and path.startswith("/v1/")):
-        return
-    operation = request.app.openapi()["paths"][path][request.method.lower()]
-    parameters = operation.get("parameters", ())
-    schemas = {each["name"]: each["schema"] for each in parameters if each["in"] == "query"}
-    names = sorted(schemas)
-    for name in request.query_params:
-        # An optional parameter is a choice with null.
-        choices = schemas[name].get("anyOf", [schemas[name]]) if name in schemas else ()
-        is_list = any(choice.get("type") == "array" for choice in choices)
-        if not is_list and len(request.query_params.getlist(name)) > 1:
-            raise BadParameter(f"{name[:_LONGEST]!a} is given more than once: give it once")
-        if name not in names:
-            remedy = ": this path has none; leave it out"
-            if names:
-                remedy = f"{did_you_mean(name, names, otherwise='.')} There are {', '.join(names)}"
-            raise BadParameter(f"there is no parameter {name[:_LONGEST]!a} here{remedy}")

@@ -12,12 +12,15 @@ from hubbub.aggregator.access.rights import Caller, Role
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.analysis.percentiles import MAX_PERCENTILES
+from hubbub.errors import BadParameter
+from hubbub.errors.grammar import did_you_mean
 from hubbub.query_results.columns import COLUMNS
 from hubbub.query_results.confidence import MAX_CONFIDENCE, MIN_CONFIDENCE
 
 _LONGEST_RANGE = 400
 _LONGEST = 200
 _MAX_ROWS = 10_000
+_LONGEST_QUOTED = 40
 
 _FIELDS: Final = dict.fromkeys(
     field
@@ -160,3 +163,26 @@ def _engine_of_caller(request: Request, caller: Who) -> QueryEngine:
 
 Questions = Annotated[QueryEngine, Depends(_engine_of_caller)]
 """What answers them, of the metrics that they see."""
+
+
+async def check_parameters(request: Request) -> None:
+    """Raises BadParameter for a query parameter that OpenAPI does not contain, or not repeated."""
+    path: str = request.scope["route"].path
+    if not (request.query_params and path.startswith("/v1/")):
+        return
+    operation = request.app.openapi()["paths"][path][request.method.lower()]
+    parameters = operation.get("parameters", ())
+    schemas = {each["name"]: each["schema"] for each in parameters if each["in"] == "query"}
+    names = sorted(schemas)
+    for name in request.query_params:
+        quoted = ascii(name[:_LONGEST_QUOTED])
+        # An optional parameter is a choice with null.
+        choices = schemas[name].get("anyOf", [schemas[name]]) if name in schemas else ()
+        is_list = any(choice.get("type") == "array" for choice in choices)
+        if not is_list and len(request.query_params.getlist(name)) > 1:
+            raise BadParameter(f"{quoted} is given more than once: give it once")
+        if name not in names:
+            remedy = ": this path has none; leave it out"
+            if names:
+                remedy = f"{did_you_mean(name, names, otherwise='.')} There are {', '.join(names)}"
+            raise BadParameter(f"there is no parameter {quoted} here{remedy}")
