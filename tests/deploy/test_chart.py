@@ -199,24 +199,14 @@ def test_one_of_two_parties_has_its_service_and_its_redis_alone(
     [other] = [d for d in documents if d["metadata"]["name"] == f"prod-hubbub-{party}-peer"]
     assert other["kind"] == "Service"
     assert [port["port"] for port in other["spec"]["ports"]] == [port]
-    [policy] = [
-        document["spec"]
-        for document in documents
-        if document["kind"] == "NetworkPolicy"
-        and document["metadata"]["name"] == f"prod-hubbub-{party}"
-    ]
+    policy = _named(documents, "NetworkPolicy")[f"prod-hubbub-{party}"]["spec"]
     there = values["networkPolicies"]["peer"]
     assert {"ports": [{"port": port}], "from": there} in policy["ingress"]
     rule = {"ports": [{"port": int(values["peer"].partition(":")[2])}], "to": there}
     assert rule in policy["egress"]
     secrets = {v["secret"]["secretName"] for v in pods[party]["volumes"] if "secret" in v}
     assert ("hubbub-opening-keys" in secrets) is (party == "aggregator")
-    jobs = [
-        document["metadata"]["name"]
-        for document in documents
-        if document["kind"] == "ServiceMonitor"
-    ]
-    assert jobs == [f"prod-hubbub-{party}"]
+    assert [*_named(documents, "ServiceMonitor")] == [f"prod-hubbub-{party}"]
 
 
 def test_the_issuers_party_has_its_service_and_its_redis_alone(
@@ -237,13 +227,12 @@ def test_the_issuers_party_has_its_service_and_its_redis_alone(
             assert path[1] in mounts, argument
     secrets = {v["secret"]["secretName"] for v in pods["issuer"]["volumes"] if "secret" in v}
     assert secrets == {"hubbub-token-key", "hubbub-accounts", "hubbub-issuer-tls"}
-    policies = {d["metadata"]["name"]: d["spec"] for d in documents if d["kind"] == "NetworkPolicy"}
+    policies = _named(documents, "NetworkPolicy")
     assert set(policies) == {"prod-hubbub-issuer", "prod-hubbub-redis-issuer"}
-    outward = [
-        port["port"] for rule in policies["prod-hubbub-issuer"]["egress"] for port in rule["ports"]
-    ]
+    egress = policies["prod-hubbub-issuer"]["spec"]["egress"]
+    outward = [port["port"] for rule in egress for port in rule["ports"]]
     assert outward == [53, 53, 6379, 443]
-    [monitor] = [d for d in documents if d["kind"] == "ServiceMonitor"]
+    [monitor] = _named(documents, "ServiceMonitor").values()
     [endpoint] = monitor["spec"]["endpoints"]
     assert (endpoint["scheme"], endpoint["port"]) == ("http", "metrics")
     assert not [d for d in documents if d["metadata"]["name"].endswith("-peer")]
@@ -275,14 +264,14 @@ def test_a_third_party_has_a_relay_and_nothing_of_the_other_two(cache: Path) -> 
     assert "envFrom" not in container
     secrets = [v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v]
     assert secrets == ["hubbub-relay-tls"]
-    [policy] = [d["spec"] for d in documents if d["kind"] == "NetworkPolicy"]
-    assert policy["egress"][1:] == [{"ports": [{"port": 7077}], "to": there}]
-    assert policy["ingress"][0] == {"ports": [{"port": 7080}]}
-    [service] = [d["spec"] for d in documents if d["kind"] == "Service"]
-    assert [(port["name"], port["port"]) for port in service["ports"]] == [("devices", 443)]
+    [policy] = _named(documents, "NetworkPolicy").values()
+    assert policy["spec"]["egress"][1:] == [{"ports": [{"port": 7077}], "to": there}]
+    assert policy["spec"]["ingress"][0] == {"ports": [{"port": 7080}]}
+    [service] = _named(documents, "Service").values()
+    assert [(port["name"], port["port"]) for port in service["spec"]["ports"]] == [("devices", 443)]
     default = {**RELAY, "relay": {"gateway": "https://reports.example.org/gateway"}}
-    [policy] = [d["spec"] for d in _documents(default, cache) if d["kind"] == "NetworkPolicy"]
-    assert policy["egress"][1:] == [{"ports": [{"port": 443}], "to": there}]
+    [policy] = _named(_documents(default, cache), "NetworkPolicy").values()
+    assert policy["spec"]["egress"][1:] == [{"ports": [{"port": 443}], "to": there}]
 
 
 def test_a_shuffler_takes_what_comes_through_relays(
@@ -327,7 +316,7 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
         for document in documents
         if document["kind"] in {"Deployment", "StatefulSet"}
     }
-    policies = [d["spec"] for d in documents if d["kind"] == "NetworkPolicy"]
+    policies = [policy["spec"] for policy in _named(documents, "NetworkPolicy").values()]
 
     def allowed(source: str, target: str, port: int) -> bool:
         return all(
@@ -354,11 +343,8 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
     assert allowed("shuffler", "redis-pool", 6379)
     assert allowed("aggregator", "redis-totals", 6379)
     assert allowed("aggregator", "shuffler", 7073)
-    [devices] = [
-        d["spec"]["ports"]
-        for d in documents
-        if d["kind"] == "Service" and d["spec"].get("type") == "LoadBalancer"
-    ]
+    services = [service["spec"] for service in _named(documents, "Service").values()]
+    [devices] = [spec["ports"] for spec in services if spec.get("type") == "LoadBalancer"]
     assert [(port["name"], port["port"]) for port in devices] == [
         ("devices", 443),
         ("devices-http", 8443),
@@ -377,16 +363,15 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
     cache: Path, tmp_path: Path
 ) -> None:
     documents = _documents(EVERYTHING, cache)
-    services = [document for document in documents if document["kind"] == "Service"]
-    monitors = [document for document in documents if document["kind"] == "ServiceMonitor"]
+    services = _named(documents, "Service")
     jobs = set()
-    for monitor in monitors:
+    for monitor in _named(documents, "ServiceMonitor").values():
         assert monitor["metadata"]["labels"]["release"] == "prometheus"
         [endpoint] = monitor["spec"]["endpoints"]
         selector = monitor["spec"]["selector"]
         [service_name] = [
-            service["metadata"]["name"]
-            for service in services
+            name
+            for name, service in services.items()
             if _selects(selector, service["metadata"]["labels"])
             and endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
         ]
@@ -395,7 +380,7 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
         assert service_name.removeprefix("prod-") in INSTALLING.read_text()
         jobs |= {rule["replacement"] for rule in endpoint["relabelings"]}
     assert jobs == {"hubbub-shuffler", "hubbub-aggregator"}
-    [rule] = [document for document in documents if document["kind"] == "PrometheusRule"]
+    [rule] = _named(documents, "PrometheusRule").values()
     alerts = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())
     assert [
         (alert["alert"], alert["expr"])
@@ -413,9 +398,8 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
 
 def test_the_ways_in_lead_to_services_that_the_chart_makes(cache: Path) -> None:
     ports = {
-        (service["metadata"]["name"].removeprefix("prod-"), key)
-        for service in _documents(NEEDED, cache)
-        if service["kind"] == "Service"
+        (name.removeprefix("prod-"), key)
+        for name, service in _named(_documents(NEEDED, cache), "Service").items()
         for port in service["spec"]["ports"]
         for key in (port["name"], port["port"])
     }
@@ -435,16 +419,10 @@ def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_no
     cache: Path,
 ) -> None:
     def outward(values: dict[str, Any]) -> list[dict[str, Any]]:
-        [policy] = [
-            document["spec"]["egress"]
-            for document in _documents(values, cache)
-            if document["kind"] == "NetworkPolicy"
-            and document["metadata"]["name"] == "prod-hubbub-aggregator"
-        ]
-        allowed_ports = {53, 7073, 6379}
-        return [
-            rule for rule in policy if not {port["port"] for port in rule["ports"]} <= allowed_ports
-        ]
+        policies = _named(_documents(values, cache), "NetworkPolicy")
+        rules: list[dict[str, Any]] = policies["prod-hubbub-aggregator"]["spec"]["egress"]
+        inward = {53, 7073, 6379}
+        return [rule for rule in rules if not {port["port"] for port in rule["ports"]} <= inward]
 
     assert outward(NEEDED) == []
     assert outward(EVERYTHING) == [{"ports": [{"port": 443}]}]
@@ -457,6 +435,13 @@ def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_no
     policies = {"networkPolicies": {"outlets": provider, "outletPorts": [4318]}}
     assert outward(NEEDED | collector | policies) == [{"ports": [{"port": 4318}], "to": provider}]
     assert outward(NEEDED | {"aggregator": {"totals": "/files"}}) == []
+
+
+def _named(documents: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    """The documents of a kind by their names."""
+    return {
+        document["metadata"]["name"]: document for document in documents if document["kind"] == kind
+    }
 
 
 def _projected(pod: dict[str, Any]) -> list[dict[str, Any]]:
