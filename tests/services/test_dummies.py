@@ -30,7 +30,6 @@ from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import torn_scripts
 from tests.support.mixing import Mixing, a_sink, crowd_table, mixers
-from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
 VALUES = 16
@@ -77,13 +76,8 @@ def _opened(catalog_files: CatalogFiles, window: Window, sealed: Sequence[bytes]
 
 @pytest.mark.parametrize("processes", [1, 2])
 async def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
-    catalog_files: CatalogFiles,
-    table: StreamTable,
-    redis_url: str,
-    processes: int,
-    monkeypatch: pytest.MonkeyPatch,
+    catalog_files: CatalogFiles, table: StreamTable, redis_url: str, processes: int
 ) -> None:
-    monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
     window, reports = _today(), _reports(600)
     async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
         await m.pools[0].add({window: reports})

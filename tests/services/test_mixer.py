@@ -28,7 +28,6 @@ from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, mixers
 from tests.support.stores import totals
-from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
 
@@ -38,10 +37,8 @@ def _reports(number: int) -> list[bytes]:
 
 
 async def test_processes_that_share_a_pool_share_its_batches(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    # However slow this machine is, none of them is taken for dead.
-    monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
     table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
     async with (
         a_sink() as (sink, address),

@@ -20,7 +20,6 @@ from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
 from tests.support.torn_scripts import torn
-from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
 SHARDS = 4
@@ -61,11 +60,8 @@ def test_what_must_be_mixed_together_is_kept_together(
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-async def test_all_shards_are_one_crowd(
-    table: StreamTable, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_shards_are_one_crowd(table: StreamTable, redis_url: str, processes: int) -> None:
     """600 reports in 4 shards: too few in each, enough in all. None leaves before it is over."""
-    monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
     window, reports = _today(), sealed_reports(600)
     async with (
         a_sink() as (sink, address),

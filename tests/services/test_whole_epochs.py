@@ -18,7 +18,6 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import Sink, a_sink, law_of, mixers, sealed_reports, until_empty
-from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
 CUT = Policy().crowd_for(0, 50).cut_reports
@@ -37,10 +36,8 @@ def _whole(sink: Sink, reports: list[bytes]) -> None:
 
 @pytest.mark.parametrize("processes", [1, 3])
 async def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
-    catalog_files: CatalogFiles, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, processes: int
 ) -> None:
-    # However slow this machine is, none of them is taken for dead.
-    monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
     table, window = (
         _table(catalog_files, "epoch", 300),
         Window("theme", int(time.time()) // DAY),

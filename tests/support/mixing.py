@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import pytest
 
 from hubbub.bundles import Bundle
 from hubbub.cli.local.ports import free_port
@@ -136,33 +137,36 @@ async def mixers(
     *,
     shards: int = 1,
 ) -> AsyncIterator[Mixing]:
-    server = await connect_redis(redis_url)
-    await server.client.flushdb()
-    pools, clock = [Pool(server, shards) for _ in range(number)], FakeClock()
-    channels = [channel(address, "aggregator", tls=None) for _ in pools]
-    pool_mixers = [
-        Mixer(
-            pool,
-            table,
-            [channel],
-            Policy(max_batch=50),
-            stages=Stages(),
-            clocks=clocks,
-            clock=clock,
-        )
-        for pool, channel in zip(pools, channels, strict=True)
-    ]
-    for pool in pools:
-        await pool.heartbeat()
-    loops = [asyncio.create_task(run()) for m in pool_mixers for run in (m.run, m.heartbeat)]
-    try:
-        yield Mixing(pools, clock, loops, pool_mixers)
-    finally:  # a test that failed would wait for them for ever
-        await end_tasks(loops)
-        for member in channels:
-            await member.close()
+    with pytest.MonkeyPatch.context() as patch:
+        # However slow this machine is, none of them is taken for dead.
+        patch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
+        server = await connect_redis(redis_url)
         await server.client.flushdb()
-        await server.close()
+        pools, clock = [Pool(server, shards) for _ in range(number)], FakeClock()
+        channels = [channel(address, "aggregator", tls=None) for _ in pools]
+        pool_mixers = [
+            Mixer(
+                pool,
+                table,
+                [channel],
+                Policy(max_batch=50),
+                stages=Stages(),
+                clocks=clocks,
+                clock=clock,
+            )
+            for pool, channel in zip(pools, channels, strict=True)
+        ]
+        for pool in pools:
+            await pool.heartbeat()
+        loops = [asyncio.create_task(run()) for m in pool_mixers for run in (m.run, m.heartbeat)]
+        try:
+            yield Mixing(pools, clock, loops, pool_mixers)
+        finally:  # a test that failed would wait for them for ever
+            await end_tasks(loops)
+            for member in channels:
+                await member.close()
+            await server.client.flushdb()
+            await server.close()
 
 
 def crowd_table(streams: Path, bundle: Bundle, folder: Path, **own: Any) -> StreamTable:
