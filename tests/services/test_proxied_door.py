@@ -1,24 +1,38 @@
 """The HTTP door behind the operator's proxy: HAProxy as the documentation has it, and worse."""
 
 import asyncio
+import os
+import re
+import shutil
 import socket
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import uvloop
 
 from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.ports import free_port
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from tests.conftest import CatalogFiles
 from tests.services.test_http_door import TYPE, Door, leaves_no_ticket, open_door
-from tests.support.proxies import CONFIGURATIONS, haproxy, needs_haproxy
-from tests.support.waiting import HANG_SECONDS, eventually_async
+from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
 
+_PAGE: Final = Path(__file__).parents[2] / "docs/operate/proxy.md"
+# Debian's is where the PATH of a user does not look.
+_BINARY: Final = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+CONFIGURATIONS: Final = re.findall(r"```haproxy\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+"""Of the page: with the PROXY protocol, and with X-Forwarded-For."""
+_SHUFFLER: Final = _PAGE.read_text().partition("server shuffler ")[2].split()[0]
+_TICKETS: Final = re.findall(r"```ini\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+
+needs_haproxy = pytest.mark.skipif(_BINARY is None, reason="no haproxy: install haproxy")
 PROXY = "127.0.0.1/32"
 HEALTH = b"GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
 HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 4321 443\r\n"
@@ -27,6 +41,41 @@ BELIEVED: list[dict[str, Any]] = [{"header_proxies": (PROXY,)}, {"proxies": (PRO
 both_ways = pytest.mark.parametrize(
     "setup", list(zip(CONFIGURATIONS, BELIEVED, strict=True)), ids=["PROXY", "X-Forwarded-For"]
 )
+
+
+@contextmanager
+def haproxy(folder: Path, configuration: str, shuffler_port: int) -> Iterator[int]:
+    """One before this port, with the certificates of this folder: where it listens."""
+    assert _BINARY
+    port = free_port()
+    here = {
+        ":443": f"127.0.0.1:{port}",
+        _SHUFFLER: f"127.0.0.1:{shuffler_port}",
+        "/etc/haproxy/": f"{folder}/",
+    }
+    for there, instead in here.items():
+        assert there in configuration
+        configuration = configuration.replace(there, instead)
+    pair = [(folder / name).read_text() for name in ("shuffler.pem", "shuffler.key")]
+    (folder / "reports.pem").write_text("".join(pair))
+    path = folder / "haproxy.cfg"
+    path.write_text(configuration)
+    [no_tickets] = _TICKETS
+    openssl = folder / "openssl.cnf"
+    openssl.write_text(no_tickets)
+    command = [_BINARY, "-db", "-f", str(path)]
+    child = Child("haproxy", command, {"OPENSSL_CONF": str(openssl)}, folder / "haproxy.log")
+
+    def listens() -> bool:
+        child.check()
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+
+    try:
+        eventually(listens, child._log.read_text, although=(ConnectionError,))
+        yield port
+    finally:
+        child.stop()
 
 
 def _run(body: Coroutine[Any, Any, None]) -> None:
