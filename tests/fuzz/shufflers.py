@@ -38,7 +38,7 @@ class Metadatum(NamedTuple):
     value: str | bytes
 
 
-class Told(grpc.RpcError):
+class StatusError(grpc.RpcError):
     """A status that is no OK, with its trailing metadata."""
 
     def __init__(self, code: grpc.StatusCode, trailing: Any, details: str) -> None:
@@ -81,7 +81,7 @@ class Wire:
                     self.statuses.append(code)
                     return answer
             self.statuses.append(code)
-            raise Told(code, _trailing(data), "said \x1b[2J by a stranger")
+            raise StatusError(code, _trailing(data), "said \x1b[2J by a stranger")
 
         return call
 

@@ -28,13 +28,13 @@ class Run:
 
     runs: int
     seed: int
-    known: Sequence[bytes]
+    corpus: Sequence[bytes]
     tell: Callable[[str], None]
 
     def inputs(self, name: str, target: Target) -> Iterator[bytes]:
         """The examples, and then what is made of them."""
         chance = random.Random(f"{self.seed} {name}")
-        examples = [*target.examples, *self.known]
+        examples = [*target.examples, *self.corpus]
         yield from examples[: self.runs]
         for done in range(len(examples), self.runs):
             yield target.mutate(chance, examples)[: target.longest]

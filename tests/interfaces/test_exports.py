@@ -47,7 +47,7 @@ ROOT = Path(__file__).parents[2]
 class Hook(BaseHTTPRequestHandler):
     """Keeps what it was sent; refuses as often as it was told to."""
 
-    heard: list[tuple[dict[str, str], bytes]] = []  # noqa: RUF012 one server at a time
+    calls: list[tuple[dict[str, str], bytes]] = []  # noqa: RUF012 one server at a time
     refusals = 0
 
     def do_POST(self) -> None:
@@ -56,7 +56,7 @@ class Hook(BaseHTTPRequestHandler):
             Hook.refusals -= 1
             self.send_response(503)
         else:
-            Hook.heard.append((dict(self.headers), body))
+            Hook.calls.append((dict(self.headers), body))
             self.send_response(204)
         self.end_headers()
 
@@ -65,7 +65,7 @@ class Hook(BaseHTTPRequestHandler):
 
 @contextmanager
 def _hook() -> Iterator[str]:
-    Hook.heard, Hook.refusals = [], 0
+    Hook.calls, Hook.refusals = [], 0
     with web.serving(Hook) as place:
         yield f"http://{place}/closed"
 
@@ -108,7 +108,7 @@ async def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_
         assert await publisher.publish_due() == 0, "it was refused, and waits"
         assert await publisher.publish_due() == 1
         assert await publisher.publish_due() == 0
-        [(headers, text)] = Hook.heard
+        [(headers, text)] = Hook.calls
     gauges = (await exposition(query, {})).decode()
     told_of = json.loads(text)
     assert (told_of["id"], told_of["kind"]) == ("alert:shape:20002", "alert")
@@ -146,9 +146,9 @@ async def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, back
             assert await publisher.publish_closed() == 2
         assert await publisher.publish_closed() == 0
         await server.close()
-    ids = [headers["X-Hubbub-Id"] for headers, _ in Hook.heard]
+    ids = [headers["X-Hubbub-Id"] for headers, _ in Hook.calls]
     assert len(ids) == len(set(ids)) == 7 * CLOSED
-    for headers, sent in Hook.heard:
+    for headers, sent in Hook.calls:
         signed = hmac.new(b"secret", sent, hashlib.sha256).hexdigest()
         assert headers["X-Hubbub-Signature"] == f"sha256={signed}"
         assert json.loads(sent)["id"] == headers["X-Hubbub-Id"]
@@ -173,7 +173,7 @@ async def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_sai
             hook = webhook(address, b"", delivery_log)
             assert await AlertPublisher(query, hook).publish_due() == alarms
             assert await EpochPublisher(query, [hook]).publish_closed() == epochs
-        assert len(Hook.heard) == 10
+        assert len(Hook.calls) == 10
     messages = [record.getMessage() for record in caplog.records]
     again = "the alarm of shape, 2024-10-06, was not sent and will be sent again: the webhook"
     refused = f"{again} does not answer: [Errno 111] Connection refused"

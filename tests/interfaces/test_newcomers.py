@@ -70,14 +70,14 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_query_of_many_ranges_has_its_title_first_and_only_ranges_that_stand_out(
     mixed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = output_of(capsys, "query", "fine", "--url", mixed)
-    assert shown.startswith("fine: 6,000 reports, haar")
-    assert shown.index("percentiles in s") < shown.index("value (s)")
+    output = output_of(capsys, "query", "fine", "--url", mixed)
+    assert output.startswith("fine: 6,000 reports, haar")
+    assert output.index("percentiles in s") < output.index("value (s)")
     rows = web.get(f"{mixed}/v1/metrics/fine/estimates").json()["values"]
     clear = [row["value"] for row in rows if row["low"] > 0]
     assert "[1.875, 2.8125)" in clear
-    assert all((f"{row['value']} " in shown) == (row["value"] in clear) for row in rows)
-    assert f"left out: {64 - len(clear)} ranges whose intervals reach 0" in shown
+    assert all((f"{row['value']} " in output) == (row["value"] in clear) for row in rows)
+    assert f"left out: {64 - len(clear)} ranges whose intervals reach 0" in output
     few = output_of(capsys, "query", "took", "--url", mixed)
     assert few.startswith("took: 5,200 reports, haar")
     assert "left out" not in few
@@ -85,8 +85,8 @@ def test_a_query_of_many_ranges_has_its_title_first_and_only_ranges_that_stand_o
 
 
 def test_weeks_are_in_their_order(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = output_of(capsys, "query", "back", "--url", mixed)
-    places = [shown.index(f"week {week} ") for week in range(13)]
+    output = output_of(capsys, "query", "back", "--url", mixed)
+    places = [output.index(f"week {week} ") for week in range(13)]
     assert places == sorted(places)
     answer = hubbub.notebook.connect(mixed).estimates("back")
     assert answer.document["figures"] == "retention"
@@ -146,7 +146,7 @@ def test_the_page_offers_parquet_only_where_the_service_can_write_it(
         (object(), ["Download CSV", "Download Parquet"]),
         (None, ["Download CSV"]),
     ):
-        monkeypatch.setattr(query_routes, "find_spec", lambda _, found=can_write: found)
+        monkeypatch.setattr(query_routes, "find_spec", lambda _, module=can_write: module)
         with Watched(browser) as watched:
             page = watched.open(f"{mixed}/metric?name=three")
             assert page.locator("#take button").all_text_contents() == names
