@@ -21,7 +21,7 @@ from benchmarks.own import own_redis
 from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.conservation import Window
 from hubbub.mechanisms import build
 from hubbub.runtime.redis.client import connect_redis

@@ -6,7 +6,7 @@ from typing import Final
 
 from hubbub.cli.commands.demo import PEOPLE
 from hubbub.cli.demonstration.questions import demo_questions
-from hubbub.cli.terminal.review_page import review_markdown
+from hubbub.cli.terminal.review_and_leaflet import review_markdown
 from hubbub.privacy.review import claims
 
 _FOLDER: Final = ".hubbub-demo"

@@ -36,8 +36,8 @@ from hubbub.runtime.rpc.server import Server, channel
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
-from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool

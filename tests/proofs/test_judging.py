@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog.models.judging import bins_for, judged, judging, loss_of_judging
+from hubbub.catalog.models.held_out_reports import bins_for, judged, judging, loss_of_judging
 from hubbub.mechanisms import Probability
 from hubbub.mechanisms.layout import OneHot
 

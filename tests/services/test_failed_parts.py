@@ -112,7 +112,7 @@ def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_aga
         "CRITICAL hubbub.runtime Intake.run has failed: KeyError at failing in <string>:"
         in log_text
     )
-    assert "called by run in intake.py:" in log_text
+    assert "called by run in group_commit.py:" in log_text
     assert RAW_VALUE not in log_text
     assert "Traceback" not in log_text
 

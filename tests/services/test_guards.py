@@ -36,8 +36,8 @@ from hubbub.runtime.tls import TlsFolder
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import ShufflerService
-from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
@@ -300,7 +300,7 @@ async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
 async def test_reports_that_wait_for_a_slow_redis_are_bounded(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.shuffler.intake._MAX_WAITING", 10)
+    monkeypatch.setattr("hubbub.shuffler.group_commit._MAX_WAITING", 10)
     async with serving_front(catalog_files, redis_url) as front:
         release = asyncio.Event()
         add = front.pool.add

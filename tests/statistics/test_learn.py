@@ -21,7 +21,7 @@ from hubbub.analysis.models.descent import (
     scores,
 )
 from hubbub.analysis.models.evaluation import evaluate
-from hubbub.analysis.models.prediction import foretold, into_classes, settled
+from hubbub.analysis.models.predictions_from_scores import foretold, into_classes, settled
 from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
 from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.errors import BadParameter

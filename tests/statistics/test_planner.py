@@ -14,7 +14,7 @@ from scipy.stats import binom
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
-from hubbub.analysis.families.laws import Counts, one_hot_chances
+from hubbub.analysis.families.draw_totals import Counts, one_hot_chances
 from hubbub.authoring.auto_mechanism import choose
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter

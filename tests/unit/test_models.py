@@ -24,7 +24,7 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
-from hubbub.catalog.models.judging import judging
+from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.model_metric import codes_of_round, in_minutes
 from hubbub.cli.commands.catalog_codegen import typescript_module
 from hubbub.cli.terminal.model_tables import show_calibration

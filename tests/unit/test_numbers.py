@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis.families.laws import one_hot_chances
+from hubbub.analysis.families.draw_totals import one_hot_chances
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import ValueOutOfDomain

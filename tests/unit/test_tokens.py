@@ -14,7 +14,7 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.delivery.token_store import TokenStore
-from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.client.state.wallet import Wallet
 from hubbub.client.testing import FakeClock, FakeShuffler

@@ -15,7 +15,7 @@ from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
 from hubbub.privacy.hidden_counts import count_sentence
-from hubbub.privacy.labelled_fields import Fact, facts
+from hubbub.privacy.metric_facts import Fact, facts
 from hubbub.privacy.verdict import advice, verdict
 
 

@@ -11,7 +11,7 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, sum_scale, value_noise
-from hubbub.catalog.models.judging import judging
+from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most

@@ -16,7 +16,7 @@ from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_togethe
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
-from hubbub.catalog.models.judging import loss_of_judging
+from hubbub.catalog.models.held_out_reports import loss_of_judging
 from hubbub.catalog.models.model_metric import EPOCH, MODEL, as_reported, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release

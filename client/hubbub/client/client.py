@@ -19,13 +19,13 @@ from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.sealer import Sealer
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
-from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.files import limited_to
 from hubbub.client.forks import follow, notice
 from hubbub.client.mistakes import Mistakes
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
+from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, Settings, at_most
 from hubbub.client.startup import issuer_of, state_of, transport_of
@@ -43,7 +43,7 @@ from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
     from hubbub.client.ledger_view import LedgerView
-    from hubbub.client.persons import Person, Persons
+    from hubbub.client.server_persons import Person, Persons
     from hubbub.client.transport.issuer_connection import AskIssuer
 
 _EXIT_SECONDS: Final = 2.0
@@ -225,7 +225,7 @@ class Client:
                 name is no text, or `public` no mapping of texts.
         """
         # An app's start does not wait for what few apps, bundles and servers need.
-        from hubbub.client.persons import Host, Person  # noqa: PLC0415 as above
+        from hubbub.client.server_persons import Host, Person  # noqa: PLC0415 as above
 
         notice()
         if self._persons is None:
@@ -490,7 +490,7 @@ class Client:
 
 
 def _check_persons(persons: object) -> None:
-    from hubbub.client.persons import Persons  # noqa: PLC0415 as in Client.person
+    from hubbub.client.server_persons import Persons  # noqa: PLC0415 as in Client.person
 
     if not isinstance(persons, Persons):
         raise BadParameter("persons is not of Persons; give Persons(store, key)")

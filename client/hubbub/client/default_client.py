@@ -9,7 +9,7 @@ import threading
 from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from hubbub.client.client import Client
-from hubbub.client.log import warn
+from hubbub.client.lazy_log import warn
 from hubbub.client.outcome import Outcome
 from hubbub.client.settings import Settings
 from hubbub.errors import BadParameter, HubbubError

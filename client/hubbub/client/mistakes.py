@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from hubbub.bundles import Bundle
-from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.outcome import Outcome
+from hubbub.client.report_counters import Diagnostics
 from hubbub.errors import BadParameter, HubbubError, UnknownMetric, ValueOutOfDomain
 from hubbub.errors.grammar import did_you_mean
 

@@ -16,7 +16,6 @@ from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.posterior import label_of
 from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills, unanswered
 from hubbub.client.device_metric import AskedMetric, Questions
-from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
 from hubbub.client.mistakes import named, unreadable
@@ -24,6 +23,7 @@ from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
 from hubbub.client.past import due, settled
 from hubbub.client.public_values import PublicValues
+from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState, Event, own_count
 from hubbub.client.state.secret import SECRET_BYTES

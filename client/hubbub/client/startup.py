@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle
 from hubbub.client.files import NOWHERE, settled
-from hubbub.client.log import warn
+from hubbub.client.lazy_log import warn
 from hubbub.client.settings import Account, Settings
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.figures import WINDOWS, figure_kind
 from hubbub.analysis.answer import OF_NUMBERS
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.figures import Figure
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter

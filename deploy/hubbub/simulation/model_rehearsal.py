@@ -20,9 +20,9 @@ from hubbub.analysis.models.descent import (
 )
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
 from hubbub.analysis.models.judgement import Judgement, edges_of, judge
-from hubbub.analysis.models.prediction import settled
+from hubbub.analysis.models.predictions_from_scores import settled
 from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
-from hubbub.catalog.models.judging import bins_for, judging
+from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
 from hubbub.simulation.model_file import People

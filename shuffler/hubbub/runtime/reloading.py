@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.runtime.loop_clock import Clock, SystemClock
 from hubbub.runtime.monitoring.logs import facts
-from hubbub.runtime.system_clock import Clock, SystemClock
 
 _log: Final = logging.getLogger("hubbub.runtime")
 

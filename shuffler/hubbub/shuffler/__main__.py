@@ -29,9 +29,9 @@ from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.http_door import ReportsApp
-from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.metrics import (
     BATCHES,
     BATCHES_UNDER_WAY,

@@ -16,7 +16,7 @@ from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.shuffler.backpressure import Backpressure
-from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.public_files import SignedFiles
 from hubbub.shuffler.redeeming import Paid, Redeemer

@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.system_clock import Clock, SystemClock
+from hubbub.runtime.loop_clock import Clock, SystemClock
 from hubbub.shuffler.pool import Pool
 
 _log: Final = logging.getLogger("hubbub.shuffler")

@@ -18,9 +18,9 @@ import grpc.aio
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.loop_clock import Clock, SystemClock
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import headers
-from hubbub.runtime.system_clock import Clock, SystemClock
 from hubbub.shuffler.crowd_release import Departures, SideTasks
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool

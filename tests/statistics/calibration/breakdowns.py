@@ -14,7 +14,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.bundles import Bundle
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals

@@ -15,7 +15,7 @@ from hubbub.analysis.models.round_decoding import told_by_cells
 from hubbub.analysis.models.weight_variances import Round
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
-from hubbub.catalog.models.judging import judging
+from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.conservation import Window

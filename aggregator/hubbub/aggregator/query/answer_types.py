@@ -16,12 +16,12 @@ from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.comparisons.cross import Cell, Slice
-from hubbub.analysis.comparisons.order import TopValue
+from hubbub.analysis.comparisons.top_values import TopValue
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
 from hubbub.analysis.value_estimates import Mean
-from hubbub.privacy.labelled_fields import Fact
+from hubbub.privacy.metric_facts import Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import only_of_all
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
-from hubbub.analysis.comparisons.order import Top, top
+from hubbub.analysis.comparisons.top_values import Top, top
 from hubbub.analysis.figures import Figure
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one

@@ -14,7 +14,7 @@ from hubbub.analysis.models.definition import Feature, Model
 from hubbub.analysis.models.descent import averaged, averaged_weights
 from hubbub.analysis.models.judgement import edges_of, judge
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
-from hubbub.catalog.models.judging import bins_for, judging
+from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.epochs import epoch_date

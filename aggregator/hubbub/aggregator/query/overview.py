@@ -47,7 +47,7 @@ from hubbub.fields.rules import metric_name_of
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
-from hubbub.privacy.labelled_fields import facts
+from hubbub.privacy.metric_facts import facts
 
 _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5

@@ -25,7 +25,7 @@ from hubbub.aggregator.web.problems import problem
 from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.errors.addresses import is_loopback
 from hubbub.runtime.http.connections import network_of
-from hubbub.runtime.rpc.interceptor import log_fault
+from hubbub.runtime.rpc.call_checks import log_fault
 from hubbub.runtime.rpc.limiter import Limiter
 
 if TYPE_CHECKING:

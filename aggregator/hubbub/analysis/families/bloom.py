@@ -9,7 +9,7 @@ from numpy.random import Generator
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import BitSum, Expected, Strings, in_cohorts
-from hubbub.analysis.families.laws import (
+from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
     bit_counts,

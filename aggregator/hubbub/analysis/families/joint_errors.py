@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.laws import one_hot_chances
+from hubbub.analysis.families.draw_totals import one_hot_chances
 from hubbub.analysis.families.listed import Listed, spreads
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.mechanisms import AnyMechanism, BitVector, Subset

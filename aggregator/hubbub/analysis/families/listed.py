@@ -13,7 +13,7 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families.contract import BitSum, Family, Statistic, between
-from hubbub.analysis.families.laws import (
+from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
     bit_counts,

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import BitSum, Expected, Numbers, Statistic, between
-from hubbub.analysis.families.laws import one_hot_chances
+from hubbub.analysis.families.draw_totals import one_hot_chances
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import laplace_tail, sum_tail

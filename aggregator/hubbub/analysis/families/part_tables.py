@@ -10,7 +10,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistent_tables import consistent_tables, consistent_triples
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, between
-from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, one_hot_chances
+from hubbub.analysis.families.draw_totals import LARGEST, QUICK, Counts, check_size, one_hot_chances
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns

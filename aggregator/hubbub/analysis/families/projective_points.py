@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.projective_geometry import Incidence
 

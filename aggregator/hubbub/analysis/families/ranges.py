@@ -21,7 +21,7 @@ from hubbub.analysis.estimators.distribution import (
     unbiased,
 )
 from hubbub.analysis.families.contract import BitSum, Expected, Numbers, Statistic, between, risen
-from hubbub.analysis.families.laws import QUICK, Counts, check_size
+from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.uncertainty.tails import pure_tail

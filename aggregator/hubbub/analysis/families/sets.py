@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import NO_SUMS, Expected, Family
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import walsh_hadamard
 from hubbub.analysis.families.contract import BitSum, Expected, Strings, between, in_cohorts, risen
-from hubbub.analysis.families.laws import (
+from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
     bit_counts,

@@ -13,7 +13,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats, bisected
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import BitSum, Expected, Strings, between
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier, tier_scales

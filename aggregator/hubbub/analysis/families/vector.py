@@ -24,7 +24,7 @@ from hubbub.analysis.estimators.shared_book_error import (
     variance_less_known,
 )
 from hubbub.analysis.families.contract import BitSum, Expected, Family, between
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.tiers import Tier, reports_of, tier_scales
 from hubbub.analysis.value_estimates import ValueEstimates, means_of
 from hubbub.errors import BadParameter, BatchTooSmall

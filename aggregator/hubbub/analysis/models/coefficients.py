@@ -6,7 +6,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Model
-from hubbub.analysis.models.prediction import into_classes
+from hubbub.analysis.models.predictions_from_scores import into_classes
 from hubbub.analysis.uncertainty.intervals import reach_of
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.code_words import along_over_across
 from hubbub.analysis.models.definition import Kind, Model
-from hubbub.analysis.models.prediction import foretold, into_classes, settled
+from hubbub.analysis.models.predictions_from_scores import foretold, into_classes, settled
 from hubbub.analysis.models.round_decoding import DirectionMoments
 from hubbub.analysis.models.weight_variances import Round, variances_of
 from hubbub.mechanisms.gradient import CLIP, longest

@@ -20,7 +20,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
-from hubbub.analysis.models.prediction import normal_points, root, settled
+from hubbub.analysis.models.predictions_from_scores import normal_points, root, settled
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.mechanisms.pure import Pure
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
-from hubbub.analysis.models.prediction import (
+from hubbub.analysis.models.predictions_from_scores import (
     foretold,
     into_classes,
     lengths_of,

@@ -7,7 +7,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
-from hubbub.analysis.models.prediction import foretold, into_classes
+from hubbub.analysis.models.predictions_from_scores import foretold, into_classes
 
 _STEPS: Final = 30
 # Linearly dependent columns, as those of all values of a list, have no unique answer without it.

@@ -25,7 +25,7 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
-from hubbub.catalog.models.judging import judged, judging
+from hubbub.catalog.models.held_out_reports import judged, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.mechanisms.vector_codes import VectorCodes

@@ -26,7 +26,7 @@ from scipy.special import betaincinv
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch

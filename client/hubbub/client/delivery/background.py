@@ -8,9 +8,9 @@ from typing import Final
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
-from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.files import seconds_left
 from hubbub.client.no_reentry import NoReentryLock, Wakeup
+from hubbub.client.report_counters import Diagnostics
 from hubbub.client.transport.contract import Transport
 
 # Reports within this time are entered together.

@@ -16,9 +16,9 @@ from hubbub.client.cover import WaitingReport, held_back, seconds_to_next
 from hubbub.client.delivery.sealer import Sealer
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.device_metric import kept_notice
-from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.files import limited_to, seconds_left
 from hubbub.client.no_reentry import NoReentryLock
+from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
     DISABLED,

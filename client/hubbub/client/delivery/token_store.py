@@ -13,8 +13,8 @@ from hubbub.catalog import epoch_at, epoch_start, grace_seconds
 from hubbub.client.clock import Clock
 from hubbub.client.cover import held_back
 from hubbub.client.delivery.waits import soon
-from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.no_reentry import NoReentryLock
+from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet

@@ -27,7 +27,7 @@ from hubbub.client.state.payload_queries import (
     set_meta,
 )
 from hubbub.client.state.secret import SECRET_BYTES
-from hubbub.client.state.state_moment import StateMoment, merged
+from hubbub.client.state.witnessed_state import StateMoment, merged
 
 # Facts that the checksum does not cover. Version 0.1 changes consent without a commit, so the
 # checksum covers "said", the last consent that this version stored, instead. A notice has its own

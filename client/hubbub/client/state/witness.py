@@ -25,7 +25,7 @@ from hubbub.client.files import (
     settled,
 )
 from hubbub.client.ledger import FOREIGN
-from hubbub.client.state.state_moment import StateMoment
+from hubbub.client.state.witnessed_state import StateMoment
 from hubbub.errors import StateBusy, StateUnusable
 
 LOCK_NAME: Final = "lock"

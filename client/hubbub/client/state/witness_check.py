@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.client.files import refuse_other_than_file
-from hubbub.client.log import warn
+from hubbub.client.lazy_log import warn
 from hubbub.client.state import payload_queries, sealed_tables
 from hubbub.client.state.consent import Consent, agreed, turned
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.journal import orphans
 from hubbub.client.state.payload_queries import Rows
-from hubbub.client.state.state_moment import StateMoment, agree, is_continued
 from hubbub.client.state.witness import LOCK_NAME, Witnesses
+from hubbub.client.state.witnessed_state import StateMoment, agree, is_continued
 
 CONSENT_UNKNOWN: Final = "consent_unknown"
 """The mishap that a state was lost, and nothing is left that knows what the person said."""

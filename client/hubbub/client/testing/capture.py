@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from hubbub.client.client import Client
 from hubbub.client.outcome import Outcome
-from hubbub.client.persons import Person
+from hubbub.client.server_persons import Person
 from hubbub.client.settings import Settings
 from hubbub.client.testing.clients import memory_client
 from hubbub.fields.frozen import frozen

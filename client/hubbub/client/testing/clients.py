@@ -6,8 +6,8 @@ from pathlib import Path
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.client import Client
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
-from hubbub.client.persons import Persons
 from hubbub.client.public_values import Public
+from hubbub.client.server_persons import Persons
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing.fake_shuffler import FakeShuffler
 from hubbub.client.transport.contract import Transport

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from hubbub.client.log import warn
+from hubbub.client.lazy_log import warn
 from hubbub.client.transport.contract import SealedReport, Submitted
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse

@@ -11,7 +11,7 @@ from typing import Final
 
 from hubbub.bundles.encoding import MALFORMED
 from hubbub.client.files import elsewhere, is_own, locked_file, read_file, replace_file
-from hubbub.client.log import warn
+from hubbub.client.lazy_log import warn
 from hubbub.client.trust.accepted_bundles import Trust, is_newer
 from hubbub.errors import StateUnusable
 

@@ -14,7 +14,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
 from hubbub.cli.terminal.rendered_document import Document, Table
-from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
+from hubbub.cli.terminal.review_and_leaflet import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval

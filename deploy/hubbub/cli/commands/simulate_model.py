@@ -11,7 +11,7 @@ from hubbub.analysis.models.coefficients import coefficients, in_own_units
 from hubbub.analysis.models.definition import Model
 from hubbub.analysis.models.descent import linear, noise_of
 from hubbub.analysis.models.evaluation import evaluate
-from hubbub.analysis.models.prediction import foretold
+from hubbub.analysis.models.predictions_from_scores import foretold
 from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, SimulateOptions
 from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients

@@ -16,7 +16,7 @@ import numpy as np
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.demonstration.questions import listed

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from hubbub.runtime.http.server import Receive, Send
-from hubbub.runtime.rpc.interceptor import log_fault
+from hubbub.runtime.rpc.call_checks import log_fault
 
 PROBLEM_TYPE: Final = "application/problem+json"
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from hubbub.client.log import warn
+from hubbub.client.lazy_log import warn
 from hubbub.client.state.contract import Dropped
 from hubbub.errors import StateUnusable
 from hubbub.fields.rules import metric_name_of

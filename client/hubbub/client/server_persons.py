@@ -21,13 +21,13 @@ from hubbub.catalog import closing_time
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
-from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.mistakes import Mistakes
 from hubbub.client.outcome import Outcome
 from hubbub.client.person_stores import PersonStore
 from hubbub.client.public_values import PublicValues
+from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import at_most
 from hubbub.client.state.consent import Consent
