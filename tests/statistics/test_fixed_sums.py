@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import exp, inf, prod
@@ -12,11 +13,14 @@ import pytest
 from hubbub.analysis.arrays import Floats
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import noise_of, sum_noise_of, sum_scale
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.crowd import ExactAccountant, gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import delta_of
 from hubbub.sealing.count_noise import CountNoise
@@ -59,6 +63,9 @@ def _outcomes(noise: ValueNoise) -> dict[tuple[int, ...], Fraction]:
         (3, CountNoise(3 << 31, 2), CountNoise(5 << 30, 6)),
         (3, CountNoise(2 << 32, 3), CountNoise(3 << 31, 3)),
         (4, CountNoise(3 << 31, 1), CountNoise(9 << 29, 8)),
+        # A report moves the sum from one end of its law to the other, and beyond it.
+        (3, CountNoise(3 << 31, 1), CountNoise(5 << 30, 1)),
+        (4, CountNoise(3 << 31, 1), CountNoise(9 << 29, 1)),
     ],
 )
 @pytest.mark.parametrize("t", [Fraction(1), Fraction(3, 2), Fraction(4), Fraction(9)])
@@ -69,15 +76,15 @@ def test_delta_is_never_below_that_of_all_that_can_be_drawn(
     outcomes = _outcomes(noise)
     claim = delta_of(_crowd(noise), float(np.log(float(t))))
 
-    def seen(value: int) -> dict[tuple[int, ...], Fraction]:
+    def view_of(value: int) -> dict[tuple[int, ...], Fraction]:
         return {
             tuple(n + (step == value) for step, n in enumerate(numbers)): chance
             for numbers, chance in outcomes.items()
         }
 
     for a, b in product(range(values), repeat=2):
-        of_b = seen(b)
-        excesses = [chance - t * of_b.get(o, 0) for o, chance in seen(a).items()]
+        of_b = view_of(b)
+        excesses = [chance - t * of_b.get(o, 0) for o, chance in view_of(a).items()]
         exact = sum(excess for excess in excesses if excess > 0)
         assert float(exact) <= claim * (1 + 1e-9)
 
@@ -148,6 +155,38 @@ def test_two_epochs_together_say_what_the_losses_of_all_six_numbers_say() -> Non
 
     claimed = composed_epsilon([(_crowd(noise), 2)], 1e-3)
     assert delta(claimed) <= 1e-3 < delta(0.97 * claimed)
+
+
+@pytest.mark.parametrize(
+    ("central", "delta"),
+    [
+        (0.006, 1e-8),  # the numbers of a fixed sum would need more dummies than there may be
+        (1.0, 1e-15),
+        (12.0, 1e-12),
+    ],
+)
+def test_a_mean_has_noise_dummies_also_at_the_limits(central: float, delta: float) -> None:
+    promise = CentralPromise(
+        epsilon=central, crowd=1000, delta=delta, honest=0.9, max_local_epsilon=16
+    )
+    accountant, table = ExactAccountant(), {"mechanism": "auto", "low": 0, "high": 100}
+    noisy = noisy_mean(table, promise, accountant, "noise")
+    assert noisy.noise
+    assert accountant.keeps(noisy, planned_number(table, noisy, accountant).categories, 16)
+
+
+def test_a_law_whose_ends_tell_everything_is_refused() -> None:
+    crowd = ShuffledEpoch(reports=100, categories=129, epsilon_local=16)
+    with pytest.raises(BadParameter, match="no delta as small as 1e-15 here"):
+        best_noise(crowd, 0.3, 1e-15, fixed_sum=True)
+
+
+def test_a_crowd_of_a_fixed_sum_is_compared_with_a_gaussian_also_at_a_large_epsilon() -> None:
+    """The ends of the sum's law, by as much as a report moves it, are below what is left out."""
+    each, of_sum = noise_of(0.6312, 20), sum_noise_of(sum_scale(0.6312, 64))
+    assert each
+    crowd = replace(_crowd(ValueNoise(each, 65, of_sum)), epsilon_local=16.0)
+    assert gaussian_mu(crowd) < mu_of_pure(8.0)
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,10 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
     assert alike.digest() == noisy.digest()
     with pytest.raises(CatalogInvalid, match="is only for noise dummies of a mean"):
         _read(tmp_path, THEME + f"{law_fields}30\n")
+    with pytest.raises(CatalogInvalid, match="500 is for 256 steps, but at a local epsilon of 8"):
+        _read(tmp_path, text + f"{law_fields}500\n")
+    with pytest.raises(CatalogInvalid, match=r"dummies_sum_scale 0.01 is below 0.0625"):
+        _read(tmp_path, text + f"{law_fields}0.01\n")
     many = text.replace('"auto"', '"mean.piecewise"\nsteps = 60')
     with pytest.raises(CatalogInvalid, match="seal more than 500,000 of them an epoch; use fewer"):
         _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")

@@ -184,9 +184,12 @@ def sum_losses(noise: CountNoise, moved: int) -> tuple[tuple[float, float], ...]
     other = np.append(np.zeros(moved), law)[: len(law)]
     possible = other > 0
     losses = np.log(law[possible] / other[possible])
-    steps = np.ceil(losses / losses.max() * _SUM_STEPS * (1 - _ROUNDING)).astype(np.intp)
+    # No number is possible in both where a law is narrower than the move; one, without a loss,
+    # where it is as wide.
+    most = float(losses.max(initial=_ROUNDING))
+    steps = np.ceil(losses / most * _SUM_STEPS * (1 - _ROUNDING)).astype(np.intp)
     chances = np.bincount(steps + _SUM_STEPS, law[possible])
-    grid = (np.arange(len(chances)) - _SUM_STEPS) / _SUM_STEPS * losses.max() * (1 + _ROUNDING)
+    grid = (np.arange(len(chances)) - _SUM_STEPS) / _SUM_STEPS * most * (1 + _ROUNDING)
     rounded = [(loss, chance) for loss, chance in zip(grid, chances, strict=True) if chance]
     return (*rounded, (inf, float(law[~possible].sum())))
 

@@ -123,11 +123,10 @@ def best_noise(
         middle = sqrt(low * high)
         low, high = (low, middle) if holds_promise(middle) else (middle, high)
     scale = float(f"{high * _ROOM:.4g}")
-    return next(
-        law
-        for share in _SHARES
-        if keeps_with(law := _law(scale, min(share * delta / epochs, ends)))
-    )
+    for share in _SHARES:
+        if keeps_with(law := _law(scale, min(share * delta / epochs, ends))):
+            return law
+    raise BadParameter(f"noise dummies keep no delta as small as {delta:g} here; raise it")
 
 
 def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:

@@ -21,9 +21,10 @@ from hubbub.errors import BadParameter
 
 _BITS: Final = 32
 _UNIT: Final = 1 << _BITS
-# Largest odds, e^16, and largest number of dummies on either side of the mean.
+# Largest odds, e^16.
 _MAX_ODDS: Final = 8_900_000 * _UNIT
-_MAX_REACH: Final = 20_000
+MAX_REACH: Final = 20_000
+"""Largest number of dummies on either side of the mean."""
 # For either end of a 95% interval: error probability, and standard errors.
 _DOUBT: Final = 0.025
 _PLAIN: Final = 1.96
@@ -41,7 +42,7 @@ class CountNoise:
     reach: int
 
     def __post_init__(self) -> None:
-        for name, low, high in (("odds", _UNIT + 1, _MAX_ODDS), ("reach", 1, _MAX_REACH)):
+        for name, low, high in (("odds", _UNIT + 1, _MAX_ODDS), ("reach", 1, MAX_REACH)):
             number = getattr(self, name)
             if type(number) is not int or not low <= number <= high:
                 raise ValueError(f"{name} {number!a} is not a whole number in [{low}, {high}]")
@@ -54,7 +55,7 @@ class CountNoise:
         drawn.
         """
         scaled_odds = int(odds * _UNIT)
-        for reach in range(1, _MAX_REACH + 1):
+        for reach in range(1, MAX_REACH + 1):
             noise = cls(scaled_odds, reach)
             if noise.delta <= delta:
                 return noise

@@ -75,7 +75,10 @@ def noisy_mean(
         mechanism = build(planned.mechanism, epsilon=epsilon, **written, **planned.parameters)
         return worst_variance(mechanism, of_mean)
 
-    fixed = _with_fixed_sum(table, promise, accountant)
+    try:
+        fixed = _with_fixed_sum(table, promise, accountant)
+    except BadParameter:  # of laws with less of epsilon, which a catalog cannot contain
+        fixed = None
     if fixed and EQUAL * variance(fixed) < variance(padded):
         padded = fixed
     return padded if dummies == NOISE or EQUAL * variance(padded) < variance(promise) else promise
@@ -144,7 +147,8 @@ def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accounta
     own_steps = (
         promise.dummies_sum_scale / sum_scale(promise.dummies_scale, 1) if promise.noise else 0
     )
-    for steps in (min(_STEPS, key=lambda steps: abs(steps - own_steps)),) if own_steps else _STEPS:
+    near = min(_STEPS[1:], key=lambda steps: abs(steps - own_steps))
+    for steps in (near,) if own_steps else _STEPS:
         grid = {"steps": steps} if steps > 1 else {}
         name = "mean.piecewise" if grid else "mean.one_bit"
         # With noise dummies a report reveals as much as it may; the caller accounts for the chosen.
@@ -160,7 +164,13 @@ def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accounta
         if worst >= least:
             break
         best, least = Planned(mechanism=name, parameters=grid, categories=steps + 1), worst
-    assert best is not None  # noqa: S101 one bit always is even
+    if best is None:  # of a written law alone: one bit always is even
+        raise BadParameter(
+            f"dummies_sum_scale {promise.dummies_sum_scale:g} is for {near} steps, but at a local "
+            f"epsilon of {promise.max_local_epsilon:g} lies would name neighbours more often, "
+            "which the proof does not cover; leave out the three figures of the dummies, or raise "
+            "max_local_epsilon"
+        )
     return best
 
 

@@ -17,7 +17,7 @@ from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROW
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.count_noise import MAX_REACH, CountNoise
 from hubbub.sealing.value_noise import ValueNoise
 
 _UNIT: Final = 1 << 32
@@ -28,8 +28,9 @@ COUNTS_PART: Final = 0.4
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
 
-# How many scales the ends of the law of a sum are from its mean.
-_SUM_REACH: Final = 32
+# How many scales the ends of the law of a sum are from its mean, if it may have so many numbers. As
+# many as a report moves it by tell everything: of them, too, the chance is then below 1e-13.
+_SUM_REACH: Final = 48
 _MAX_CROWD: Final = 1_000_000
 """Of a minimum, as the shuffler takes it."""
 
@@ -58,8 +59,7 @@ def noise_of(scale: float, shift: int) -> CountNoise | None:
     P(k) is proportional to exp(-|k - shift| / scale), for k from 0 to 2 shift. Raises BadParameter
     if the scale is too small.
     """
-    if scale and not scale >= MIN_SCALE:
-        raise BadParameter(f"dummies_scale {scale:g} is below {MIN_SCALE:g}; write a larger one")
+    _refuse_small(dummies_scale=scale)
     return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift) if scale and shift else None
 
 
@@ -74,9 +74,16 @@ def sum_scale(scale: float, steps: int) -> float:
 def sum_noise_of(scale: float) -> CountNoise | None:
     """The distribution of the sum of a mean's dummies with this scale, in steps; None if it is 0.
 
-    Its ends, whose probability is below 1e-13, are 32 scales from its mean.
+    Raises BadParameter if the scale is too small.
     """
-    return noise_of(scale, ceil(_SUM_REACH * scale))
+    _refuse_small(dummies_sum_scale=scale)
+    return noise_of(scale, min(ceil(_SUM_REACH * scale), MAX_REACH))
+
+
+def _refuse_small(**scales: float) -> None:
+    for name, scale in scales.items():
+        if scale and not scale >= MIN_SCALE:
+            raise BadParameter(f"{name} {scale:g} is below {MIN_SCALE:g}; write a larger one")
 
 
 def noise_conflicts(metric: Any) -> dict[str, str]:
