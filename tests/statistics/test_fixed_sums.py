@@ -10,6 +10,8 @@ from math import exp, inf, prod
 import numpy as np
 import pytest
 
+from hubbub.aggregator.query.cache import sum_totals
+from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.arrays import Floats
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.catalog.crowds.central_promise import CentralPromise
@@ -187,6 +189,26 @@ def test_a_crowd_of_a_fixed_sum_is_compared_with_a_gaussian_also_at_a_large_epsi
     assert each
     crowd = replace(_crowd(ValueNoise(each, 65, of_sum)), epsilon_local=16.0)
     assert gaussian_mu(crowd) < mu_of_pure(8.0)
+
+
+@pytest.mark.parametrize("share", [1, 0.999, 0.5, 0.1])
+def test_what_arrived_of_an_epoch_varies_as_its_sum_and_as_what_is_missing_does(
+    share: float,
+) -> None:
+    """As sums of coins: of the variance of the sum the square of the share, beside coins' own."""
+    each, of_sum = noise_of(5.05, 147), sum_noise_of(sum_scale(5.05, 16))
+    assert each
+    assert of_sum
+    noise = ValueNoise(each, 17, of_sum)
+    arrived = round(noise.expected * share)
+    part = WindowTotals(
+        cells=np.zeros(17, np.int64), counted=0, dummies=arrived, batch_reports=0, at=0
+    )
+    totals = sum_totals([part], 17, dummies=noise.expected, noise=noise)
+    places = [step - 8.0 for step in range(17)]
+    coins = (1 - share) * sum(p**2 * n for p, n in zip(places, totals.by_cell(), strict=True))
+    variance = share**2 * of_sum.variance + coins
+    assert 0.98 * variance <= totals.weighted_variance(places) <= 1.02 * variance
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ class Totals:
             they hide the number of reports).
         value_law: probabilities of 0, 1, 2, ... dummies of one value, if each value has its own
             number of dummies beside those in `dummies`.
-        sum_variance: variance of the sum of the dummies' cells, if their number is fixed.
-        sums: number of epochs whose sums that is, each with a law of its own.
+        sum_variance: variance of the sum of the dummies' cells, if their number is fixed, beside
+            which of them arrived.
+        sums: number of epochs whose sums that mostly is, each with a law of its own.
         at_ends: number of dummies of the first and the last cell together, which then are beside
             those of each value.
     """

@@ -252,16 +252,16 @@ def sum_totals(
     if not dummies:
         return totals
     # s of m are expected: without replacement the variance is below that of coins, s (1 - s/m).
-    coming = [part.dummies % dummies for part in parts]
-    drawn = sum(some * (1 - some / dummies) for some in coming)
+    drawn = sum((some := part.dummies % dummies) * (1 - some / dummies) for part in parts)
     law: Floats = np.ones(1)
-    at_ends = whole = 0
+    at_ends, sums, sum_variance = 0, 0, 0.0
     if noise:
         # Rounded down: the balance must not contain more dummies than have arrived.
         shares = [floor(100 * min(part.dummies / dummies, 1.0)) / 100 for part in parts]
         law = epochs_law(noise.each, tuple(shares))
         if noise.of_sum:
-            at_ends, whole = round(2 * noise.ends * sum(shares)), shares.count(1)
+            at_ends, sums = round(2 * noise.ends * sum(shares)), max(shares.count(1), 1)
+            sum_variance = sum(share**2 for share in shares) * noise.of_sum.variance
         else:
             drawn *= 1 - noise.expected / dummies
             hidden += size * float(np.cov(np.arange(len(law)), aweights=law, ddof=0))
@@ -270,8 +270,8 @@ def sum_totals(
         dummies_variance=drawn,
         beside_variance=hidden,
         value_law=law.tolist() if noise else (),
-        sum_variance=whole * noise.of_sum.variance if noise and noise.of_sum else 0.0,
-        sums=whole,
+        sum_variance=sum_variance,
+        sums=sums,
         at_ends=at_ends,
     )
 

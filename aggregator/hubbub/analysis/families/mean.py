@@ -143,7 +143,7 @@ def _outputs(mechanism: Meaning) -> Sequence[int]:
 def _tail(mechanism: Meaning, estimate: float, stderr: float, totals: Totals) -> Tail | None:
     """Tail of the sum, if all people hold the number at about the estimated place."""
     reports = totals.reports
-    if totals.sums and isinstance(mechanism, PiecewiseMean):
+    if totals.sum_variance and isinstance(mechanism, PiecewiseMean):
         ends = mechanism.contributions
         step = (ends[-1] - ends[0]) / (len(ends) - 1)
         return laplace_tail(min(totals.sum_variance * (step / stderr) ** 2, 1.0), totals.sums)
