@@ -1,6 +1,7 @@
 """The law as the aggregator tells it, with a shuffler that answers, is away, or hangs."""
 
 import asyncio
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import replace
@@ -77,13 +78,17 @@ def test_a_report_that_is_nowhere_or_twice_breaks_the_law(term: str, off: int) -
 
 def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
-    hidden = "count_epsilon = 0.5\n"
-    for more, development, expected in (
-        ("", True, (4, 5)),
-        ("", False, (None, 5)),
+    text = 'shuffler = "127.0.0.1:1"\n' + crowd_text(1000)
+    hidden = text + "count_epsilon = 0.5\n"
+    mean = re.sub("values = .*", 'domain = "number"\nlow = 0\nhigh = 9', text)
+    law = "dummies_scale = 5.05\ndummies_shift = 147\ndummies_sum_scale = 26.93\n"
+    for catalog, development, expected in (
+        (text, True, (4, 5)),
+        (text, False, (None, 5)),
         (hidden, False, (None, None)),
+        (mean + law, False, (None, None)),
     ):
-        path.write_text('shuffler = "127.0.0.1:1"\n' + crowd_text(1000, more))
+        path.write_text(catalog)
         metric = replace(read_with_promises(path).metrics["theme"], development=development)
         selection = EpochSelection(metric, (7,), {})
         upstream = {WINDOW: {"pooled": 3, "in_flight": 1, "withheld": 5}}

@@ -10,7 +10,7 @@ import grpc.aio
 
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
-from hubbub.authoring.crowds.dummy_counts import hides_number
+from hubbub.authoring.crowds.dummy_counts import hides_withheld
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.runtime.rpc.server import channel
 from hubbub.runtime.tls import TlsFolder
@@ -182,10 +182,10 @@ def upstream_reports(
 ) -> tuple[int | None, int | None]:
     """For a metric's epochs, reports that wait at the shuffler, and reports that it withheld.
 
-    None if the shuffler does not show it: in production the waiting reports of a metric, and for
-    hidden numbers of reports also the withheld ones.
+    None if the shuffler does not show it: in production the waiting reports of a metric, and with
+    secret numbers of dummies also the withheld ones.
     """
-    if terms is None or hides_number(selection.metric):
+    if terms is None or hides_withheld(selection.metric):
         return None, None
     streams, epochs = set(selection.metric.streams), set(selection.epochs)
     sums = sum_terms(
