@@ -4,7 +4,8 @@ Two epochs differ in one person, who holds v in one and w in the other. Everybod
 value (if there are two values: w), which is worst if lies are many, or w too, which is worse if
 they are few. Reports not counted as honest are known, and removed. So is, for strings, the hash
 function of the person's report. For codes, v and w are opposite vectors, no word is near both, and
-a report names the one that its word is near.
+a report names the one that its word is near. Of noise dummies those of v and w are drawn. Further
+ones, which fix a sum, are not: the account lets the attacker remove them.
 
 The attacker counts how many more reports name v than w; if everybody else holds w, how many name v,
 since the others make w's count noisy. On half of the epochs a threshold is chosen, and on the other
@@ -28,6 +29,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.mechanisms import AnyMechanism
+from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 
@@ -71,6 +73,10 @@ def draw_neighbours(
             if reports:
                 counts = chance.multinomial(reports, chances, epochs)
                 difference += counts[:, 0] - (0 if alike else counts[:, 1])
+        if crowd.noise_dummies:
+            law = law_of(crowd.noise_dummies)
+            on_v, on_w = chance.choice(len(law), (2, epochs), p=law)
+            difference += on_v - (0 if alike else on_w)
         return difference
 
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
