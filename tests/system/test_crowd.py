@@ -52,6 +52,7 @@ NUMBER = 'domain = "number"\nlow = 0\nhigh = 10'
 OTHERS = {
     "sure": 'mechanism = "auto"\nvalues = ["true", "false"]',
     "size": f'mechanism = "auto"\n{NUMBER}',
+    "level": f'mechanism = "auto"\n{NUMBER}\ndummies = "noise"',
     "spread": f'mechanism = "wave"\n{NUMBER}\nbuckets = 5',
     "word": 'mechanism = "auto"\ndomain = "string"',
     "profile": (
@@ -98,6 +99,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
                 "hidden": value[n],
                 "sure": n % 4 == 0,
                 "size": n % 7,
+                "level": n % 7,
                 "spread": n % 7,
                 "word": f"once {n}" if n % 4 else "often",
                 "profile": {"a": "xy"[n % 4 > 0], "b": "xy"[n % 4 > 0], "c": "no"[n % 2]},
@@ -107,9 +109,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 12 * PEOPLE
+        assert sent.acknowledged == 13 * PEOPLE
         pooled = pool_counts(running.shuffler_redis)
-        secret = ("hidden", "whole")
+        secret = ("hidden", "whole", "level")
         total = sum(t["pooled"] for w, t in pooled.items() if w.stream not in secret) - 10 * PEOPLE
         assert abs(total - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
         close_epochs(running.shuffler_redis)
@@ -151,7 +153,8 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
     assert 0.5 < estimates.shuffled.epsilon <= 1.0
     assert f"adds {DUMMIES} dummies to it" in estimates.shuffled.assumption
     assert main(["status", "--home", str(run.home)]) == 0
-    both = 2 * DUMMIES + HIDDEN.reach + named_dummies(run.bundle.metrics["whole"])
+    both = 2 * DUMMIES + HIDDEN.reach
+    both += sum(named_dummies(run.bundle.metrics[name]) for name in ("whole", "level"))
     assert f"acknowledged + {both:,} dummies = ? pooled" in capsys.readouterr().out
     assert main(["status", "--all", "--home", str(run.home)]) == 0
     assert "acknowledged + dummies = pooled" in capsys.readouterr().out
@@ -262,6 +265,25 @@ def test_all_parts_in_one_value_arrive_by_the_real_path(run: LocalRun) -> None:
         assert cell["estimate"] == pytest.approx(sum(parts))
         assert cell["stderr"] ** 2 == pytest.approx(2 * law.each.variance, rel=0.6)
     assert 0.5 < estimates.shuffled.epsilon <= 1.0
+
+
+def test_a_mean_whose_dummies_have_a_fixed_sum_arrives_with_its_exact_number_of_reports(
+    run: LocalRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metric = run.bundle.metrics["level"]
+    law = value_noise(metric)
+    assert law
+    assert law.of_sum
+    [terms] = [t for (stream, _), t in report_counts(run.endpoints).items() if stream == "level"]
+    assert balances(terms)
+    assert (terms["acknowledged"], terms["dummies"]) == (PEOPLE, law.expected)
+    estimates, size = estimate(run.endpoints, "level"), estimate(run.endpoints, "size")
+    assert (estimates.reports, estimates.reports_stderr) == (PEOPLE, size.reports_stderr)
+    [mean] = estimates.values
+    assert abs(mean.estimate - 3) <= SIGMAS * mean.stderr < 0.5 * SIGMAS * size.values[0].stderr
+    assert 0.9 < estimates.shuffled.epsilon <= 1.0
+    assert main(["query", "level", "--home", str(run.home)]) == 0
+    assert "is an estimate" not in capsys.readouterr().out
 
 
 def test_the_mean_of_a_vector_is_answered_in_a_crowd(run: LocalRun) -> None:
