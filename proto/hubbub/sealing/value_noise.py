@@ -1,14 +1,14 @@
-"""How many dummies each value gets, beside the reports that name it, in secret.
+"""The secret numbers of dummies of each value.
 
-Each value has a number of its own. Where the values are the steps of a mean, further dummies of the
-first and the last step, and one between, fix how many dummies there are, and let the sum of their
-steps vary by a law of its own: a mean then depends on that law alone.
+Each value has an independent number. If the values are the steps of a mean, the shuffler adds
+dummies of the first and the last step, and one of a step between. They make the number of all
+dummies constant, and the sum of their steps its mean plus one secret number from `of_sum`.
 
-PRIVACY: the further dummies depend on two figures only, the sum of all numbers, and the sum of all
-    steps without what its law drew. If one report names b in place of a, one dummy of b less and
-    one of a more, with a sum drawn smaller by b - a, leave both figures, and all that is seen, as
-    they were. So an epoch reveals what two numbers of `each` and one of `of_sum`, moved by at most
-    all steps, reveal together; hubbub.privacy.noisy_counts adds them up.
+PRIVACY: the added dummies depend on two figures only: the sum of all numbers, and the sum of all
+    steps minus the secret number. If one report names b in place of a, with one dummy of b less,
+    one of a more, and a secret number that is smaller by b - a, both figures stay, and so does all
+    that is seen. So an epoch reveals what two numbers of `each`, moved by one, and one of `of_sum`,
+    moved by at most all steps, reveal together; hubbub.privacy.noisy_counts computes it.
 
 Source: Murakami, Sei, Eriguchi (IEEE S&P 2025) for independent numbers; correlated noise as in
 Ghazi, Kumar, Manurangsi, Pagh, Sinha (ICML 2021), here added by the shuffler; the proof is above.
@@ -21,7 +21,7 @@ from typing import Final
 
 from hubbub.sealing.count_noise import CountNoise
 
-# Standard deviations of the sum of all numbers that the further dummies make good.
+# Standard deviations of the sum of all numbers that the added dummies can cancel.
 _FAR: Final = 8
 
 
@@ -31,8 +31,8 @@ class ValueNoise:
 
     Args:
         each: law of the number of one value.
-        of_sum: law of the sum of all dummies' steps, whose number is then fixed; None if the
-            numbers are independent.
+        of_sum: law of the sum of all dummies' steps, whose number is then constant; None if only
+            independent numbers are drawn.
     """
 
     each: CountNoise
@@ -41,7 +41,7 @@ class ValueNoise:
 
     @property
     def ends(self) -> int:
-        """Mean number of further dummies of the first step, and of the last."""
+        """Mean number of added dummies of the first step, and of the last; 0 without `of_sum`."""
         if self.of_sum is None:
             return 0
         spread = _FAR * sqrt(self.each.variance * self.values / 3)
