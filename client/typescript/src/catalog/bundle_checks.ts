@@ -34,8 +34,8 @@ export type Fields = Readonly<Record<string, readonly [Rule, unknown?]>>;
 // Fields that a metric without a crowd must not have.
 const OF_CROWDS = [
   ...["central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"],
-  ...["dummies_each", "dummies_scale", "dummies_shift", "dummies_sum_scale"],
-  ...["central_period", "count_epsilon"],
+  ...["dummies_each", "dummies_scale", "dummies_shift", "dummies_sum_scale", "central_period"],
+  "count_epsilon",
 ];
 const CROWD_MECHANISMS = [
   ...["grr", "pairs", "vector.codes", "local_hash", "tree", "wave"],
@@ -513,7 +513,7 @@ function refuseConflicts(entry: Table): void {
       crowd + hidden <= MAX_MINIMUM &&
       !(isSet("central_period") && isSet("report_on")) &&
       isSet("dummies_scale") === isSet("dummies_shift") &&
-      !(isSet("dummies_sum_scale") && !(kinds[2] && mechanism === "mean.piecewise")) &&
+      (!isSet("dummies_sum_scale") || (kinds[2] && mechanism === "mean.piecewise")) &&
       2 * Number(figure("dummies_shift")) * size <= MAX_SEALED &&
       figure("min_batch") === crowd &&
       figure("reports_per_epoch") === 1 &&

@@ -238,8 +238,7 @@ export class Reporter {
    * @throws UnknownMetric the bundle has no such experiment.
    */
   arm(name: string): string {
-    if (!this.#more)
-      throw new UnknownMetric(`no experiment is called "${name}"; the catalog has none`);
+    if (!this.#more) throw new UnknownMetric("the catalog has no experiments");
     return this.#more.arm(this, name);
   }
 

@@ -8,9 +8,6 @@ export const MAX_BUCKETS = 4096;
 /** The most buckets of mechanisms whose estimator takes time that grows with their cube. */
 export const MAX_FINE_BUCKETS = 1024;
 
-/** Floats hold the squares of ranges within this size; of their inverse, too. */
-const MAX_SIZE = 1e100;
-
 /** The numbers in [low, high]. */
 export class Range {
   readonly #wide: Fraction;
@@ -20,9 +17,8 @@ export class Range {
     readonly low: number,
     readonly high: number,
   ) {
-    if (!(low < high))
-      throw new BadParameter("low and high are not a range: low must be below high");
-    if (!(Math.max(Math.abs(low), Math.abs(high)) <= MAX_SIZE && high - low >= 1 / MAX_SIZE))
+    if (!(low < high)) throw new BadParameter("low must be below high");
+    if (!(low >= -1e100 && high <= 1e100 && high - low >= 1e-100))
       throw new BadParameter("low and high must be within 1e100, and 1e-100 apart");
     this.#wide = minus(exact(high), exact(low));
   }
