@@ -101,7 +101,7 @@ SETTINGS: Sequence[Setting] = (
         for epsilon, steps, shape, counts in (
             (8.0, 16, "5,000 reports", MANY),
             (12.0, 64, "1,000 reports, all at one end", {15.5: 1000}),
-            (16.0, 64, "200 reports, most of whose error is the sum's", {0.5: 150, 8.5: 50}),
+            (16.0, 64, "200 reports", {0.5: 150, 8.5: 50}),
         )
     ]
 )

@@ -201,8 +201,7 @@ QUICKEST = {
     "grr 8, 8 values, 300 reports, 60% hold the first",
     "long.unary, 20,000 devices",
     "mean.one_bit 1, 5,000 reports",
-    "mean.piecewise 16, 64 steps, 200 reports, most of whose error is the sum's, noise dummies of a "
-    "fixed sum",
+    "mean.piecewise 16, 64 steps, 200 reports, noise dummies of a fixed sum",
     "mean.piecewise 4 and 0.5, 20% at the smaller",
     "p99, unary.oue 1, 64 parts, 2,000 reports, all first",
     "p99, wave 2, 32 parts, 300 reports, all first",
