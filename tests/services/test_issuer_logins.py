@@ -50,7 +50,7 @@ def _issuer(
 ) -> Iterator[IssuerHouse]:
     """One whose accounts are those of a provider at this address."""
     keys = ProviderKeys(address, None, clock)
-    subjects = Subjects(address, keys, (CLIENT, AUDIENCE), clock)
+    subjects = Subjects(address, keys, (CLIENT, AUDIENCE))
     house = IssuerHouse(catalog_files, folder)
     with house.serving(redis_url, subjects=subjects):
         yield house

@@ -32,7 +32,7 @@ async def _serve(settings: Settings) -> None:
     subjects = None
     if settings.provider:
         keys = ProviderKeys(settings.provider, settings.provider_roots, time.time)
-        subjects = Subjects(settings.provider, keys, settings.audiences, time.time)
+        subjects = Subjects(settings.provider, keys, settings.audiences)
     allowances = Allowances(server, key)
     app = TokensApp(streams, accounts, allowances, key, limiter=limiter, subjects=subjects)
     tls, proxies = settings.common.tls, settings.proxies

@@ -43,7 +43,6 @@ from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
 from hubbub.runtime.oidc.provider_keys import ProviderKeys
-from hubbub.runtime.oidc.signed_claims import check_claims
 from hubbub.runtime.redis.command_lists import RedisServer, lua, script
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import poprf
@@ -106,18 +105,10 @@ class Subjects:
     """Accounts identified by the signed tokens of one OpenID Connect provider.
 
     `audiences` are the accepted values of "aud": the app's name at the provider, or the issuer.
-    `clock` returns seconds since 1970.
     """
 
-    def __init__(
-        self,
-        provider: str,
-        keys: ProviderKeys,
-        audiences: Sequence[str],
-        clock: Callable[[], float],
-    ) -> None:
-        self._provider, self._keys = provider, keys
-        self._audiences, self._clock = audiences, clock
+    def __init__(self, provider: str, keys: ProviderKeys, audiences: Sequence[str]) -> None:
+        self._provider, self._keys, self._audiences = provider, keys, audiences
 
     async def account(self, token: str) -> str:
         """The account of a token, which never equals a key's account or another provider's.
@@ -126,8 +117,7 @@ class Subjects:
             AccessRefused: the token is not of the provider, not for these audiences, or expired.
             ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
-        claims, _ = await self._keys.opened(token)
-        check_claims(claims, issuer=self._provider, audiences=self._audiences, now=self._clock())
+        claims, _ = await self._keys.opened(token, *self._audiences)
         # Cannot collide: names of keys begin differently, and an address has no space.
         return f"/{self._provider} {claims['sub']}"
 

@@ -19,7 +19,7 @@ from hubbub.errors import AccessRefused, KeysUnusable, ServiceUnavailable
 from hubbub.errors.addresses import is_loopback, proxy_to
 from hubbub.errors.authorities import trusting_file
 from hubbub.errors.printable import visible
-from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, opened
+from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, check_claims, opened
 
 if TYPE_CHECKING:
     import ssl
@@ -107,13 +107,18 @@ class ProviderKeys:
         self._description = _Document(self._fetch_description, clock)
         self._keys = _Document(self._fetch_keys, clock)
 
-    async def opened(self, token: str) -> tuple[Claims, Claims]:
-        """Claims and header of a token that the provider signed; check_claims checks the claims.
+    async def opened(self, token: str, *audiences: str) -> tuple[Claims, Claims]:
+        """Claims and header of a token that the provider signed for one of these audiences.
 
         Raises:
-            AccessRefused: the provider did not sign it.
+            AccessRefused: the provider did not sign it, or not for them, or it has expired.
             ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
+        claims, header = await self._signed(token)
+        check_claims(claims, issuer=self._issuer, audiences=audiences, now=self._clock())
+        return claims, header
+
+    async def _signed(self, token: str) -> tuple[Claims, Claims]:
         metadata = await self.description()
         offered = metadata.get("id_token_signing_alg_values_supported")
         if not isinstance(offered, list):
