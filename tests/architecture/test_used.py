@@ -12,8 +12,6 @@ from tests.support.source_trees import nodes
 PUBLIC = {
     "Hook": "the wheel's build",
     "base_cut": "whoever turns estimates into histograms (docs/mechanisms.md)",
-    "delta_at": "whoever has a central epsilon and asks for its delta",
-    "delta_of": "the same of a whole epoch",
     "disable": "apps",
     "enable": "apps",
     "make_bundle": "tests of apps",

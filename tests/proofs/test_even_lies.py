@@ -17,7 +17,7 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.proofs.replay import distribution
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import delta_of
+from hubbub.privacy.shuffled_histogram import profile
 
 FINE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("wave", {"epsilon": 4.0, "low": 0, "high": 1, "buckets": 6}),
@@ -120,7 +120,7 @@ def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
         epsilon_local=lies.epsilon,
         groups=lies.groups,
     )
-    deltas = {share * local: delta_of(crowd, share * local) for share in (0.1, 0.4, 0.8)}
+    deltas = {share * local: profile(crowd, 1e-15)(share * local) for share in (0.1, 0.4, 0.8)}
     cells = range(mechanism.layout.size)
     rows = _integers(
         [
@@ -195,7 +195,7 @@ def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
             for epsilon, exact in largest.items():
                 largest[epsilon] = max(exact, _delta(histograms[0], other, epsilon))
     for epsilon, exact in largest.items():
-        most = delta_of(crowd, epsilon)
+        most = profile(crowd, 1e-15)(epsilon)
         assert most >= exact
         assert most <= 1.35 * float(exact) + 1e-3, "a small crowd shows how many lied"
 

@@ -20,7 +20,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import central_epsilon, delta_of, largest_local
+from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 
 pytestmark = pytest.mark.thorough
 
@@ -73,9 +73,8 @@ def test_delta_is_never_below_what_all_outcomes_give(
     lie = Fraction(1 / (exp(local) + d - 1))
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
         exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), dummies)
-        delta = delta_of(
-            ShuffledEpoch(reports=n, categories=d, epsilon_local=local, dummies=dummies), central
-        )
+        crowd = ShuffledEpoch(reports=n, categories=d, epsilon_local=local, dummies=dummies)
+        delta = profile(crowd, 1e-15)(central)
         assert delta >= exact
         if exact > 1e-3 and d == 3:
             assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
@@ -90,9 +89,8 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
     """How many there are is a sum of coins, which all can see."""
     lie, whole, coin = Fraction(1 / (exp(local) + d - 1)), int(each), Fraction(each % 1)
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
-        delta = delta_of(
-            ShuffledEpoch(reports=n, categories=d, epsilon_local=local, each=each), central
-        )
+        crowd = ShuffledEpoch(reports=n, categories=d, epsilon_local=local, each=each)
+        delta = profile(crowd, 1e-15)(central)
         exact, t = Fraction(0), Fraction(nextafter(exp(central), inf))
         for others in combinations_with_replacement(range(d), n - 1):
             distributions = []
@@ -169,13 +167,8 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
     """A string is its buckets by every function; those of others and every pair, in fractions."""
     lie, nothing = Fraction(1 / (exp(local) + d - 1)), Fraction(0)
     ratios = [Fraction(nextafter(exp(share * local), inf)) for share in (0.1, 0.4, 0.8)]
-    deltas = [
-        delta_of(
-            ShuffledEpoch(reports=n, categories=d, epsilon_local=local, groups=groups),
-            share * local,
-        )
-        for share in (0.1, 0.4, 0.8)
-    ]
+    crowd = ShuffledEpoch(reports=n, categories=d, epsilon_local=local, groups=groups)
+    deltas = [profile(crowd, 1e-15)(share * local) for share in (0.1, 0.4, 0.8)]
     strings = list(product(range(d), repeat=groups))
     for others in combinations_with_replacement(strings, n - 1):
         # Which bucket is which by each function is a name: one of the pair may be all zeros.
@@ -616,9 +609,9 @@ def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
     assert (
         central_epsilon(ShuffledEpoch(reports=100, categories=16, epsilon_local=inf), DELTA) == inf
     )
-    assert delta_of(
-        ShuffledEpoch(reports=1, categories=16, epsilon_local=5.0), 0.0
-    ) == pytest.approx((exp(5) - 1) / (exp(5) + 15), rel=1e-3)
+    alone = ShuffledEpoch(reports=1, categories=16, epsilon_local=5.0)
+    most = (exp(5) - 1) / (exp(5) + 15)
+    assert profile(alone, 1e-15)(0.0) == pytest.approx(most, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -652,10 +645,8 @@ def test_every_split_of_two_values_is_covered() -> None:
         central = 0.6 * central_epsilon(
             ShuffledEpoch(reports=n, categories=2, epsilon_local=local), 1e-4
         )
-        delta, worst = (
-            delta_of(ShuffledEpoch(reports=n, categories=2, epsilon_local=local), central),
-            0.0,
-        )
+        crowd = ShuffledEpoch(reports=n, categories=2, epsilon_local=local)
+        delta, worst = profile(crowd, 1e-15)(central), 0.0
         for holders in range(n):
             named = binom.pmf(np.arange(n + 1), n - 1 - holders, q)
             noise = np.convolve(named, binom.pmf(np.arange(n + 1), holders, p))

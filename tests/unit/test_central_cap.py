@@ -33,7 +33,7 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import delta_of, largest_local
+from hubbub.privacy.shuffled_histogram import largest_local, profile
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
@@ -106,7 +106,7 @@ def test_no_crowd_says_more_than_its_gaussian(
     mu = gaussian_mu(crowd)
     for place in range(20):
         epsilon = place * 0.15 * central + 0.003
-        assert delta_of(crowd, epsilon) <= delta_of_mu(mu, epsilon) + 2e-13
+        assert profile(crowd, 1e-15)(epsilon) <= delta_of_mu(mu, epsilon) + 2e-13
     for times in (2, 365):
         exact = composed_epsilon([(crowd, times)], 1e-8)
         rule = epsilon_of_mu(mu * sqrt(times), 0.9e-8)

@@ -108,7 +108,9 @@ def amplified(
         raise BadParameter(f"total variation {distance} is outside (0, 1]")
     variation = min(distance, most)
     formula = closed_form(epsilon, reports, delta)
-    crowds = _crowds(epsilon, reports, variation, delta)
+    # By epsilon alone, and by the total variation if that is smaller.
+    variations = [most] if variation >= most * (1 - 1e-9) else [most, variation]
+    crowds = [_Crowd.of(epsilon, reports, value, delta) for value in variations]
     numerical = min(_search(crowd, epsilon, delta) for crowd in crowds)
     best = min(numerical, formula, epsilon)
     method = "none" if best == epsilon else "numerical" if best == numerical else "closed form"
@@ -132,24 +134,9 @@ def closed_form(epsilon: float, reports: int, delta: float) -> float:
     return log(1 + (e - 1) * (root + 4 / reports))
 
 
-def delta_at(
-    central: float, epsilon: float, reports: int, total_variation: float | None = None
-) -> float:
-    """Proven delta for a central epsilon, in [0, 1]; an upper bound on the exact one."""
-    crowds = _crowds(epsilon, reports, total_variation or 1.0, _MIN_DELTA)
-    return min(1.0, *(crowd.delta(central) for crowd in crowds))
-
-
 def sampled(epsilon: float, sampling: float) -> float:
     """Epsilon if the person takes part with probability q: ln(1 + q (e^epsilon - 1))."""
     return log1p(sampling * expm1(epsilon))
-
-
-def _crowds(epsilon: float, reports: int, variation: float, delta: float) -> list["_Crowd"]:
-    """The crowd by epsilon alone, and by the total variation if that is smaller."""
-    most = expm1(epsilon) / (exp(epsilon) + 1)
-    variations = [most] if variation >= most * (1 - 1e-9) else [most, variation]
-    return [_Crowd.of(epsilon, reports, v, delta) for v in variations]
 
 
 def _search(crowd: "_Crowd", epsilon: float, delta: float) -> float:

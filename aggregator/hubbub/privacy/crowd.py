@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import lru_cache
 from math import floor, inf, sqrt
+from operator import attrgetter
 from typing import Final
 
 from hubbub.analysis.binomials import least
@@ -12,7 +13,6 @@ from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, sum_scale, value_noise
 from hubbub.catalog.models.held_out_reports import judging
-from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter
@@ -40,18 +40,6 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
         return replace(guarantee, delta=delta, reports=reports)
     variation = float(mechanism.total_variation()) * (1 + 2**-50)
     return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
-
-
-def _of_any_round(metric: Metric, model: Learning, reports: int, delta: float) -> Amplified:
-    """As `amplified_of`, of the round of a model that reveals most."""
-    # PRIVACY: values of one round may lie further apart than of another
-    mechanisms: list[AnyMechanism] = [metric.randomizer, codes_of_round(metric, 0)]
-    if model.held_out:
-        mechanisms.append(judging(metric))
-    return max(
-        (amplified_of(mechanism, reports, delta) for mechanism in mechanisms),
-        key=lambda guarantee: guarantee.epsilon,
-    )
 
 
 # Of a promise: what is told below it is not for the accountant's grain alone.
@@ -394,9 +382,13 @@ def shuffled_of(
         leaving = 1  # PRIVACY: all others of a batch may be fillers, which hide no value
     if metric.central:
         return central_of(metric, leaving, dummies)
+    mechanisms: list[AnyMechanism] = [metric.randomizer]
     if metric.model:
-        return _of_any_round(metric, metric.model, leaving, delta)
-    return amplified_of(metric.randomizer, leaving, delta)
+        # PRIVACY: values of one round may lie further apart than of another
+        mechanisms.append(codes_of_round(metric, 0))
+        mechanisms += [judging(metric)] if metric.model.held_out else []
+    guarantees = [amplified_of(mechanism, leaving, delta) for mechanism in mechanisms]
+    return max(guarantees, key=attrgetter("epsilon"))
 
 
 # The grid of epsilons on which a crowd is compared with Gaussians, and how finely mu is found.

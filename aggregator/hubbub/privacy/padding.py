@@ -110,7 +110,9 @@ def best_noise(
     if epochs > 1:  # as if counts were Gaussian, whose squares add up
         near = sqrt(2 * epochs) / mu_within(central, delta) / counts_part
         high = near if near < high and holds_promise(near) else high
-    largest = _largest_scale(rare)
+    largest = _MAX_SCALE
+    while _near_shift(largest * _ROOM, rare / 2) >= _MAX_SHIFT:
+        largest /= _CLOSE
     if high > largest and not holds_promise(high := largest):
         raise BadParameter(
             f"noise dummies keep no central epsilon as small as {central:g} here: there would be "
@@ -132,14 +134,6 @@ def best_noise(
 def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:
     """Whether noise dummies give a crowd less variance than `other`, by more than 5%."""
     return bool(noisy.noise_dummies) and EQUAL * _variance(noisy) < _variance(other)
-
-
-def _largest_scale(ends: float) -> float:
-    """The largest scale whose shift is permitted, within `_CLOSE`."""
-    scale = _MAX_SCALE
-    while _near_shift(scale * _ROOM, ends / 2) >= _MAX_SHIFT:
-        scale /= _CLOSE
-    return scale
 
 
 def _near_shift(scale: float, end: float) -> int:

@@ -95,7 +95,11 @@ def release(
             "laplace answers all queries, gaussian all except mode, exponential only mode"
         )
     if query == "mode":
-        return [_name_alone(_most_common(parts, labels, policy, reports_each))]
+        if len(parts) > 1:
+            raise BadParameter("a metric with tiers does not answer mode: take the histogram's")
+        numbers = family_for(mechanism).statistic(*parts[0]).numbers
+        largest: int = _noise().largest(list(map(int, numbers)), 2 * reports_each / policy.epsilon)
+        return [_name_alone(labels[largest])]
     place = labels.index(value) if query == "count" else None
     noisy_tiers = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
     reports = [totals.reports for _, totals in parts if totals.reports]
@@ -188,20 +192,6 @@ def _labels(
     if query == "count" and value not in labels:
         raise BadParameter("the value to count is not one of the metric's")
     return labels
-
-
-def _most_common(
-    parts: Sequence[tuple[AnyMechanism, Totals]],
-    labels: Sequence[str],
-    policy: Release,
-    reports_each: int,
-) -> str:
-    if len(parts) > 1:
-        raise BadParameter("a metric with tiers does not answer mode: take the histogram's")
-    mechanism, totals = parts[0]
-    numbers = family_for(mechanism).statistic(mechanism, totals).numbers
-    place: int = _noise().largest(list(map(int, numbers)), 2 * reports_each / policy.epsilon)
-    return labels[place]
 
 
 def _noisy(

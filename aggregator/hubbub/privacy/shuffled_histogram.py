@@ -124,11 +124,6 @@ def _least(over: Callable[[float], float], most: float, last: float, close: floa
     return high
 
 
-def delta_of(crowd: ShuffledEpoch, central: float) -> float:
-    """Proven delta for a central epsilon, in [0, 1]; an upper bound on the exact one."""
-    return min(1.0, _counts_of(crowd, _MIN_DELTA).delta(central))
-
-
 def profile(crowd: ShuffledEpoch, least: float) -> Callable[[float], float]:
     """Proven delta as a function of the central epsilon, valid down to `least`."""
     return _counts_of(crowd, least).delta

@@ -15,7 +15,7 @@ Jagielski, Ullman, Oprea (NeurIPS 2020), section 4; Clopper and Pearson (1934).
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import exp, inf, log
 from typing import Any, Final
@@ -62,7 +62,14 @@ def attack(
     """
     features: list[list[dict[str, Any]]] = [[], []]
     half = observations // 2
-    score = _Score(mechanism, values)
+
+    @lru_cache(_REMEMBERED)
+    def score(payload: bytes) -> float:
+        """The log-likelihood ratio of a payload, cached since payloads repeat."""
+        cells = mechanism.layout.cells(payload)
+        likelihood, other = (mechanism.likelihood(value, cells) for value in values)
+        return log(likelihood / other) if likelihood and other else inf if likelihood else -inf
+
     for _ in range(2 * half):
         for place, value in enumerate(values):
             features[place].append(_features(draw(value), mechanism.layout, score))
@@ -79,25 +86,7 @@ def attack(
     yield best
 
 
-class _Score:
-    """The log-likelihood ratio of a payload, cached since payloads repeat."""
-
-    def __init__(self, mechanism: AnyMechanism, values: tuple[Any, Any]) -> None:
-        self._mechanism, self._values = mechanism, values
-        self._ratio_by_payload: dict[bytes, float] = {}
-
-    def __call__(self, payload: bytes) -> float:
-        ratio = self._ratio_by_payload.get(payload)
-        if ratio is None:
-            cells = self._mechanism.layout.cells(payload)
-            first, other = (self._mechanism.likelihood(value, cells) for value in self._values)
-            ratio = log(first / other) if first and other else inf if first else -inf
-            if len(self._ratio_by_payload) < _REMEMBERED:
-                self._ratio_by_payload[payload] = ratio
-        return ratio
-
-
-def _features(reports: Reports, layout: Layout, score: _Score) -> dict[str, Any]:
+def _features(reports: Reports, layout: Layout, score: Callable[[bytes], float]) -> dict[str, Any]:
     """Features of one person's reports that an attacker may use."""
     last = reports[-1]
     trait: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
