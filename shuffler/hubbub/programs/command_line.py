@@ -290,14 +290,9 @@ def as_sentence(purpose: str) -> str:
 
 
 def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:
-    section = options_of(command)
-    add_options(parser, section)
-    parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)) or 0)
-
-
-def options_of(command: Command) -> type:
-    """The dataclass of a command's options: the annotation of its function's only parameter."""
+    """Adds the options of the dataclass that annotates the only parameter of the function."""
     [section] = (
         annotation for name, annotation in command.run.__annotations__.items() if name != "return"
     )
-    return section  # type: ignore[no-any-return]  # an annotation
+    add_options(parser, section)
+    parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)) or 0)

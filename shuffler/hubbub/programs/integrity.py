@@ -35,17 +35,6 @@ def content_digest(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def installed() -> list[Installed]:
-    """The distributions of hubbub, then the installed ones that they require."""
-    distributions = [*_here(_OURS)]
-    named = {
-        _NAME.match(requirement)[0].lower()  # type: ignore[index]
-        for distribution in distributions
-        for requirement in distribution.requires or ()
-    }
-    return [_looked_at(item) for item in (*distributions, *_here(sorted(named.difference(_OURS))))]
-
-
 def identity() -> str:
     """The version of hubbub that runs, with the digest of its content where hashes are recorded."""
     distributions = [_looked_at(item) for item in _here(_OURS)]
@@ -60,24 +49,26 @@ def digest_of(distributions: Iterable[Installed]) -> str:
 
 
 def verify() -> tuple[list[str], bool]:
-    """Compares installed files with their hashes; returns lines to print, and whether all match."""
-    distributions = [distribution for distribution in installed() if distribution.files]
-    files = sum(distribution.files for distribution in distributions)
+    """Compares installed files with their hashes; returns lines to print, and whether all match.
+
+    The files are those of hubbub, and of the installed distributions that it requires.
+    """
+    ours = [*_here(_OURS)]
+    required = {
+        _NAME.match(requirement)[0].lower()  # type: ignore[index]
+        for distribution in ours
+        for requirement in distribution.requires or ()
+    }
+    everything = [*ours, *_here(sorted(required.difference(_OURS)))]
+    recorded = [item for item in map(_looked_at, everything) if item.files]
     changed = [
-        (distribution, path) for distribution in distributions for path in distribution.changed
+        f"{item.name} {item.version}: {path} differs from the installation record"
+        for item in recorded
+        for path in item.changed
     ]
-    lines = [
-        identity(),
-        (
-            f"{files:,} files of {len(distributions)} distributions compared with their "
-            "installation records"
-        ),
-    ]
-    lines += [
-        f"{distribution.name} {distribution.version}: {path} differs from the installation record"
-        for distribution, path in changed
-    ]
-    return lines, not changed
+    files = sum(item.files for item in recorded)
+    compared = f"{files:,} files of {len(recorded)} distributions compared with their"
+    return [identity(), f"{compared} installation records", *changed], not changed
 
 
 def _here(names: Iterable[str]) -> Iterator[Distribution]:

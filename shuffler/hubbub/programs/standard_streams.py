@@ -40,7 +40,8 @@ def run_program(program: Callable[[], int]) -> int:
         refused = error
     lost = _drop_if_lost(sys.stdout)
     if refused and not lost and not isinstance(refused, BrokenPipeError):
-        status = complain(described(refused))
+        what = f"{refused.filename or 'a file'}: {refusal_with_remedy(refused)}"
+        status = complain(what)
     if lost and not isinstance(lost, BrokenPipeError):
         why = "is closed" if lost.errno == errno.EBADF else lost.strerror
         status = complain(
@@ -58,11 +59,6 @@ def complain(message: str, program: str = "hubbub") -> int:
     with contextlib.suppress(OSError):
         print(f"{program}: {visible_lines(message)}", file=sys.stderr)  # noqa: T201 to the person who started it
     return 2
-
-
-def described(error: OSError) -> str:
-    """An error message for what the system refused, with a remedy."""
-    return f"{error.filename or 'a file'}: {refusal_with_remedy(error)}"
 
 
 def _open_closed() -> None:
