@@ -331,10 +331,7 @@ def test_a_slow_reader_does_not_give_way_to_addresses_that_read_nothing() -> Non
         def __init__(self, host: str) -> None:
             self.address, self.is_ended = host, False
             self.client: tuple[str, int] | None = (host, 1)
-
-        @property
-        def transport(self) -> "Line":
-            return self
+            self.transport = self
 
         def abort(self) -> None:
             self.is_ended = True
@@ -343,7 +340,7 @@ def test_a_slow_reader_does_not_give_way_to_addresses_that_read_nothing() -> Non
         lines = OpenConnections(proxies, answers_bytes=20)
         slow = Line("10.0.0.1")
         for line in (slow, *map(Line, hostile)):
-            lines.add(line, line.address)
+            lines.add(line)
             lines.keep_unread(line, 1)
         return slow.is_ended
 

@@ -16,7 +16,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.loop_clock import SystemClock
+from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.command_lists import RedisServer
@@ -268,7 +268,7 @@ async def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
 ) -> None:
     """At a signal every loop is cancelled; one that swallowed it would hang the service."""
 
-    class Watched(SystemClock):
+    class Watched(Clock):
         """Tells when it is waited by."""
 
         waits = asyncio.Event()

@@ -182,11 +182,11 @@ async def test_what_is_held_and_the_memory_used_are_known(
     await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
     await pool.take(window, Take(20, 20), await pool.level(window))
     assert (await pool.held_of_streams()).total() == 57
-    assert await pool.room() == (0, inf), "no limit, no part of it"
+    assert await pool.server.room() == (0, inf), "no limit, no part of it"
     used = (await client.info("memory"))["used_memory"]
     await client.config_set("maxmemory", 4 * used)
     try:
-        assert 0.2 < (await pool.room())[0] < 0.4
+        assert 0.2 < (await pool.server.room())[0] < 0.4
     finally:
         await client.config_set("maxmemory", 0)
 

@@ -236,12 +236,12 @@ async def test_a_failover_to_a_replica_without_the_last_writes_is_logged_and_cou
             tags = [report[:16] for report in await pool.claim(WINDOW, batch, None)]
             assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
             await pool.delivered(WINDOW, batch)
-            await pool.room()
+            await pool.server.room()
             assert "without" not in caplog.text
             old.shutdown(nosave=True)
         line.lead_to(f"127.0.0.1:{second}")
-        await pool.room()
-        await pool.room()
+        await pool.server.room()
+        await pool.server.room()
         assert caplog.text.count("failed over to a replica without its last ") == 1
         # The 20 are lost; of the others each is counted once, although 60 of the 120 were sent.
         assert (await pool.report_counts())[WINDOW]["acknowledged"] == 100
@@ -330,7 +330,7 @@ async def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) ->
         await pool.archive(WINDOW)
         assert (await pool.held_of_streams()).total() == 0
         assert (await pool.report_counts())[WINDOW]["withheld"] == 30
-        assert await pool.room() == (0, inf)
+        assert await pool.server.room() == (0, inf)
         await _crowd_leaves(pool)
         await pool.resign()
         assert await store.shards(WINDOW) == 1

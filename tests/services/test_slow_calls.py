@@ -74,7 +74,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
 
     def all_arrived(front: Any, calls: int) -> bool:
         ended: int = front.admission.refusals["gave_way"]
-        return ended + len(front.server._calls._arriving) == calls
+        return ended + len(front.server.calls._arriving) == calls
 
     async def body(calls_of_peer: int, capacity: int) -> None:
         async with serving_front(catalog_files, redis_url, calls_of_peer=calls_of_peer) as front:
@@ -112,15 +112,15 @@ class _Late:
     """A call without a message; as its time is over, another call of its peer needs its place."""
 
     def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+        self.calls = calls
 
     async def read(self) -> bytes:
-        [call] = self._calls._arriving
+        [call] = self.calls._arriving
         try:
             await asyncio.Event().wait()
         finally:
             assert call.limit.expired()
-            self._calls._make_way(call.peer)
+            self.calls._make_way(call.peer)
         return b""
 
     async def abort(self, *_: object) -> None:
@@ -210,7 +210,7 @@ def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_serve
             for hoarder in hoarders:
                 hoarder.writer.close()
             await asyncio.gather(*sending)
-            await _until(lambda: not front.server._calls._arriving)
+            await _until(lambda: not front.server.calls._arriving)
 
     asyncio.run(body(1, 90))
     asyncio.run(body(30, 3))
@@ -361,9 +361,9 @@ async def test_who_reads_no_answer_fills_its_own_places_alone(
         for stream in range(1, 181, 2):
             writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, framed))
         await _until(lambda: front.admission.refusals["peer_calls"] >= 1)
-        assert front.server._calls._worked_on == 0, "those of others are free"
+        assert front.server.calls._worked_on == 0, "those of others are free"
         writer.close()
-        await _until(lambda: not front.server._calls._open_of)
+        await _until(lambda: not front.server.calls._open_of)
         await front.send(front.request(1))
 
 

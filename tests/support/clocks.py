@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
+from hubbub.runtime.loop_clock import Clock
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -13,7 +14,7 @@ class _Waiter(NamedTuple):
     moved: asyncio.Event
 
 
-class FakeClock:
+class FakeClock(Clock):
     """Stands still until it is moved: a task that sleeps or waits by it stays there."""
 
     def __init__(self, now: float = 1.7e9) -> None:

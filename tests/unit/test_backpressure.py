@@ -16,6 +16,7 @@ class Full:
         self.looks = 0
         self.reports = 0
         self.away = False
+        self.server = self
 
     async def held_of_streams(self) -> dict[str, int]:
         self.looks += 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.runtime.loop_clock import Clock, SystemClock
+from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.monitoring.logs import facts
 
 _log: Final = logging.getLogger("hubbub.runtime")
@@ -44,7 +44,7 @@ class Reloader:
     ) -> None:
         self._files = files
         self._read = load
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._wanted = asyncio.Event()
         self._used = self._stamps()
         self._counts = counts

@@ -57,7 +57,16 @@ def networks_option(text: str, **declaration: Any) -> Any:
     """A repeated option for an address or network."""
 
     def read(name: str, networks: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(read_network(name, network) for network in networks)
+        addresses = []
+        for network in networks:
+            try:
+                addresses.append(str(ip_network(network)))
+            except ValueError:
+                raise BadParameter(
+                    f"{name} {network!a} is not an address; write 10.0.0.5, or a network as "
+                    "10.0.0.0/24"
+                ) from None
+        return tuple(addresses)
 
     return option(text, default=(), metavar="ADDRESS", read=read, **declaration)
 
@@ -107,20 +116,15 @@ class Common:
         Raises:
             BadParameter: HUBBUB_REDIS_URL is not set, or HUBBUB_DEV is neither 0 nor 1.
         """
+        development = os.environ.get("HUBBUB_DEV", "")
+        if development not in {"", "0", "1"}:
+            raise BadParameter("HUBBUB_DEV is neither 1 nor 0; set it to 1, or leave it out")
         return replace(
             self,
             tls=replace(self.tls, role=role) if self.tls else None,
             redis_url=redis_url(),
-            development=self.development or _is_development(),
+            development=self.development or development == "1",
         )
-
-
-def _is_development() -> bool:
-    """Whether the environment variable HUBBUB_DEV is 1, as `hubbub init --dev` sets it."""
-    value = os.environ.get("HUBBUB_DEV", "")
-    if value not in {"", "0", "1"}:
-        raise BadParameter("HUBBUB_DEV is neither 1 nor 0; set it to 1, or leave it out")
-    return value == "1"
 
 
 def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
@@ -133,16 +137,6 @@ def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
     if not url:
         raise BadParameter(f"{setting} is not set; set it to redis://HOST:PORT/0")
     return url
-
-
-def read_network(option: str, text: str) -> str:
-    """Reads an address or network. Raises BadParameter if `text` is neither."""
-    try:
-        return str(ip_network(text))
-    except ValueError:
-        raise BadParameter(
-            f"{option} {text!a} is not an address; write 10.0.0.5, or a network as 10.0.0.0/24"
-        ) from None
 
 
 def read_limits(path: Path, names: Collection[str], *sections: type) -> dict[str, Any]:

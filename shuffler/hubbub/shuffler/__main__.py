@@ -251,10 +251,10 @@ class _Service:
         self._admission.use(table, signed)
         self._pressure.use(limits.max_pool, limits.max_memory, table.sizes)
         self._limiter.allow(limits.peer_rate, limits.peer_burst)
-        self._for_devices.allow_calls(limits.peer_calls)
+        self._for_devices.calls.of_peer = limits.peer_calls
         if self._http_door:
             self._http_door.renew()
-            self._http_door.allow_connections(limits.peer_calls)
+            self._http_door.connections.of_address = limits.peer_calls
 
 
 def _read_table(settings: Settings) -> StreamTable:

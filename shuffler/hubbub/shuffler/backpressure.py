@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.loop_clock import Clock, SystemClock
+from hubbub.runtime.loop_clock import Clock
 from hubbub.shuffler.pool import Pool
 
 _log: Final = logging.getLogger("hubbub.shuffler")
@@ -46,7 +46,7 @@ class Backpressure:
     ) -> None:
         self._pool = pool
         self._sizes = sizes or {}
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._held_batches: Counter[str] = Counter()
         self._room_left = inf
         self.max_reports = max_reports
@@ -97,7 +97,7 @@ class Backpressure:
     async def look(self) -> None:
         """Checks how full the pool is. Raises StoreUnavailable if Redis cannot be asked."""
         counts = Counter(await self._pool.held_of_streams())
-        memory, self._room_left = await self._pool.room(self._max_memory)
+        memory, self._room_left = await self._pool.server.room(self._max_memory)
         self._held_batches, self.reports, self.memory = counts, counts.total(), memory
         if self.reports < self.max_reports and self.memory < self._max_memory:
             if self._looks:

@@ -22,7 +22,7 @@ from hubbub.runtime.http.app import (
     refused_for_now,
     respond,
 )
-from hubbub.runtime.http.connections import OpenConnections, network_of
+from hubbub.runtime.http.connections import OpenConnections, among, network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.shuffler.admission import (
@@ -165,7 +165,8 @@ class ReportsApp:
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # If a proxy names its client, the server has put that address here.
-        if self._connections.is_proxy(scope["client"]) and b"x-forwarded-for" not in headers:
+        by_proxy = among(scope["client"], self._connections.proxies)
+        if by_proxy and b"x-forwarded-for" not in headers:
             if not self._admission.refusals["no_forwarded_for"]:
                 _log.error(
                     "a proxy of --http-proxy does not say for whom it asks: have it set "

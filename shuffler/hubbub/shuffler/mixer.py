@@ -18,7 +18,7 @@ import grpc.aio
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.loop_clock import Clock, SystemClock
+from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import headers
 from hubbub.shuffler.crowd_release import Departures, SideTasks
@@ -71,7 +71,7 @@ class Mixer:
         self._policy = policy
         self._stages = stages
         self._clocks = clocks or Clocks()
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._flying: dict[bytes, asyncio.Task[None]] = {}
         self._of_window: Counter[Window] = Counter()

@@ -286,14 +286,10 @@ class Pool:
 
     async def closed_and_all(self) -> tuple[frozenset[Window], list[Window]]:
         """The windows that an operator closed early, and all of `windows`."""
-        indexes = "closed", "windows"
-        replies = await self.server.execute(
-            [("SMEMBERS", f"shuffler:{index}") for index in indexes]
-        )
-        closed, windows = (
-            self._replies.windows(*pair) for pair in zip(indexes, replies, strict=True)
-        )
-        return frozenset(closed), windows
+        commands = [("SMEMBERS", "shuffler:closed"), ("SMEMBERS", "shuffler:windows")]
+        closed, windows = await self.server.execute(commands)
+        closed_windows = frozenset(self._replies.windows("closed", closed))
+        return closed_windows, self._replies.windows("windows", windows)
 
     async def close_windows(self) -> list[Window]:
         """Closes every window now: pools with the minimum go out whole, others are withheld."""
@@ -308,13 +304,6 @@ class Pool:
         for window, term in (await self._terms(await self.windows())).items():
             counts[window.stream] += term["pooled"] + term["in_flight"]
         return counts
-
-    async def room(self, part: float = 1.0) -> tuple[float, float]:
-        """The used part of the fullest Redis's memory, and the bytes left until `part` of it.
-
-        Without a limit these are 0 and infinity.
-        """
-        return await self.server.room(part)
 
     async def restore_archived(self) -> None:
         """Lists windows again that were archived although they hold reports.
@@ -336,14 +325,11 @@ class Pool:
             await self.server.execute(
                 [("SREM", f"shuffler:{index}", *forgotten) for index in ("over", "closed")]
             )
-            await self._forget_shards({*forgotten})
+            members = await self.server.ask("SMEMBERS", "shuffler:shards")
+            names = [name for name in members if name.rpartition(b"/")[0].decode() in forgotten]
+            if names:
+                await self.server.ask("SREM", "shuffler:shards", *names)
         return terms
-
-    async def _forget_shards(self, forgotten: Collection[str]) -> None:
-        members = await self.server.ask("SMEMBERS", "shuffler:shards")
-        names = [name for name in members if name.rpartition(b"/")[0].decode() in forgotten]
-        if names:
-            await self.server.ask("SREM", "shuffler:shards", *names)
 
     async def _terms(self, windows: Sequence[Window]) -> dict[Window, dict[str, int]]:
         """The terms of every window that has any, summed over its shards."""
@@ -374,7 +360,7 @@ class Pool:
 
     async def _listed(self, index: str) -> list[Window]:
         names = await self.server.ask("SMEMBERS", f"shuffler:{index}")
-        return self._replies.windows(index, list(names))
+        return self._replies.windows(index, names)
 
 
 def _chunks(things: Sequence[Thing], size: int) -> Iterator[Sequence[Thing]]:

@@ -27,7 +27,7 @@ class PoolReplies:
     def __init__(self) -> None:
         self._strange: set[str] = set()
 
-    def windows(self, index: str, names: Sequence[bytes]) -> list[Window]:
+    def windows(self, index: str, names: Iterable[bytes]) -> list[Window]:
         """The windows that an index names."""
         result = []
         for name in names:

@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from hubbub.runtime.rpc.limiter import network
 
@@ -26,13 +26,6 @@ _MAX_BODIES_BYTES = 16 << 20
 _MAX_ANSWERS_BYTES = 16 << 20
 
 
-class Ends(Protocol):
-    """A transport that can be aborted."""
-
-    def abort(self) -> None:
-        """Closes the connection at once."""
-
-
 class Connection(Protocol):
     """One connection. Limits recognise the peer by `address`."""
 
@@ -40,8 +33,8 @@ class Connection(Protocol):
     client: tuple[str, int] | None
 
     @property
-    def transport(self) -> Ends:
-        """The transport to abort."""
+    def transport(self) -> Any:
+        """What `abort()` closes."""
 
 
 class OpenConnections:
@@ -78,12 +71,13 @@ class OpenConnections:
         self._number = 0
         # Connections whose request is incomplete or whose answer is unread, longest waiting first.
         self._waiting: dict[str, dict[Connection, None]] = {}
-        self._all_waiting: dict[Connection, str] = {}
+        self._all_waiting: dict[Connection, None] = {}
         self._received: Counter[Connection] = Counter()
         self._unread: Counter[Connection] = Counter()
 
-    def add(self, connection: Connection, address: str) -> None:
+    def add(self, connection: Connection) -> None:
         """Adds a connection; past a limit closes the longest waiting one, or this one."""
+        address = connection.address
         of_address = self._open.setdefault(address, set())
         crowded = self.of_address and len(of_address) >= self.of_address
         if crowded and not among(connection.client, self._of_many):
@@ -92,21 +86,20 @@ class OpenConnections:
             self._end(next(iter(self._all_waiting), connection))
         of_address.add(connection)
         self._number += 1
-        self.wait(connection, address)
+        self.wait(connection)
 
-    def wait(self, connection: Connection, address: str) -> None:
+    def wait(self, connection: Connection) -> None:
         """Marks a connection as waiting: for a request, its rest, or its answer to be read."""
-        if connection not in self._all_waiting:
-            self._all_waiting[connection] = address
-            self._waiting.setdefault(address, {})[connection] = None
+        self._all_waiting.setdefault(connection)
+        self._waiting.setdefault(connection.address, {}).setdefault(connection)
 
-    def work(self, connection: Connection, address: str) -> None:
+    def work(self, connection: Connection) -> None:
         """Marks a connection as worked on: it is not closed to make room for another."""
-        if self._all_waiting.pop(connection, None) is not None:
-            of_address = self._waiting[address]
-            del of_address[connection]
-            if not of_address:
-                del self._waiting[address]
+        self._all_waiting.pop(connection, None)
+        of_address = self._waiting.get(connection.address, {})
+        of_address.pop(connection, None)
+        if not of_address:
+            self._waiting.pop(connection.address, None)
 
     def receive(self, connection: Connection, size: int) -> None:
         """Counts bytes of a body; past the limit of all bodies, closes the largest unfinished."""
@@ -146,17 +139,17 @@ class OpenConnections:
         """Forgets the size of an answer that is being read again."""
         self._unread.pop(connection, None)
 
-    def remove(self, connection: Connection, address: str) -> None:
+    def remove(self, connection: Connection) -> None:
         """Removes a connection that has ended or will at once."""
-        self.work(connection, address)
+        self.work(connection)
         self.release(connection)
         self.release_unread(connection)
-        of_address = self._open.get(address, set())
+        of_address = self._open.get(connection.address, set())
         if connection in of_address:
             of_address.remove(connection)
             self._number -= 1
             if not of_address:
-                del self._open[address]
+                del self._open[connection.address]
 
     def _end(self, connection: Connection) -> None:
         if not self.refusals["gave_way"]:
@@ -167,12 +160,8 @@ class OpenConnections:
                 "hubbub_throttled_calls_total)"
             )
         self.refusals["gave_way"] += 1
-        self.remove(connection, connection.address)
+        self.remove(connection)
         connection.transport.abort()
-
-    def is_proxy(self, client: tuple[str, int] | None) -> bool:
-        """Whether `client` is in one of the proxies' networks."""
-        return among(client, self.proxies)
 
 
 def among(client: tuple[str, int] | None, networks: Collection[IPv4Network | IPv6Network]) -> bool:

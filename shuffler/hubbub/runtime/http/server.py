@@ -67,7 +67,7 @@ class _Arriving:
 
     def arrived(self) -> None:
         """Stops counting it as arriving."""
-        self._connections.remove(self, self.address)
+        self._connections.remove(self)
 
 
 class HttpDoor:
@@ -107,7 +107,7 @@ class HttpDoor:
         self._mutual = mutual
         self._context = _context(tls, mutual=mutual) if tls else None
         self._remedy = f"choose another {option}".strip()
-        self._connections = connections
+        self.connections = connections
         self._limits = limits
         self._header_proxies = [ip_network(proxy) for proxy in header_proxies]
         self._shared = shared
@@ -176,15 +176,11 @@ class HttpDoor:
         if self._tls:
             self._context = _context(self._tls, mutual=self._mutual)
 
-    def allow_connections(self, per_address: int) -> None:
-        """Changes the limit of connections of one address; 0 for none."""
-        self._connections.of_address = per_address
-
     def _connection(
         self, forwarded_for: Caller | None, arrived: Callable[[], None]
     ) -> TimedConnection:
         options = {"config": self._config, "server_state": self._state, "app_state": {}}
-        return TimedConnection(self._connections, self._limits, forwarded_for, arrived, **options)
+        return TimedConnection(self.connections, self._limits, forwarded_for, arrived, **options)
 
     def _begin(self, work: Coroutine[Any, Any, None], used: socket.socket) -> "asyncio.Task[None]":
         """Starts a task; if it is cancelled, the socket `used` is closed too."""
@@ -213,10 +209,10 @@ class HttpDoor:
             if among(peer, self._header_proxies):
                 self._begin(self._let_in_for_proxy(connection), connection)
             else:
-                arriving = _Arriving(peer, self._connections)
+                arriving = _Arriving(peer, self.connections)
                 arriving.task = self._begin(self._let_in(connection, arriving), connection)
                 arriving.task.add_done_callback(lambda _, arrival=arriving: arrival.arrived())  # type: ignore[misc]  # mypy finds no type for it
-                self._connections.add(arriving, arriving.address)
+                self.connections.add(arriving)
 
     async def _let_in(self, connection: socket.socket, arriving: _Arriving) -> None:
         if self._context:
@@ -224,7 +220,7 @@ class HttpDoor:
                 async with asyncio.timeout(_SILENT_SECONDS):
                     await _said_something(connection)
             except TimeoutError:
-                self._connections.refusals["too_slow"] += 1
+                self.connections.refusals["too_slow"] += 1
                 connection.close()
                 return
         await self._serve(connection, None, arriving.arrived)
@@ -254,13 +250,13 @@ class HttpDoor:
             connection.close()
 
     def _refuse(self) -> None:
-        if not self._connections.refusals["no_proxy_header"]:
+        if not self.connections.refusals["no_proxy_header"]:
             _log.error(
                 "a proxy of --http-proxy does not begin with a PROXY header: have it send one "
                 "(send-proxy-v2 in HAProxy), or drop --http-proxy-protocol; its connections are "
                 "refused until it does"
             )
-        self._connections.refusals["no_proxy_header"] += 1
+        self.connections.refusals["no_proxy_header"] += 1
 
 
 async def _said_something(connection: socket.socket) -> None:

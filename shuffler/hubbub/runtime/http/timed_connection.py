@@ -84,13 +84,13 @@ class TimedConnection(HttpToolsProtocol):
         self.client = self._forwarded_for or self.client
         self.address = network_of(self.client)
         self._arrived()
-        self._connections.add(self, self.address)
+        self._connections.add(self)
         self._end_after(self._limits.request)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Removes the connection."""
         self._end_after(None)
-        self._connections.remove(self, self.address)
+        self._connections.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -116,7 +116,7 @@ class TimedConnection(HttpToolsProtocol):
             raise _Misplaced
         super().on_message_begin()
         self._in_request = self._in_head = True
-        self._connections.wait(self, self.address)
+        self._connections.wait(self)
         self._end_after(self._limits.request)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -187,10 +187,10 @@ class TimedConnection(HttpToolsProtocol):
         limits = self._limits
         seconds = limits.answer if self.flow.write_paused else limits.idle
         if self.flow.write_paused or self.cycle is None or self.cycle.response_complete:
-            self._connections.wait(self, self.address)
+            self._connections.wait(self)
             self._end_after(seconds)
         else:
-            self._connections.work(self, self.address)
+            self._connections.work(self)
             self._end_after(None)
 
     def _give_up_answer(self) -> bool:

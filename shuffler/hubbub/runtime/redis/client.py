@@ -43,6 +43,8 @@ _SCHEMES: Final = {"ssl_": ("rediss",), "socket_": ("redis", "rediss")}
 
 _log: Final = logging.getLogger("hubbub.redis")
 
+_ROLE: Final = "redis"
+
 _OLDEST: Final = (6, 2)  # of those that the tests run on
 _TIMEOUT_SECONDS: Final = 10.0
 # A Redis that starts together with this service may need a moment longer.
@@ -109,13 +111,9 @@ async def _connect_by(
 def _client(url: str) -> redis.asyncio.Redis:
     options = _options(url)
     if options.get("connection_class") is SSLConnection:
-        options["connection_class"] = RoleConnection
-    pool = ConnectionPool(
-        **options,
-        # Retries once, at once, for a stale connection. Callers retry further.
-        retry=Retry(NoBackoff(), 1),
-    )
-    return redis.asyncio.Redis.from_pool(pool)
+        options["connection_class"] = _RoleConnection
+    # Retries once, at once, for a stale connection. Callers retry further.
+    return redis.asyncio.Redis.from_pool(ConnectionPool(**options, retry=Retry(NoBackoff(), 1)))
 
 
 def _cluster(urls: Sequence[str]) -> RedisCluster:
@@ -131,13 +129,36 @@ def _cluster(urls: Sequence[str]) -> RedisCluster:
         # A partly reachable Cluster serves its reachable part.
         require_full_coverage=False,
     )
-    return as_role(cluster) if secured else cluster
+    if secured:  # for every connection: it has no argument for that
+        cluster.connection_kwargs["connection_class"] = _RoleConnection
+        for node in cluster.startup_nodes:
+            node.connection_class = _RoleConnection
+    return cluster
 
 
 def _options(url: str) -> dict[str, Any]:
-    """The options in a URL, over our own defaults."""
+    """The options in a URL, over our own defaults, with Redis' authorities in place of their file.
+
+    Raises StoreUnavailable if the file cannot be read, or has no such authority.
+    """
     ours = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
-    return trusting_redis({**ours, **parse_url(url)})
+    options: dict[str, Any] = {**ours, **parse_url(url)}
+    path = options.pop("ssl_ca_certs", None)
+    if path is None:
+        return options
+    try:
+        pem_text = Path(path).read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        raise StoreUnavailable(
+            f"ssl_ca_certs={path} of the Redis URL cannot be read: {error.strerror}"
+        ) from None
+    options["ssl_ca_data"] = authorities_of(_ROLE, pem_text)
+    if not options["ssl_ca_data"]:
+        raise StoreUnavailable(
+            f"ssl_ca_certs={path} of the Redis URL does not contain Redis' authority; give "
+            "the ca.pem of: hubbub keys tls"
+        )
+    return options
 
 
 def _addresses(url: str) -> list[str]:
@@ -193,35 +214,7 @@ def _check(info: Mapping[str, Any], url_text: str) -> None:
         _log.warning("Redis at %s cannot write its append-only file: see its log", url_text)
 
 
-_ROLE: Final = "redis"
-
-
-def trusting_redis(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a URL, with `ssl_ca_certs` replaced by the Redis authorities in that file.
-
-    Raises:
-        StoreUnavailable: the file cannot be read, or holds no such authority.
-    """
-    chosen = dict(options)
-    path = chosen.pop("ssl_ca_certs", None)
-    if path is None:
-        return chosen
-    try:
-        pem_text = Path(path).read_text(encoding="ascii", errors="replace")
-    except OSError as error:
-        raise StoreUnavailable(
-            f"ssl_ca_certs={path} of the Redis URL cannot be read: {error.strerror}"
-        ) from None
-    chosen["ssl_ca_data"] = authorities_of(_ROLE, pem_text)
-    if not chosen["ssl_ca_data"]:
-        raise StoreUnavailable(
-            f"ssl_ca_certs={path} of the Redis URL does not contain Redis' authority; give "
-            "the ca.pem of: hubbub keys tls"
-        )
-    return chosen
-
-
-class RoleConnection(SSLConnection):
+class _RoleConnection(SSLConnection):
     """A TLS connection that trusts the authorities given to it and no others.
 
     redis-py would also trust those of the system. Since an authority of version 0.1 signed all
@@ -230,22 +223,13 @@ class RoleConnection(SSLConnection):
 
     def _connection_arguments(self) -> Mapping[str, Any]:
         arguments: dict[str, Any] = {**super()._connection_arguments()}
-        ssl_options = self.ssl_context
-        if ssl_options.ca_data:
-            arguments["ssl"] = _trusting(ssl_options.ca_data, ssl_options.get(), ssl_options)
+        if self.ssl_context.ca_data:
+            arguments["ssl"] = _trusting(self.ssl_context)
         return arguments
 
 
-def as_role(cluster: RedisCluster) -> RedisCluster:
-    """Makes a Cluster use RoleConnection for every connection: it has no argument for that."""
-    cluster.connection_kwargs["connection_class"] = RoleConnection
-    for node in cluster.startup_nodes:
-        node.connection_class = RoleConnection
-    return cluster
-
-
-def _trusting(authorities: str, like: ssl.SSLContext, ssl_options: Any) -> ssl.SSLContext:
-    context = trusting(authorities)
+def _trusting(ssl_options: Any) -> ssl.SSLContext:
+    context, like = trusting(ssl_options.ca_data), ssl_options.get()
     context.check_hostname = like.check_hostname
     context.verify_mode = like.verify_mode
     context.verify_flags = like.verify_flags & ~ssl.VERIFY_X509_STRICT  # as `trusting` does
@@ -254,7 +238,7 @@ def _trusting(authorities: str, like: ssl.SSLContext, ssl_options: Any) -> ssl.S
         context.set_ciphers(ssl_options.ciphers)
     if ssl_options.certfile or ssl_options.keyfile:
         context.load_cert_chain(ssl_options.certfile, ssl_options.keyfile, ssl_options.password)
-    if made_by_0_1(authorities) and context.verify_mode is ssl.CERT_REQUIRED:
+    if made_by_0_1(ssl_options.ca_data) and context.verify_mode is ssl.CERT_REQUIRED:
         context.sslobject_class = _OfRole
     return context
 

@@ -98,7 +98,7 @@ class Server:
         spoiled: Spoiled | None = None,
         trailers: Trailers = tuple,
     ) -> None:
-        self._calls = Calls(
+        self.calls = Calls(
             arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
             of_peer=calls_of_peer,
             largest_message_bytes=largest_message_bytes,
@@ -106,7 +106,7 @@ class Server:
             trailers=trailers,
         )
         roles = callers if tls else None
-        strict = Strict(self._calls, admit, roles, spoiled, max_fields=max_fields)
+        strict = Strict(self.calls, admit, roles, spoiled, max_fields=max_fields)
         self._server = grpc.aio.server(
             interceptors=[strict],
             options=[
@@ -143,10 +143,6 @@ class Server:
         tables = [path.read_bytes() for path in _LISTS if path.exists()]
         open_now = re.compile(_OPEN % self._port, re.MULTILINE)
         return sum(len(open_now.findall(table)) for table in tables) if tables else nan
-
-    def allow_calls(self, of_peer: int) -> None:
-        """Changes the limit of open calls of one address."""
-        self._calls.of_peer = of_peer
 
     def _credentials(self, tls: TlsFolder) -> grpc.ServerCredentials:
         """Credentials that gRPC asks at each handshake for newer certificates; None keeps them."""
