@@ -29,7 +29,7 @@ REJECTED = {
     "KeptEstimates": "AnswerStore",
     "LawLine": "ReportCounts",
     "Lines": "OpenConnections",
-    "Mix": "MixRule",
+    "Mix": "Policy",
     "PartMissing": "MissingDependency",
     "Pressure": "Backpressure",
     "Put": "ParsedQuery",

@@ -8,37 +8,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.errors import BadParameter
-from hubbub.shuffler.mixing_policy import MixRule, Policy, shuffled
+from hubbub.shuffler.mixing_policy import Policy, Take, shuffled
 
-mixes = st.builds(
-    lambda low, reserve, more: MixRule(low, reserve, low + more),
-    st.integers(1, 300),
-    st.integers(0, 500),
-    st.integers(0, 1000),
-)
+RESERVES = st.integers(0, 500)
+MINIMA = st.integers(1, 300)
 
 
-@given(mixes, st.integers(0, 10_000), st.booleans())
+def _policy(low: int, reserve: int, more: int) -> Policy:
+    """Of pools with this minimum, of which so many stay, and batches of `more` than it at most."""
+    return Policy(reserve=reserve / low, max_batch=low + more)
+
+
+def _take(policy: Policy, pooled: int, low: int, *, over: bool) -> Take | None:
+    return policy.next_take("pool", pooled, low, 10**6, over=over)
+
+
+@given(MINIMA, RESERVES, st.integers(0, 1000), st.integers(0, 10_000), st.booleans())
 def test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched(
-    mix: MixRule, pooled: int, over: bool
+    low: int, reserve: int, more: int, pooled: int, over: bool
 ) -> None:
-    take = mix.next_take(pooled, over=over)
+    take = _take(_policy(low, reserve, more), pooled, low, over=over)
     if take is None:
-        assert pooled < mix.min_batch + (0 if over else mix.reserve)
+        assert pooled < low + (0 if over else reserve)
         return
-    assert mix.min_batch <= take.number <= pooled
-    assert pooled - take.number >= (0 if over else mix.reserve)
+    assert low <= take.number <= pooled
+    assert pooled - take.number >= (0 if over else reserve)
     assert take.needs <= pooled
 
 
-@given(mixes, st.integers(0, 10_000))
-def test_a_window_that_is_over_goes_out_whole(mix: MixRule, pooled: int) -> None:
+@given(MINIMA, RESERVES, st.integers(0, 1000), st.integers(0, 10_000))
+def test_a_window_that_is_over_goes_out_whole(
+    low: int, reserve: int, more: int, pooled: int
+) -> None:
     """What holds the minimum leaves nothing behind: no remainder is too small to send."""
-    pool_before = pooled
-    while take := mix.next_take(pooled, over=True):
+    policy, pool_before = _policy(low, reserve, more), pooled
+    while take := _take(policy, pooled, low, over=True):
         pooled -= take.number
-    assert pooled == (pool_before if pool_before < mix.min_batch else 0)
+    assert pooled == (pool_before if pool_before < low else 0)
 
 
 @pytest.mark.slow
@@ -47,13 +53,12 @@ def test_a_window_that_is_over_goes_out_whole(mix: MixRule, pooled: int) -> None
     st.lists(st.integers(1, 700), min_size=1, max_size=40),
 )
 def test_with_a_reserve_of_one_minimum_nothing_is_withheld(low: int, arrivals: list[int]) -> None:
-    mix = MixRule(low, reserve=low, max_batch=5 * low)
-    pooled = 0
+    policy, pooled = _policy(low, low, 4 * low), 0
     for arrived in arrivals:
         pooled += arrived
-        while take := mix.next_take(pooled, over=False):
+        while take := _take(policy, pooled, low, over=False):
             pooled -= take.number
-    while take := mix.next_take(pooled, over=True):
+    while take := _take(policy, pooled, low, over=True):
         pooled -= take.number
     assert pooled == (sum(arrivals) if sum(arrivals) < low else 0)
 
@@ -65,26 +70,22 @@ def test_the_order_is_fresh_and_nothing_is_lost() -> None:
     assert all(sorted(order) == reports for order in orders)
 
 
-def test_an_impossible_rule_is_refused() -> None:
-    with pytest.raises(BadParameter, match="max_batch 5 is below min_batch 10"):
-        MixRule(10, 0, 5)
-    with pytest.raises(BadParameter, match="reserve -1 is below 0"):
-        MixRule(10, -1, 50)
-
-
 def test_a_random_reserve_is_drawn_anew_when_a_batch_has_left() -> None:
     policy = Policy(reserve=1, spread=2, max_batch=500)
     reserves = []
     for _ in range(200):
-        mix = policy.rule_for("pool", 100, 10_000)
-        assert policy.rule_for("pool", 100, 10_000) == mix, "kept until a batch leaves"
+        take = _take(policy, 10_000, 100, over=False)
+        assert take is not None
+        assert _take(policy, 10_000, 100, over=False) == take, "kept until a batch leaves"
         policy.on_batch_sent("pool")
-        reserves.append(mix.reserve)
+        reserves.append(take.needs - take.number)
     assert min(reserves) >= 100
     assert max(reserves) <= 300
     assert len(set(reserves)) > 50
-    assert policy.rule_for("pool", 1000, 10).max_batch == 1000, "never below the minimum"
-    assert policy.rule_for("other", 10, 50).max_batch == 50, "what fits in a message"
+    large = policy.next_take("pool", 10_000, 1000, 10, over=True)
+    assert large == Take(1000, 1000, at_once=True), "never below the minimum"
+    small = policy.next_take("other", 10_000, 10, 50, over=True)
+    assert small == Take(50, 50, at_once=True), "what fits in a message"
 
 
 @pytest.mark.parametrize("delay", [0.0, 30.0])
@@ -101,8 +102,7 @@ def test_a_delay_hides_which_report_filled_a_pool(delay: float) -> None:
         pools[stream] += 1
         guess = coins.randrange(6)
         for pool in range(6):
-            rule = policy.rule_for(pool, 10, 1000)
-            take = rule.next_take(pools[pool], over=False)
+            take = policy.next_take(pool, pools[pool], 10, 1000, over=False)
             if take and policy.should_send(1.0):
                 policy.on_batch_sent(pool)
                 pools[pool] -= take.number

@@ -13,7 +13,7 @@ from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.sealing.kems import SEAL_BYTES
-from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
+from hubbub.shuffler.mixing_policy import CrowdTake, Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places
 from hubbub.shuffler.streams import Stream, StreamTable
@@ -134,9 +134,8 @@ class Departures:
         levels = await self._pool.levels(window, shards)
         gathering = await self._crowds.gathering(window) if shards > 1 else []
         needs = self.needs(window, stream)
-        crowd = self._policy.crowd_for(
-            needs, fitting(stream.sealed_bytes), stream.dummies, stream.expected_noise
-        )
+        cut_reports = self._policy.cut_reports(fitting(stream.sealed_bytes))
+        crowd = CrowdTake(needs, cut_reports, stream.dummies, stream.expected_noise)
         enough = sum(level.reports for level in levels) >= needs
         if not gathering and enough and (crowd_id := await self._padded(window, stream)):
             # If its state is unknown it may be cut already, so it gets no more dummies.

@@ -174,15 +174,9 @@ class Mixer:
     async def _mix_pool(self, window: Window, stream: Stream, key_id: int, *, over: bool) -> None:
         """Takes random batches according to the policy, and sends them."""
         while self._of_window[window] < _BATCHES_A_WINDOW:
-            mix = self._policy.rule_for(window, stream.min_batch, fitting(stream.sealed_bytes))
-            level = await self._pool.level(window)
-            take = mix.next_take(level.reports, over=over)
-            if take is None:
-                break
-            # A single report filled the pool of the largest batch; at such a rate no delay could
-            # keep up.
-            at_once = over or take.number >= mix.max_batch
-            if not (at_once or self._policy.should_send(_TICK_SECONDS)):
+            level, fits = await self._pool.level(window), fitting(stream.sealed_bytes)
+            take = self._policy.next_take(window, level.reports, stream.min_batch, fits, over=over)
+            if take is None or not (take.at_once or self._policy.should_send(_TICK_SECONDS)):
                 break
             batch = await self._pool.take(window, take, level)
             if batch is None:

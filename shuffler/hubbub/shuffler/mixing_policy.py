@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from math import exp
 from typing import Final
 
-from hubbub.errors import BadParameter
-
 # A batch is one message; above this size it has fewer reports (never fewer than the minimum).
 _BATCH_BYTES: Final = 8 << 20
 
@@ -28,10 +26,14 @@ _random: Final = secrets.SystemRandom()
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Take `number` reports out of a pool, if it still holds at least `needs`."""
+    """Take `number` reports out of a pool, if it still holds at least `needs`.
+
+    It is taken `at_once` if no delay is drawn.
+    """
 
     number: int
     needs: int
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,36 +49,6 @@ class CrowdTake:
     cut_reports: int
     dummies: int = 0
     hidden: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MixRule:
-    """The mixing rule of one stream's pool.
-
-    `min_batch` and `max_batch` limit the reports that leave together; `reserve` is how many stay
-    behind while the window is open.
-    """
-
-    min_batch: int
-    reserve: int
-    max_batch: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.min_batch <= self.max_batch:
-            raise BadParameter(f"max_batch {self.max_batch} is below min_batch {self.min_batch}")
-        if not self.reserve >= 0:
-            raise BadParameter(f"reserve {self.reserve} is below 0")
-
-    def next_take(self, pooled: int, *, over: bool) -> Take | None:
-        """What to take from a pool of `pooled` reports; None to wait or, if over, to withhold."""
-        reserve = 0 if over else self.reserve
-        if pooled < self.min_batch + reserve:
-            return None
-        number = min(self.max_batch, pooled - reserve)
-        if over and 0 < pooled - number < self.min_batch:
-            # The rest alone would be too small: spread it over the batches, or add it to one.
-            number = pooled if pooled < 2 * self.min_batch else pooled // 2
-        return Take(number, number + reserve)
 
 
 class Policy:
@@ -104,24 +76,29 @@ class Policy:
         self._max_batch = max_batch
         self._drawn: dict[object, float] = {}
 
-    def rule_for(self, pool: object, min_batch: int, fitting: int) -> MixRule:
-        """The rule for a pool until a batch leaves it; `fitting` reports fit in a message."""
-        drawn = self._drawn.setdefault(pool, _random.random())
-        return MixRule(
-            min_batch,
-            reserve=round(min_batch * (self._reserve + self._spread * drawn)),
-            max_batch=max(min_batch, min(self._max_batch, fitting)),
-        )
+    def next_take(
+        self, pool: object, pooled: int, min_batch: int, fitting: int, *, over: bool
+    ) -> Take | None:
+        """What to take from a pool of `pooled` reports; None to wait or, if over, to withhold.
 
-    def crowd_for(
-        self, min_batch: int, fitting: int, dummies: int = 0, hidden: int = 0
-    ) -> CrowdTake:
-        """The rule for a pool that leaves whole; `fitting` reports fit in a message.
-
-        A cut fills three quarters of it on average.
+        `fitting` reports fit in a message.
         """
-        cut_reports = max(1, 3 * min(self._max_batch, fitting) // 4)
-        return CrowdTake(min_batch, cut_reports, dummies, hidden)
+        drawn = self._drawn.setdefault(pool, _random.random())
+        reserve = 0 if over else round(min_batch * (self._reserve + self._spread * drawn))
+        if pooled < min_batch + reserve:
+            return None
+        largest = max(min_batch, min(self._max_batch, fitting))
+        number = min(largest, pooled - reserve)
+        if over and 0 < pooled - number < min_batch:
+            # The rest alone would be too small: spread it over the batches, or add it to one.
+            number = pooled if pooled < 2 * min_batch else pooled // 2
+        # A single report filled the pool of the largest batch; at such a rate no delay could
+        # keep up.
+        return Take(number, number + reserve, at_once=over or number >= largest)
+
+    def cut_reports(self, fitting: int) -> int:
+        """Mean number of reports in a cut of a crowd: three quarters of what fits in a message."""
+        return max(1, 3 * min(self._max_batch, fitting) // 4)
 
     def on_batch_sent(self, pool: object) -> None:
         """Draws a new reserve after a batch has left the pool."""
