@@ -9,7 +9,7 @@ import uvloop
 
 from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.issued_streams import read_issued_streams
-from hubbub.issuer.issuing import ISSUED_TOKENS, TOKEN_REQUESTS, Allowances, Subjects, TokensApp
+from hubbub.issuer.issuing import ISSUED_TOKENS, TOKEN_REQUESTS, Subjects, TokensApp
 from hubbub.issuer.settings import Settings, parse
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS
@@ -33,8 +33,7 @@ async def _serve(settings: Settings) -> None:
     if settings.provider:
         keys = ProviderKeys(settings.provider, settings.provider_roots, time.time)
         subjects = Subjects(settings.provider, keys, settings.audiences)
-    allowances = Allowances(server, key)
-    app = TokensApp(streams, accounts, allowances, key, limiter=limiter, subjects=subjects)
+    app = TokensApp(streams, accounts, server, key, limiter=limiter, subjects=subjects)
     tls, proxies = settings.common.tls, settings.proxies
     door = public_door(settings.listen, app, tls=tls, proxies=proxies)
     reloads: Counter[str] = Counter(taken=0, refused=0)

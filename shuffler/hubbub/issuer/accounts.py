@@ -8,7 +8,6 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,17 +20,11 @@ _LONGEST_ACCOUNT: Final = 256
 _BACKEND: Final = "backend"
 
 
-@dataclass(frozen=True, slots=True)
-class _Account:
-    name: str
-    vouches: bool
-
-
 class Accounts:
     """The accounts in a file, as it was when read; without a file there are none."""
 
     def __init__(self, path: Path | None) -> None:
-        self._accounts: Mapping[str, _Account] = _read(path) if path else {}
+        self._accounts = _read(path) if path else {}
 
     def account(self, key: str, named: str) -> tuple[str, bool]:
         """The account that `key` identifies.
@@ -42,17 +35,18 @@ class Accounts:
         Raises:
             AccessRefused: the key is unknown, or a backend named no valid account.
         """
-        entry = self._accounts.get(hashlib.sha256(key.encode()).hexdigest())
-        if entry is None:
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        if digest not in self._accounts:
             raise AccessRefused("not the key of an account; send it as Authorization: Bearer KEY")
-        if not entry.vouches:
-            return entry.name, False
+        name, vouches = self._accounts[digest]
+        if not vouches:
+            return name, False
         if not 0 < len(named) <= _LONGEST_ACCOUNT or "/" in named:
             raise AccessRefused(
                 "a backend names the account, in the header Hubbub-Account: up to "
                 f"{_LONGEST_ACCOUNT} letters without /"
             )
-        return f"{entry.name}/{named}", True
+        return f"{name}/{named}", True
 
 
 def add_account(path: Path, name: str, *, vouches: bool) -> str:
@@ -67,7 +61,7 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
             f"--name {name!a} is not a name; write up to 100 letters without spaces and /"
         )
     accounts = _read(path) if path.exists() else {}
-    if any(account.name == name for account in accounts.values()):
+    if any(account == name for account, _ in accounts.values()):
         raise BadParameter(f"--name {name!a} has a key already; delete its line in {path} first")
     key = secrets.token_urlsafe(32)
     line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}{' ' + _BACKEND if vouches else ''}\n"
@@ -77,17 +71,15 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
     return key
 
 
-def _read(path: Path) -> Mapping[str, _Account]:
+def _read(path: Path) -> Mapping[str, tuple[str, bool]]:
+    """The accounts by the hashes of their keys: each name, and whether it names accounts itself."""
     try:
         lines = [line.split() for line in lines_of(path) if line.strip()]
-        accounts = {
-            digest: _Account(name, bool(rest) and rest[0] == _BACKEND)
-            for name, digest, *rest in lines
-        }
+        accounts = {digest: (name, rest[:1] == [_BACKEND]) for name, digest, *rest in lines}
     except ValueError as error:
         raise KeysUnusable(
             f"{path}: no accounts ({error}); make one with: hubbub keys account FILE --name NAME"
         ) from error
-    if not all(_NAME.fullmatch(account.name) for account in accounts.values()):
+    if not all(_NAME.fullmatch(name) for name, _ in accounts.values()):
         raise KeysUnusable(f"{path}: an account's name has a /, or is too long; write another")
     return accounts

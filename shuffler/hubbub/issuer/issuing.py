@@ -66,39 +66,34 @@ _ALLOW: Final = lua(__package__, "scripts/allow")
 _QUESTION_BYTES: Final = 16
 
 
-class Allowances:
-    """Remembers in Redis which tokens accounts have had, under names hashed with `key`."""
+async def allow(
+    server: RedisServer,
+    key: bytes,
+    account: str,
+    period: tuple[int, int],
+    requests: Mapping[str, Sequence[bytes]],
+    *,
+    devices: int,
+    keep: int,
+) -> list[bool]:
+    """For each stream, whether the account may have tokens for these blinded elements.
 
-    def __init__(self, server: RedisServer, key: bytes) -> None:
-        self._server, self._key = server, key
+    Redis remembers them for `keep` seconds, under a name that is hashed with `key`. `period` is the
+    epoch's length in seconds and its number, `devices` how many devices of one account get tokens.
 
-    async def allow(
-        self,
-        account: str,
-        period: tuple[int, int],
-        requests: Mapping[str, Sequence[bytes]],
-        *,
-        devices: int,
-        keep: int,
-    ) -> list[bool]:
-        """Tells for each stream whether the account may have tokens for these blinded elements.
-
-        `period` is the epoch's length in seconds and its number, `devices` how many devices of one
-        account get tokens, `keep` how many seconds Redis remembers the request.
-
-        Raises:
-            StoreUnavailable: Redis does not answer.
-        """
-        name = hmac.digest(self._key, b"account|" + account.encode(), "sha256")[:16].hex()
-        key = f"issuer:{{{name}}}:{period[0]}:{period[1]}"
-        questions = [
-            part
-            for stream, blinded in requests.items()
-            for part in (stream, hashlib.sha256(b"".join(blinded)).digest()[:_QUESTION_BYTES])
-        ]
-        step = script(_ALLOW, [key], [devices, keep, *questions])
-        [answers] = await self._server.durable([step])
-        return [bool(answer) for answer in answers]
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    name = hmac.digest(key, b"account|" + account.encode(), "sha256")[:16].hex()
+    questions = [
+        part
+        for stream, blinded in requests.items()
+        for part in (stream, hashlib.sha256(b"".join(blinded)).digest()[:_QUESTION_BYTES])
+    ]
+    of_period = f"issuer:{{{name}}}:{period[0]}:{period[1]}"
+    step = script(_ALLOW, [of_period], [devices, keep, *questions])
+    [answers] = await server.durable([step])
+    return [bool(answer) for answer in answers]
 
 
 class Subjects:
@@ -136,22 +131,23 @@ _ANYONE: Final = open_to_pages(b"authorization, content-type")
 class TokensApp:
     """The ASGI application of POST /v1/tokens.
 
-    `key` is the issuer's private key; without `subjects` only keys identify accounts. `counts`
-    holds the number of requests by outcome, `tokens` that of tokens.
+    `server` is the Redis that remembers what accounts had; `key` is the issuer's private key;
+    without `subjects` only keys identify accounts. `counts` holds the number of requests by
+    outcome, `tokens` that of tokens.
     """
 
     def __init__(
         self,
         streams: IssuedStreams,
         accounts: Accounts,
-        allowances: Allowances,
+        server: RedisServer,
         key: bytes,
         *,
         limiter: Limiter,
         subjects: Subjects | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._allowances, self._subjects = allowances, subjects
+        self._server, self._subjects = server, subjects
         self.use(streams, accounts)
         self._key, self._limiter, self._clock = key, limiter, clock
         self.counts: Counter[str] = Counter(issued=0)
@@ -241,7 +237,9 @@ class TokensApp:
                 for (seconds, epoch), streams in requests.items()
                 for stream, may in zip(
                     streams,
-                    await self._allowances.allow(
+                    await allow(
+                        self._server,
+                        self._key,
                         account,
                         (seconds, epoch),
                         streams,

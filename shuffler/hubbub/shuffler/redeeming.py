@@ -41,11 +41,9 @@ class Redeemer:
 
     def are_paid(self, pairs: Sequence[tuple[SealedReport, bytes]]) -> list[bool]:
         """Whether each report's token is valid for it. Blocks: must run in a thread."""
-        return [self._is_paid(*pair) for pair in pairs]
+        return [is_token(token) and self._marks(report, token) for report, token in pairs]
 
-    def _is_paid(self, report: SealedReport, token: bytes) -> bool:
-        if not is_token(token):
-            return False
+    def _marks(self, report: SealedReport, token: bytes) -> bool:
         nonce = nonce_of(token)
         output = self._evaluate(self._key, nonce, token_info(report.stream, report.epoch))
         return compare_digest(mark_of(output, report.sealed), token[len(nonce) :])

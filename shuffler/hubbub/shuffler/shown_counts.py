@@ -53,9 +53,7 @@ class ShownCounts:
         }
         if self._development:
             hidden_terms = what_left({w: terms[w] for w in hidden}, streams, hidden)
-            return ShownTerms(
-                {**{w: terms[w] for w in terms if w not in hidden}, **hidden_terms}, {}
-            )
+            return ShownTerms({w: terms[w] for w in terms.keys() - hidden} | hidden_terms, {})
         windows = what_left(terms, streams, hidden)
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.

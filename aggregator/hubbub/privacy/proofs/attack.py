@@ -99,12 +99,8 @@ def _features(reports: Reports, layout: Layout, score: Callable[[bytes], float])
 Event = Callable[[dict[str, Any]], bool]
 
 
-def _has(features: dict[str, Any], trait: Hashable) -> bool:
-    return trait in features["traits"]
-
-
-def _lacks(features: dict[str, Any], trait: Hashable) -> bool:
-    return trait not in features["traits"]
+def _has(features: dict[str, Any], trait: Hashable, present: bool) -> bool:  # noqa: FBT001 or absent
+    return (trait in features["traits"]) is present
 
 
 def _passes(features: dict[str, Any], sign: int, cut: float) -> bool:
@@ -122,11 +118,11 @@ def _choose(
     options: list[tuple[float, Event, str]] = []
     for trait in counts.keys() | other_counts.keys():
         name = trait if isinstance(trait, str) else f"one {trait[0]}"
-        present, absent = counts[trait], half - counts[trait]
-        bound = _bound(present, other_counts[trait], half, alarm)
-        options.append((bound, partial(_has, trait=trait), name))
-        bound = _bound(absent, half - other_counts[trait], half, alarm)
-        options.append((bound, partial(_lacks, trait=trait), f"not {name}"))
+        hits, others = counts[trait], other_counts[trait]
+        for present, prefix in ((True, ""), (False, "not ")):
+            bound = _bound(hits, others, half, alarm)
+            options.append((bound, partial(_has, trait=trait, present=present), prefix + name))
+            hits, others = half - hits, half - others
     scores = sorted(sign * features["score"] for features in (*first, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
         past = partial(_passes, sign=sign, cut=cut)

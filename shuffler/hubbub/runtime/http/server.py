@@ -230,7 +230,13 @@ class HttpDoor:
             caller = await caller_named_by(connection)
         except (BadProxyHeader, TimeoutError):
             connection.close()
-            self._refuse()
+            if not self.connections.refusals["no_proxy_header"]:
+                _log.error(
+                    "a proxy of --http-proxy does not begin with a PROXY header: have it send one "
+                    "(send-proxy-v2 in HAProxy), or drop --http-proxy-protocol; its connections "
+                    "are refused until it does"
+                )
+            self.connections.refusals["no_proxy_header"] += 1
         except OSError:  # it has gone
             connection.close()
         else:
@@ -248,15 +254,6 @@ class HttpDoor:
             )
         except OSError:  # no TLS, or none in time: not our fault
             connection.close()
-
-    def _refuse(self) -> None:
-        if not self.connections.refusals["no_proxy_header"]:
-            _log.error(
-                "a proxy of --http-proxy does not begin with a PROXY header: have it send one "
-                "(send-proxy-v2 in HAProxy), or drop --http-proxy-protocol; its connections are "
-                "refused until it does"
-            )
-        self.connections.refusals["no_proxy_header"] += 1
 
 
 async def _said_something(connection: socket.socket) -> None:

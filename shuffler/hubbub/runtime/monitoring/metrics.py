@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from gzip import compress
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -130,7 +131,10 @@ class Metrics(Collector):
         """Yields every metric with its current values."""
         terms, up, law = REPORTS.family(), STORE_UP.family(), self._terms
         up.add_metric((), self._is_up)
-        for window in _newest(law):
+        by_stream: dict[str, list[Window]] = {}
+        for window in sorted(law):
+            by_stream.setdefault(window.stream, []).append(window)
+        for window in chain(*(windows[-_EPOCHS:] for windows in by_stream.values())):
             labels = (window.stream, str(window.epoch), self._date_of(window) or "")
             for term, number in law[window].items():
                 terms.add_metric((*labels, term), number)
@@ -153,11 +157,3 @@ class Metrics(Collector):
             family = declared.family()
             family.add_metric((), figure())
             yield family
-
-
-def _newest(counts: Law) -> list[Window]:
-    """The newest windows of each stream."""
-    by_stream: dict[str, list[Window]] = {}
-    for window in sorted(counts):
-        by_stream.setdefault(window.stream, []).append(window)
-    return [window for windows in by_stream.values() for window in windows[-_EPOCHS:]]
