@@ -13,7 +13,7 @@ from hubbub.conservation import Window, balances
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CatalogFiles
-from tests.services.test_guards import _hint, serving_front
+from tests.services.test_guards import Serving, _hint
 from tests.services.test_pipeline import _report, _sealed, _submit
 from tests.support.law_terms import report_counts
 from tests.support.mixing import pool_counts
@@ -118,10 +118,10 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
 
 
 async def test_a_stream_that_piles_up_leaves_room_for_others(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, serving: Serving
 ) -> None:
     """Its reports are refused for now, those that come with them are kept."""
-    async with serving_front(catalog_files, redis_url, max_reports=1000) as front:
+    async with serving(max_reports=1000) as front:
         await front.send(front.request(900))
         assert await _hint(front.send(front.request(1))) >= 20
         other = _of(catalog_files, "crashed", 50)
@@ -139,9 +139,9 @@ async def test_a_stream_that_piles_up_leaves_room_for_others(
 
 
 async def test_a_stream_that_piles_up_leaves_memory_for_others(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, serving: Serving
 ) -> None:
-    async with serving_front(catalog_files, redis_url, max_memory=0.9) as front:
+    async with serving(max_memory=0.9) as front:
         client = front.pool.server.client
         used = int((await client.info("memory"))["used_memory"])
         await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))

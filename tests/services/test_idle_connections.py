@@ -12,8 +12,7 @@ import grpc.aio
 import pytest
 
 from hubbub.shuffler.__main__ import _GRPC_CONNECTIONS
-from tests.conftest import CatalogFiles
-from tests.services.test_guards import serving_front
+from tests.services.test_guards import Serving
 from tests.services.test_slow_calls import _dial
 from tests.support.waiting import eventually_async
 
@@ -44,37 +43,29 @@ def _silent(address: str, number: int) -> Iterator[None]:
 
 
 async def test_ten_thousand_silent_connections_keep_no_report_out(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._HANDSHAKE_SECONDS", 600.0)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
-    async with serving_front(catalog_files, redis_url, connections=_GRPC_CONNECTIONS) as front:
+    async with serving(connections=_GRPC_CONNECTIONS) as front:
         with _silent(front.address, 10_000):
-
-            async def accepted() -> bool:
-                # Linux tells its list in pages, between which others come and go.
-                return abs(front.server.connections() - 10_000) < 200
-
-            await eventually_async(accepted)
+            # Linux tells its list in pages, between which others come and go.
+            await eventually_async(lambda: abs(front.server.connections() - 10_000) < 200)
             for _ in range(20):
                 await front.send(front.request(2))
         assert front.admission.counts["taken"] == 40
-
-        async def ended() -> bool:
-            return front.server.connections() < 200
-
-        await eventually_async(ended)
+        await eventually_async(lambda: front.server.connections() < 200)
 
 
 @pytest.mark.parametrize("kind", ["silent", "idle"])
 async def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch, kind: str
+    serving: Serving, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Which devices answer by coming again, as on any server that is away."""
     for name in ("_HANDSHAKE_SECONDS", "_IDLE_OF_LIMITED_SECONDS"):
         monkeypatch.setattr(f"hubbub.runtime.rpc.server.{name}", 5.0)
-    async with serving_front(catalog_files, redis_url, connections=40) as front:
+    async with serving(connections=40) as front:
         host, _, port = front.address.partition(":")
         idle = [await _dial(front.address) for _ in range(40 if kind == "idle" else 0)]
         silent = [socket.create_connection((host, int(port))) for _ in range(40 - len(idle))]

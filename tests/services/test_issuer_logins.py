@@ -21,8 +21,8 @@ from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.shuffler.redeeming import Redeemer
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
-from tests.support.issuer_server import DAY, IssuerHouse
-from tests.support.moment import now
+from tests.support.issuer_server import IssuerHouse
+from tests.support.moment import now, today
 from tests.support.node import needs_node
 from tests.support.oidc import CLIENT, Provider, provider
 from tests.support.waiting import HANG_SECONDS
@@ -62,13 +62,9 @@ def logins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
         yield login_provider
 
 
-def _today() -> int:
-    return int(now()) // DAY
-
-
 def _issuer_reply(house: IssuerHouse, token: str) -> tuple[int, str]:
     """What the issuer answers who shows this, and why."""
-    _, request = house.question({("theme", _today()): 1})
+    _, request = house.question({("theme", today()): 1})
     headers = {"authorization": f"Bearer {token}"}
     answer = post(f"{house.url}/v1/tokens", content=request, headers=headers)
     is_refused = answer.status_code != 200
@@ -83,10 +79,10 @@ def test_whom_a_token_of_the_provider_is_about_is_an_account(
     with _issuer(catalog_files, redis_url, tmp_path, logins.issuer, _Clock()) as house:
         tokens = [logins.id_token("ana"), logins.id_token("bo"), logins.script_token(AUDIENCE)]
         tokens.append(house.account("ana"))
-        counts = [len(house.mint(token, "theme", _today(), 1)) for token in tokens]
+        counts = [len(house.mint(token, "theme", today(), 1)) for token in tokens]
         assert counts == [1, 1, 1, 1]
         again = [logins.id_token("ana"), logins.script_token(AUDIENCE)]
-        assert [len(house.mint(token, "theme", _today(), 1)) for token in again] == [0, 0]
+        assert [len(house.mint(token, "theme", today(), 1)) for token in again] == [0, 0]
         assert house.app is not None
         assert house.app.counts == {"issued": 6}
 

@@ -26,14 +26,10 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CatalogFiles
-from tests.support.mixing import a_sink, mixers
+from tests.support.mixing import a_sink, mixers, sealed_reports
 from tests.support.stores import totals
 
 DAY = 86_400
-
-
-def _reports(number: int) -> list[bytes]:
-    return [secrets.token_bytes(49) for _ in range(number)]
 
 
 async def test_processes_that_share_a_pool_share_its_batches(
@@ -53,7 +49,7 @@ async def test_processes_that_share_a_pool_share_its_batches(
                 await mixing.turn()
 
         sink.before = all_have_seen_it
-        pool, reports, window = mixing.pools[0], _reports(1000), Window("theme", today)
+        pool, reports, window = mixing.pools[0], sealed_reports(1000), Window("theme", today)
         await pool.add({window: reports})
         await pool.close_windows()
 
@@ -79,9 +75,9 @@ async def test_a_stream_that_nobody_takes_holds_up_no_other(
         [pool] = mixing.pools
         sink.unknown = {"theme"}
         stuck = Window("theme", today)
-        await pool.add({stuck: _reports(1000)})
+        await pool.add({stuck: sealed_reports(1000)})
         await mixing.until(sink.has_refused)
-        await pool.add({Window("editor", today // 7): _reports(500)})
+        await pool.add({Window("editor", today // 7): sealed_reports(500)})
         await pool.close_windows()
         await mixing.until(partial(sink.has_taken, 500))
         for _ in range(20):  # more than it would take to have them all in flight
@@ -114,7 +110,7 @@ async def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
         [pool], clock = mixing.pools, mixing.clock
         sink.unknown = {"theme"}
         await mixing.turn()
-        await pool.add({Window("theme", today): _reports(50)})
+        await pool.add({Window("theme", today): sealed_reports(50)})
         await pool.close_windows()
         await mixing.turn()
         [sending] = mixing.deliveries()
@@ -140,7 +136,7 @@ async def test_a_window_that_cannot_be_mixed_holds_up_no_other(
         bad = Window("crashed", today * 24)
         await client.set(bad.key("shuffler:pool"), "no set")
         await client.sadd("shuffler:windows", bad.name, "nonsense", b"\xff:1")
-        reports = _reports(500)
+        reports = sealed_reports(500)
         await pool.server.execute(
             [
                 ("SADD", Window("theme", today).key("shuffler:pool"), *reports),
@@ -164,7 +160,7 @@ async def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
     ):
         [pool] = mixing.pools
         gone = Window("retired", today)
-        await pool.add({gone: _reports(300)})
+        await pool.add({gone: sealed_reports(300)})
 
         async def found_out() -> bool:
             return bool(await pool.server.client.hexists("shuffler:unknown", gone.name))

@@ -20,8 +20,7 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
-from tests.conftest import CatalogFiles
-from tests.services.test_http_door import TYPE, Door, leaves_no_ticket, open_door
+from tests.services.test_http_door import TYPE, Door, Opening, leaves_no_ticket
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
 
 _PAGE: Final = Path(__file__).parents[2] / "docs/operate/proxy.md"
@@ -101,8 +100,7 @@ async def _response_bytes(door: Door, raw: bytes, *, source: str = "127.0.0.1") 
 @needs_haproxy
 @both_ways
 def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
-    catalog_files: CatalogFiles,
-    redis_url: str,
+    opening: Opening,
     tmp_path: Path,
     setup: tuple[str, dict[str, Any]],
     caplog: pytest.LogCaptureFixture,
@@ -112,7 +110,7 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
 
     async def body() -> None:
         options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
-        async with open_door(catalog_files, redis_url, **options, **believed) as door:
+        async with opening(**options, **believed) as door:
             with haproxy(tmp_path, configuration, door.port) as port:
                 request = door.front.request(40).SerializeToString()
                 for source, status in (("127.0.0.2", 200), ("127.0.0.2", 429), ("127.0.0.3", 200)):
@@ -131,14 +129,14 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
 @needs_haproxy
 @both_ways
 def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, setup: tuple[str, dict[str, Any]]
+    opening: Opening, tmp_path: Path, setup: tuple[str, dict[str, Any]]
 ) -> None:
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
     configuration, believed = setup
 
     async def body() -> None:
         tls = TlsFolder(tmp_path, "shuffler")
-        async with open_door(catalog_files, redis_url, tls=tls, **believed) as door:
+        async with opening(tls=tls, **believed) as door:
             with haproxy(tmp_path, configuration, door.port) as port:
                 await leaves_no_ticket(door, port)
 
@@ -146,15 +144,14 @@ def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
 
 
 def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once(
-    catalog_files: CatalogFiles,
-    redis_url: str,
+    opening: Opening,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(proxy_header, "_HEADER_SECONDS", 0.05)
 
     async def body() -> None:
-        async with open_door(catalog_files, redis_url, header_proxies=(PROXY,)) as door:
+        async with opening(header_proxies=(PROXY,)) as door:
             assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
             assert b"200 OK" in await _response_bytes(door, b"PROXY UNKNOWN\r\n" + HEALTH)
             for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH, b"PROXY TCP4 192"):
@@ -171,11 +168,11 @@ def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once
 
 @pytest.mark.parametrize("believed", [{}, {"header_proxies": (PROXY,)}], ids=["off", "on"])
 def test_a_header_from_who_is_no_proxy_is_refused(
-    catalog_files: CatalogFiles, redis_url: str, believed: dict[str, Any]
+    opening: Opening, believed: dict[str, Any]
 ) -> None:
     async def body() -> None:
         limiter = Limiter(1, 1)
-        async with open_door(catalog_files, redis_url, limiter=limiter, **believed) as door:
+        async with opening(limiter=limiter, **believed) as door:
             assert b"200 OK" in await _response_bytes(door, HEALTH, source="127.0.0.9")
             for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
                 assert b"200 OK" not in await _response_bytes(
@@ -190,13 +187,9 @@ def test_a_header_from_who_is_no_proxy_is_refused(
     _run(body())
 
 
-def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
+def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(opening: Opening) -> None:
     async def body() -> None:
-        async with open_door(
-            catalog_files, redis_url, header_proxies=(PROXY,), of_address=2
-        ) as door:
+        async with opening(header_proxies=(PROXY,), of_address=2) as door:
             opened = []
             for device in (1, 1, 2, 1):
                 header = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)
@@ -215,11 +208,9 @@ def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
     _run(body())
 
 
-def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
+def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(opening: Opening) -> None:
     async def body() -> None:
-        async with open_door(catalog_files, redis_url, header_proxies=(PROXY,)) as door:
+        async with opening(header_proxies=(PROXY,)) as door:
             await door.server.stop(0)
 
             async def opens_again() -> bool:
@@ -233,7 +224,4 @@ def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(
 
 
 async def _open(door: Door, number: int) -> None:
-    async def so_many() -> bool:
-        return door.lines._number == number
-
-    await eventually_async(so_many)
+    await eventually_async(lambda: door.lines._number == number)

@@ -29,7 +29,7 @@ from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CatalogFiles
-from tests.services.test_http_door import open_door
+from tests.services.test_http_door import Opening
 from tests.support.relay_process import Relay
 from tests.support.waiting import HANG_SECONDS
 
@@ -87,14 +87,12 @@ def _reports(request: SubmitRequest) -> list[SealedReport]:
 
 
 async def test_reports_go_through_a_relay_that_knows_none_of_them(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path
+    catalog_files: CatalogFiles, opening: Opening, tls: Path
 ) -> None:
     """And past the limit of one address, which the relay alone holds its people to."""
     limiter, gateway = Limiter(0.001, 1), _gateway(tls, "127.0.0.1")
     view = TlsFolder(tls, "shuffler")
-    async with open_door(
-        catalog_files, redis_url, tls=view, limiter=limiter, gateway=gateway
-    ) as door:
+    async with opening(tls=view, limiter=limiter, gateway=gateway) as door:
         relay = Relay(tls, f"https://127.0.0.1:{door.port}", free_port())
         request = door.front.request(3)
         late = request.reports.add()
@@ -141,11 +139,11 @@ async def test_reports_go_through_a_relay_that_knows_none_of_them(
 
 
 async def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path
+    opening: Opening, tls: Path
 ) -> None:
     gateway = _gateway(tls)
     limiter = Limiter(0.001, 1)
-    async with open_door(catalog_files, redis_url, limiter=limiter, gateway=gateway) as door:
+    async with opening(limiter=limiter, gateway=gateway) as door:
         relay = Relay(tls, f"http://127.0.0.1:{door.port}", free_port())
         reports = _reports(door.front.request(2))
 
@@ -166,9 +164,9 @@ async def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
 
 @pytest.mark.parametrize("length", [b"many", b"-1", b"99999999999", b""])
 async def test_what_a_sealed_request_says_of_its_length_is_not_believed(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path, length: bytes
+    opening: Opening, tls: Path, length: bytes
 ) -> None:
-    async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
+    async with opening(gateway=_gateway(tls)) as door:
         content = door.front.request(2).SerializeToString()
         message, opened = _sealed(tls, content, (b"content-length", length))
         answer = await door.ask("POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE})
@@ -178,9 +176,9 @@ async def test_what_a_sealed_request_says_of_its_length_is_not_believed(
 
 
 async def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path
+    opening: Opening, tls: Path
 ) -> None:
-    async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
+    async with opening(gateway=_gateway(tls)) as door:
         request, lengths, statuses = door.front.request(40), set(), []
         refused = door.front.request(40)
         for report in refused.reports:
@@ -201,10 +199,10 @@ def _pop(waits: list[float]) -> Callable[[str], float]:
 
 
 async def test_an_answers_length_depends_on_the_requests_length_alone(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, tls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reports taken, all refused or none there, models, no message, another path, no more room."""
-    async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
+    async with opening(gateway=_gateway(tls)) as door:
         door.front.admission.notice = b"n" * 3000
         door.front.admission.models = b"m" * 5000
         valid, refused = door.front.request(7), door.front.request(7)
@@ -236,10 +234,10 @@ async def test_an_answers_length_depends_on_the_requests_length_alone(
     "wrong", [("/elsewhere", REPORTS_TYPE, 404), (REPORTS_PATH, "text/plain", 415)]
 )
 async def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path, wrong: tuple[str, str, int]
+    opening: Opening, tls: Path, wrong: tuple[str, str, int]
 ) -> None:
     limiter = Limiter(0.001, 1)
-    async with open_door(catalog_files, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
+    async with opening(limiter=limiter, gateway=_gateway(tls)) as door:
         path, kind, status = wrong
         message, opened = _sealed(tls, bytes(9000), path=path, kind=kind)
         for expected in (status, 429):
@@ -251,12 +249,10 @@ async def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
 
 
 async def test_a_request_for_an_unknown_key_is_charged_by_its_size(
-    catalog_files: CatalogFiles, redis_url: str, tls: Path
+    opening: Opening, tls: Path
 ) -> None:
     gateway = _gateway(tls)
-    async with open_door(
-        catalog_files, redis_url, limiter=Limiter(0.001, 1), gateway=gateway
-    ) as door:
+    async with opening(limiter=Limiter(0.001, 1), gateway=gateway) as door:
         message = bytes([read_gateway(tls)[0] ^ 1]) + bytes(9000)
         for expected in (422, 429):
             answer = await door.ask("POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE})

@@ -52,11 +52,7 @@ class Looks(Clock):
 
 async def _looks(clock: Looks, number: int) -> None:
     until = clock.number + number
-
-    async def enough() -> bool:
-        return clock.number >= until
-
-    await eventually_async(enough)
+    await eventually_async(lambda: clock.number >= until)
 
 
 async def test_files_are_read_when_they_have_changed_and_stand_still(

@@ -1,6 +1,5 @@
 """Shards: an epoch's pool on several slots, and still one crowd, whatever dies while it gathers."""
 
-import time
 from collections import Counter
 from dataclasses import replace
 from itertools import count
@@ -18,7 +17,14 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import may_spread, places, spread
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
-from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
+from tests.support.mixing import (
+    a_sink,
+    law_of,
+    mixers,
+    sealed_reports,
+    until_empty,
+    window_of_today,
+)
 from tests.support.torn_scripts import torn
 
 DAY = 86_400
@@ -32,10 +38,6 @@ def table(catalog_files: CatalogFiles) -> StreamTable:
     table = read_stream_table(catalog_files.streams)
     whole = replace(table.streams["theme"], mix="epoch", min_batch=300)
     return replace(table, streams={**table.streams, "theme": whole})
-
-
-def _today() -> Window:
-    return Window("theme", int(time.time()) // DAY)
 
 
 def test_reports_are_spread_evenly_and_come_again_to_the_same() -> None:
@@ -62,7 +64,7 @@ def test_what_must_be_mixed_together_is_kept_together(
 @pytest.mark.parametrize("processes", [1, 3])
 async def test_all_shards_are_one_crowd(table: StreamTable, redis_url: str, processes: int) -> None:
     """600 reports in 4 shards: too few in each, enough in all. None leaves before it is over."""
-    window, reports = _today(), sealed_reports(600)
+    window, reports = window_of_today(), sealed_reports(600)
     async with (
         a_sink() as (sink, address),
         mixers(redis_url, table, address, processes, shards=SHARDS) as m,
@@ -91,7 +93,7 @@ async def test_all_shards_are_one_crowd(table: StreamTable, redis_url: str, proc
 
 
 async def test_too_few_in_all_shards_are_withheld(table: StreamTable, redis_url: str) -> None:
-    window = _today()
+    window = window_of_today()
     async with (
         a_sink() as (sink, address),
         mixers(redis_url, table, address, 1, shards=SHARDS) as m,
@@ -111,12 +113,12 @@ async def test_nothing_is_sent_while_a_node_keeps_its_part(
     set_apart, away = crowds_module.Crowds._set_apart, True
 
     async def third_is_away(crowds: crowds_module.Crowds, place: object, *arguments: object) -> int:
-        if away and place == places(_today(), SHARDS)[2]:
+        if away and place == places(window_of_today(), SHARDS)[2]:
             raise StoreUnavailable("away")
         return await set_apart(crowds, place, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(crowds_module.Crowds, "_set_apart", third_is_away)
-    window, reports = _today(), sealed_reports(600)
+    window, reports = window_of_today(), sealed_reports(600)
     async with (
         a_sink() as (sink, address),
         mixers(redis_url, table, address, 2, shards=SHARDS) as m,
@@ -208,7 +210,7 @@ async def test_torn_after_any_write_no_shard_is_left_behind(
 async def test_a_real_cluster_keeps_the_shards_of_one_epoch_on_all_its_nodes(
     table: StreamTable, cluster_url: str
 ) -> None:
-    window, reports = _today(), sealed_reports(600)
+    window, reports = window_of_today(), sealed_reports(600)
     async with (
         a_sink() as (sink, address),
         mixers(cluster_url, table, address, 2, shards=16) as m,

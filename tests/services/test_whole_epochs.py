@@ -1,7 +1,6 @@
 """A crowd leaves whole: one permutation, fixed before any of it is sent, each report once."""
 
 import hashlib
-import time
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -17,10 +16,18 @@ from hubbub.shuffler.mixing_policy import CrowdTake, Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
-from tests.support.mixing import Sink, a_sink, law_of, mixers, sealed_reports, until_empty
+from tests.support.mixing import (
+    Sink,
+    a_sink,
+    law_of,
+    mixers,
+    sealed_reports,
+    until_empty,
+    window_of_today,
+)
 
 DAY = 86_400
-CUT = Policy().crowd_for(0, 50).cut_reports
+CUT = Policy().cut_reports(50)
 
 
 def _table(catalog_files: CatalogFiles, mix: str, crowd: int) -> StreamTable:
@@ -38,10 +45,7 @@ def _whole(sink: Sink, reports: list[bytes]) -> None:
 async def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
     catalog_files: CatalogFiles, redis_url: str, processes: int
 ) -> None:
-    table, window = (
-        _table(catalog_files, "epoch", 300),
-        Window("theme", int(time.time()) // DAY),
-    )
+    table, window = _table(catalog_files, "epoch", 300), window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
         reports = sealed_reports(900)
         await m.pools[0].add({window: reports[:600]})
@@ -69,10 +73,7 @@ async def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
 async def test_one_report_too_few_and_none_of_them_leaves(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, window = (
-        _table(catalog_files, "epoch", 300),
-        Window("theme", int(time.time()) // DAY),
-    )
+    table, window = _table(catalog_files, "epoch", 300), window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
         await m.pools[0].add({window: sealed_reports(299)})
         await m.pools[0].close_windows()
@@ -84,10 +85,7 @@ async def test_one_report_too_few_and_none_of_them_leaves(
 async def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, window = (
-        _table(catalog_files, "rolling", 300),
-        Window("theme", int(time.time()) // DAY),
-    )
+    table, window = _table(catalog_files, "rolling", 300), window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
         [pool], reports = m.pools, sealed_reports(1000)
 
@@ -170,10 +168,7 @@ async def test_a_mixer_that_died_while_cutting_is_followed_by_another(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 100)
-    table, window = (
-        _table(catalog_files, "epoch", 300),
-        Window("theme", int(time.time()) // DAY),
-    )
+    table, window = _table(catalog_files, "epoch", 300), window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
         server = await connect_redis(redis_url)
         gone, reports = Pool(server), sealed_reports(1000)

@@ -20,6 +20,7 @@ from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_n
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.crowds import crowd_of
 
 pytestmark = pytest.mark.thorough
 
@@ -33,12 +34,12 @@ NUMBER = 'mechanism = "wave"\nbuckets = 5\ndomain = "number"\nlow = 0\nhigh = 10
 NOISE = 'dummies = "noise"\n'
 MEAN = f'{NOISE}mechanism = "auto"\ndomain = "number"\nlow = 0\nhigh = 10'
 CROWDS = [
-    ShuffledEpoch(reports=500, categories=2, epsilon_local=3.0),
-    ShuffledEpoch(reports=1000, categories=3, epsilon_local=3.5),
-    ShuffledEpoch(reports=10_000, categories=16, epsilon_local=6.0, honest=0.9),
-    ShuffledEpoch(reports=2000, categories=64, epsilon_local=7.0, honest=0.5, dummies=1500),
-    ShuffledEpoch(reports=9000, categories=32, epsilon_local=4.5, honest=0.9, groups=3),
-    ShuffledEpoch(reports=4000, categories=256 / 9, epsilon_local=5.0),
+    crowd_of(500, 2, 3.0),
+    crowd_of(1000, 3, 3.5),
+    crowd_of(10_000, 16, 6.0, honest=0.9),
+    crowd_of(2000, 64, 7.0, honest=0.5, dummies=1500),
+    crowd_of(9000, 32, 4.5, honest=0.9, groups=3),
+    crowd_of(4000, 256 / 9, 5.0),
 ]
 """Two values and more; some who do not lie as they should; dummies; hash functions; codes."""
 
@@ -77,27 +78,27 @@ def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpo
     [
         (
             CROWDS[0],
-            ShuffledEpoch(reports=1000, categories=2, epsilon_local=3.0),
+            crowd_of(1000, 2, 3.0),
         ),  # noise counted twice
         (
             CROWDS[1],
-            ShuffledEpoch(reports=1000, categories=3, epsilon_local=3.5, dummies=80),
+            crowd_of(1000, 3, 3.5, dummies=80),
         ),  # dummies that never came
         (
             CROWDS[2],
-            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=6.0 - log(2), honest=0.9),
+            crowd_of(10_000, 16, 6.0 - log(2), honest=0.9),
         ),  # lies that are rarer
         (
             CROWDS[3],
-            ShuffledEpoch(reports=2000, categories=64, epsilon_local=7.0, honest=1.0, dummies=3000),
+            crowd_of(2000, 64, 7.0, honest=1.0, dummies=3000),
         ),  # everybody honest, dummies twice
         (
             CROWDS[4],
-            ShuffledEpoch(reports=9000, categories=32, epsilon_local=4.5, honest=0.9),
+            crowd_of(9000, 32, 4.5, honest=0.9),
         ),  # all functions hide together
         (
             CROWDS[5],
-            ShuffledEpoch(reports=8000, categories=256 / 9, epsilon_local=5.0),
+            crowd_of(8000, 256 / 9, 5.0),
         ),  # as many again
     ],
 )
@@ -158,7 +159,7 @@ def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
 
 
 def test_others_alike_are_drawn_too_and_tell_no_more_than_is_claimed() -> None:
-    crowd = ShuffledEpoch(reports=200, categories=3, epsilon_local=log(200 / 2 - 2))
+    crowd = crowd_of(200, 3, log(200 / 2 - 2))
     grr = build("grr", epsilon=crowd.epsilon_local, categories=3)
     claim = central_epsilon(crowd, 1e-3)
     apart, alike = (

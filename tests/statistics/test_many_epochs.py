@@ -13,6 +13,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.many_epochs import composed_epsilon, largest_local_together
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from tests.support.crowds import crowd_of
 
 
 @pytest.mark.parametrize(
@@ -26,9 +27,7 @@ def test_a_central_epsilon_of_one_for_all_epochs_takes_the_noise_that_others_fou
 
     Ours lies now and then, which hides more: up to 2% in these.
     """
-    crowd = ShuffledEpoch(
-        reports=1_000_000, categories=16, epsilon_local=log(1_000_000 / mean - 15)
-    )
+    crowd = crowd_of(1_000_000, 16, log(1_000_000 / mean - 15))
     assert 0.97 <= composed_epsilon([(crowd, times)], delta) <= 1.005
 
 
@@ -57,9 +56,7 @@ def test_two_epochs_are_never_below_every_pair_of_outcomes(groups: int) -> None:
     def delta_at(epsilon: float) -> float:
         return float(np.maximum(v - exp(epsilon) * w, 0).sum())
 
-    bound = composed_epsilon(
-        [(ShuffledEpoch(reports=n, categories=d, epsilon_local=local, groups=groups), 2)], delta
-    )
+    bound = composed_epsilon([(crowd_of(n, d, local, groups=groups), 2)], delta)
     assert delta_at(bound) <= delta
     assert delta_at(0.9 * bound) > delta, "and hardly above it"
 
@@ -85,7 +82,7 @@ def _count_of_two(crowd: ShuffledEpoch, holders: int) -> tuple[list[Fraction], l
 
 def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
     """Every outcome, in fractions, whatever the others hold in each epoch, in either order."""
-    crowd, delta = ShuffledEpoch(reports=8, categories=2, epsilon_local=1.5), 1e-3
+    crowd, delta = crowd_of(8, 2, 1.5), 1e-3
     laws = [_count_of_two(crowd, number) for number in range(crowd.reports)]
     pairs = [(first, second[::turn]) for first in laws for second in laws for turn in (1, -1)]
 
@@ -107,8 +104,8 @@ def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
 
 def test_epochs_add_up_and_different_crowds_go_together() -> None:
     small, large = (
-        ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.1),
-        ShuffledEpoch(reports=100_000, categories=16, epsilon_local=7.4),
+        crowd_of(1000, 16, 3.1),
+        crowd_of(100_000, 16, 7.4),
     )
     epsilon = central_epsilon(small, 1e-8)
     assert composed_epsilon([(small, 1)], 1e-8) == epsilon
@@ -116,7 +113,7 @@ def test_epochs_add_up_and_different_crowds_go_together() -> None:
     assert epsilon < twice < 2 * epsilon * 1.01
     both = composed_epsilon([(small, 1), (large, 1)], 1e-8)
     assert max(epsilon, central_epsilon(large, 1e-8)) < both
-    alone = ShuffledEpoch(reports=1, categories=16, epsilon_local=0.5)
+    alone = crowd_of(1, 16, 0.5)
     assert composed_epsilon([(alone, 3)], 1e-8) <= 1.5
 
 
@@ -139,7 +136,7 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
     The others all hold one value, which is neither where there are three.
     """
     crowd, delta = (
-        ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0, honest=honest),
+        crowd_of(reports, categories, 16.0, honest=honest),
         1e-8,
     )
     largest = largest_local_together(crowd, times, central, delta)
@@ -180,8 +177,8 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
     ("epochs", "delta", "message"),
     [
         ([], 1e-8, "no epoch"),
-        ([(ShuffledEpoch(reports=9, categories=3, epsilon_local=1.0), 0)], 1e-8, "times 0"),
-        ([(ShuffledEpoch(reports=9, categories=3, epsilon_local=1.0), 2)], 0, "delta 0"),
+        ([(crowd_of(9, 3, 1.0), 0)], 1e-8, "times 0"),
+        ([(crowd_of(9, 3, 1.0), 2)], 0, "delta 0"),
     ],
 )
 def test_numbers_out_of_range_are_refused(

@@ -16,11 +16,11 @@ from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import bare_delta
 from hubbub.privacy.padding import best_noise
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.two_counts import TwoCounts
 from hubbub.sealing.count_noise import CountNoise
 from tests.support.commands import document_of
+from tests.support.crowds import crowd_of
 
 
 def _law(scale: float, shift: int) -> CountNoise:
@@ -101,9 +101,7 @@ def _joint(m: int, d: int, local: float, law: Floats) -> Iterator[tuple[Floats, 
 def test_beside_lies_epsilon_is_at_most_two_percent_above_the_worst_that_others_may_hold(
     others: int, values: int, local: float, law: tuple[float, int], delta: float
 ) -> None:
-    crowd = ShuffledEpoch(
-        reports=others + 1, categories=values, epsilon_local=local, noise_dummies=_law(*law)
-    )
+    crowd = crowd_of(others + 1, values, local, noise_dummies=_law(*law))
     worst = max(
         _epsilon_of(first, other, delta)
         for first, other in _joint(others, values, local, _chances(*law))
@@ -302,13 +300,11 @@ def test_beside_devices_that_lie_at_8_nats_few_dummies_are_noise(
     reports: int, stderr: float
 ) -> None:
     """From where their lies hide a person none are drawn."""
-    crowd = ShuffledEpoch(reports=reports, categories=16, epsilon_local=8.0, honest=0.9)
+    crowd = crowd_of(reports, 16, 8.0, honest=0.9)
     scale, shift = best_noise(crowd, 1.0, 1e-8)
     assert (scale == shift == 0) is (reports == 300_000)
     law = noise_of(scale, shift)
-    with_noise = ShuffledEpoch(
-        reports=reports, categories=16, epsilon_local=8.0, honest=0.9, noise_dummies=law
-    )
+    with_noise = crowd_of(reports, 16, 8.0, honest=0.9, noise_dummies=law)
     assert with_noise.stderr(0.0) == pytest.approx(stderr, rel=0.012)
     assert central_epsilon(with_noise, 1e-8) <= 1
 
@@ -316,15 +312,13 @@ def test_beside_devices_that_lie_at_8_nats_few_dummies_are_noise(
 def test_epochs_that_keep_a_promise_together_say_what_both_counts_of_all_say() -> None:
     """Of two epochs, by enumeration of all four counts; of many they need less than of each."""
     law, delta = _law(1.5, 18), 1e-4
-    crowd = ShuffledEpoch(reports=100, categories=4, epsilon_local=inf, noise_dummies=law)
+    crowd = crowd_of(100, 4, inf, noise_dummies=law)
     chances = _chances(1.5, 18)
     rising, falling = np.append(0.0, chances), np.append(chances, 0.0)
     v, w = np.outer(rising, falling).ravel(), np.outer(falling, rising).ravel()
     exact = _epsilon_of(np.outer(v, v).ravel(), np.outer(w, w).ravel(), delta)
     assert exact <= composed_epsilon([(crowd, 2)], delta) <= exact * 1.001
     scale, shift = best_noise(crowd, 1.0, 1e-8, 30)
-    drawn = ShuffledEpoch(
-        reports=100, categories=4, epsilon_local=inf, noise_dummies=_law(scale, shift)
-    )
+    drawn = crowd_of(100, 4, inf, noise_dummies=_law(scale, shift))
     assert 0.95 < composed_epsilon([(drawn, 30)], 1e-8) <= 1
     assert scale < 0.8 * 30 * 2

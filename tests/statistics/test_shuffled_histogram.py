@@ -21,6 +21,7 @@ from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
+from tests.support.crowds import crowd_of
 
 pytestmark = pytest.mark.thorough
 
@@ -34,12 +35,9 @@ _TRANSFORM = 1e-14
 Chances = dict[tuple[int, ...], Fraction]
 
 
-def _histogram_chances(values: tuple[int, ...], d: int, lie: Fraction, dummies: int) -> Chances:
-    """Every histogram of these people's reports and of dummies, with its exact chance."""
-    keep = 1 - (d - 1) * lie
-    chances: Chances = {(0,) * d: Fraction(1)}
-    reports = [[keep if x == value else lie for x in range(d)] for value in values]
-    reports += [[Fraction(1, d)] * d] * dummies
+def _together(reports: Sequence[Sequence[Fraction]]) -> Chances:
+    """Every histogram of independent reports, with its exact chance."""
+    chances: Chances = {(0,) * len(reports[0]): Fraction(1)}
     for report in reports:
         grown: Chances = defaultdict(Fraction)
         for counts, chance in chances.items():
@@ -49,17 +47,28 @@ def _histogram_chances(values: tuple[int, ...], d: int, lie: Fraction, dummies: 
     return chances
 
 
+def _histogram_chances(values: tuple[int, ...], d: int, lie: Fraction, dummies: int) -> Chances:
+    """Every histogram of these people's reports and of dummies, with its exact chance."""
+    keep = 1 - (d - 1) * lie
+    reports = [[keep if x == value else lie for x in range(d)] for value in values]
+    return _together([*reports, *[[Fraction(1, d)] * d] * dummies])
+
+
+def _excess(first: Chances, two: Chances, ratio: Fraction) -> Fraction:
+    """The hockey-stick divergence."""
+    over = [p - ratio * two[counts] for counts, p in first.items()]
+    return sum((more for more in over if more > 0), Fraction(0))
+
+
 def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> Fraction:
     """The hockey-stick divergence, over all that the others may hold and every pair of values."""
     worst = Fraction(0)
-    ratio, nothing = Fraction(t), Fraction(0)
     for others in combinations_with_replacement(range(d), n - 1):
         distributions = [
             _histogram_chances((value, *others), d, lie, dummies) for value in range(d)
         ]
         for first, two in permutations(distributions, 2):
-            over = [p - ratio * two[counts] for counts, p in first.items()]
-            worst = max(worst, sum((more for more in over if more > 0), nothing))
+            worst = max(worst, _excess(first, two, Fraction(t)))
     return worst
 
 
@@ -73,7 +82,7 @@ def test_delta_is_never_below_what_all_outcomes_give(
     lie = Fraction(1 / (exp(local) + d - 1))
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
         exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), dummies)
-        crowd = ShuffledEpoch(reports=n, categories=d, epsilon_local=local, dummies=dummies)
+        crowd = crowd_of(n, d, local, dummies=dummies)
         delta = profile(crowd, 1e-15)(central)
         assert delta >= exact
         if exact > 1e-3 and d == 3:
@@ -89,7 +98,7 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
     """How many there are is a sum of coins, which all can see."""
     lie, whole, coin = Fraction(1 / (exp(local) + d - 1)), int(each), Fraction(each % 1)
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
-        crowd = ShuffledEpoch(reports=n, categories=d, epsilon_local=local, each=each)
+        crowd = crowd_of(n, d, local, each=each)
         delta = profile(crowd, 1e-15)(central)
         exact, t = Fraction(0), Fraction(nextafter(exp(central), inf))
         for others in combinations_with_replacement(range(d), n - 1):
@@ -102,8 +111,7 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
                     chances |= {counts: chance * likely for counts, chance in outcomes.items()}
                 distributions.append(chances)
             for first, two in permutations(distributions, 2):
-                over = [p - t * two[counts] for counts, p in first.items()]
-                exact = max(exact, sum((more for more in over if more > 0), Fraction(0)))
+                exact = max(exact, _excess(first, two, t))
         assert delta >= exact
         if exact > 1e-3 and d == 3:
             assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
@@ -115,26 +123,17 @@ def test_dummies_of_devices_hide_as_as_many_of_the_shufflers_do_and_their_coins(
     d: int, each: float
 ) -> None:
     """To those whom a known number hides, within what chance makes of the number."""
-    crowd = ShuffledEpoch(reports=10_000, categories=d, epsilon_local=7.0, honest=0.9, each=each)
+    crowd = crowd_of(10_000, d, 7.0, honest=0.9, each=each)
     epsilon = central_epsilon(crowd, DELTA)
     dummy_count = (crowd.others + 1) * each
     spread = 6 * (dummy_count * (1 - each % 1)) ** 0.5
-    most, least = (
-        central_epsilon(
-            ShuffledEpoch(
-                reports=10_000, categories=d, epsilon_local=7.0, honest=0.9, dummies=round(number)
-            ),
-            DELTA,
-        )
-        for number in (dummy_count - spread, dummy_count + spread)
-    )
-    assert least < epsilon < most
-    example = central_epsilon(
-        ShuffledEpoch(
-            reports=10_000, categories=d, epsilon_local=7.0, honest=0.9, dummies=round(dummy_count)
-        ),
-        DELTA,
-    )
+
+    def with_dummies(number: float) -> float:
+        dummies = round(number)
+        return central_epsilon(crowd_of(10_000, d, 7.0, honest=0.9, dummies=dummies), DELTA)
+
+    assert with_dummies(dummy_count + spread) < epsilon < with_dummies(dummy_count - spread)
+    example = with_dummies(dummy_count)
     assert example <= epsilon * 1.001
     assert epsilon <= 1.1 * example
 
@@ -142,19 +141,16 @@ def test_dummies_of_devices_hide_as_as_many_of_the_shufflers_do_and_their_coins(
 def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> Chances:
     """Every histogram of these people's reports, of whom each shows one of its buckets or lies."""
     groups = len(values[0])
-    chances: Chances = {(0,) * (groups * d): Fraction(1)}
-    for buckets in values:
-        report = [
-            (1 - (d - 1) * lie if x == bucket else lie) / groups
-            for bucket in buckets
-            for x in range(d)
+    return _together(
+        [
+            [
+                (1 - (d - 1) * lie if x == bucket else lie) / groups
+                for bucket in buckets
+                for x in range(d)
+            ]
+            for buckets in values
         ]
-        grown: Chances = defaultdict(Fraction)
-        for counts, chance in chances.items():
-            for x, probability in enumerate(report):
-                grown[(*counts[:x], counts[x] + 1, *counts[x + 1 :])] += chance * probability
-        chances = grown
-    return chances
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,9 +161,9 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
     n: int, d: int, groups: int, local: float
 ) -> None:
     """A string is its buckets by every function; those of others and every pair, in fractions."""
-    lie, nothing = Fraction(1 / (exp(local) + d - 1)), Fraction(0)
+    lie = Fraction(1 / (exp(local) + d - 1))
     ratios = [Fraction(nextafter(exp(share * local), inf)) for share in (0.1, 0.4, 0.8)]
-    crowd = ShuffledEpoch(reports=n, categories=d, epsilon_local=local, groups=groups)
+    crowd = crowd_of(n, d, local, groups=groups)
     deltas = [profile(crowd, 1e-15)(share * local) for share in (0.1, 0.4, 0.8)]
     strings = list(product(range(d), repeat=groups))
     for others in combinations_with_replacement(strings, n - 1):
@@ -176,10 +172,8 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
         for string in strings[1:]:
             two = _shown_hashed([string, *others], d, lie)
             for most, ratio in zip(deltas, ratios, strict=True):
-                over = [p - ratio * two[counts] for counts, p in first.items()]
-                assert sum((more for more in over if more > 0), nothing) <= most
-                back = [p - ratio * first[counts] for counts, p in two.items()]
-                assert sum((more for more in back if more > 0), nothing) <= most
+                assert _excess(first, two, ratio) <= most
+                assert _excess(two, first, ratio) <= most
 
 
 def _attack(crowd: ShuffledEpoch) -> Iterator[tuple[Floats, Floats]]:
@@ -217,24 +211,24 @@ def _attack(crowd: ShuffledEpoch) -> Iterator[tuple[Floats, Floats]]:
 
 
 SETTINGS = [
-    ShuffledEpoch(reports=1000, categories=2, epsilon_local=3.1),
-    ShuffledEpoch(reports=10_000, categories=2, epsilon_local=5.32),
-    ShuffledEpoch(reports=100_000, categories=2, epsilon_local=2.0),
-    ShuffledEpoch(reports=10_000, categories=2, epsilon_local=6.0, dummies=100),
-    ShuffledEpoch(reports=1000, categories=2, epsilon_local=inf, dummies=80),
-    ShuffledEpoch(reports=1000, categories=3, epsilon_local=3.5),
-    ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.1),
-    ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.189),
-    ShuffledEpoch(reports=100_000, categories=16, epsilon_local=7.396),
-    ShuffledEpoch(reports=100_000, categories=16, epsilon_local=7.2, honest=0.9),
-    ShuffledEpoch(reports=1_000_000, categories=256, epsilon_local=9.0),
-    ShuffledEpoch(reports=10_000, categories=4096, epsilon_local=7.063),
-    ShuffledEpoch(reports=100_000, categories=65_536, epsilon_local=9.57),
-    ShuffledEpoch(reports=1000, categories=65_536, epsilon_local=8.0),
-    ShuffledEpoch(reports=1000, categories=16, epsilon_local=inf, dummies=16 * 61),
-    ShuffledEpoch(reports=10_000, categories=16, epsilon_local=3.5, groups=4),
-    ShuffledEpoch(reports=100_000, categories=1024, epsilon_local=6.5, groups=4),
-    ShuffledEpoch(reports=1_000_000, categories=65_536, epsilon_local=10.0, groups=2),
+    crowd_of(1000, 2, 3.1),
+    crowd_of(10_000, 2, 5.32),
+    crowd_of(100_000, 2, 2.0),
+    crowd_of(10_000, 2, 6.0, dummies=100),
+    crowd_of(1000, 2, inf, dummies=80),
+    crowd_of(1000, 3, 3.5),
+    crowd_of(1000, 16, 3.1),
+    crowd_of(10_000, 16, 5.189),
+    crowd_of(100_000, 16, 7.396),
+    crowd_of(100_000, 16, 7.2, honest=0.9),
+    crowd_of(1_000_000, 256, 9.0),
+    crowd_of(10_000, 4096, 7.063),
+    crowd_of(100_000, 65_536, 9.57),
+    crowd_of(1000, 65_536, 8.0),
+    crowd_of(1000, 16, inf, dummies=16 * 61),
+    crowd_of(10_000, 16, 3.5, groups=4),
+    crowd_of(100_000, 1024, 6.5, groups=4),
+    crowd_of(1_000_000, 65_536, 10.0, groups=2),
 ]
 
 
@@ -352,9 +346,7 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
     """Never below an adversary; near it where a value has 25 lies on average, which hide most."""
     near = 0
     for n, local in product((2, 1000, 10**6), (0.1, 2.5, 5.0, 8.0)):
-        crowd = ShuffledEpoch(
-            reports=n, categories=d, epsilon_local=local, honest=0.7, groups=groups
-        )
+        crowd = crowd_of(n, d, local, honest=0.7, groups=groups)
         epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
         assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
         if crowd.others * crowd.lie / groups >= 25:
@@ -385,13 +377,7 @@ def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
     """Within 1%; to the rounding of binomial chances, never below. dummies: on each value."""
     crowd_size = round(reports / honest)
     local = log(reports / lies - categories + 1)
-    crowd = ShuffledEpoch(
-        reports=crowd_size,
-        categories=categories,
-        epsilon_local=local,
-        honest=honest,
-        dummies=dummies * categories,
-    )
+    crowd = crowd_of(crowd_size, categories, local, honest=honest, dummies=dummies * categories)
     epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
     assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
     assert adversary.delta(epsilon / 1.01) > DELTA
@@ -407,7 +393,7 @@ def test_what_is_told_of_tiny_epochs_is_what_all_outcomes_give(
     """In fractions, whatever the others hold, several third values too; within 1%."""
     lie, crowd = (
         Fraction(1 / (exp(local) + d - 1)),
-        ShuffledEpoch(reports=n, categories=d, epsilon_local=local, dummies=dummies),
+        crowd_of(n, d, local, dummies=dummies),
     )
     delta = float(_exact_delta(n, d, lie, exp(0.6 * local), dummies))
     epsilon = central_epsilon(crowd, delta)
@@ -443,12 +429,12 @@ def _of_case(crowd: ShuffledEpoch, a: int, b: int) -> tuple[Floats, Floats]:
 @pytest.mark.parametrize(
     ("crowd", "delta"),
     [
-        (ShuffledEpoch(reports=30, categories=3, epsilon_local=1.66), 8e-4),
-        (ShuffledEpoch(reports=40, categories=3, epsilon_local=0.6), 9e-6),
-        (ShuffledEpoch(reports=34, categories=3, epsilon_local=1.3, honest=0.8, dummies=4), 1e-6),
-        (ShuffledEpoch(reports=20, categories=4, epsilon_local=1.2), 1e-4),
-        (ShuffledEpoch(reports=16, categories=5, epsilon_local=0.8, dummies=3), 5e-6),
-        (ShuffledEpoch(reports=20, categories=8, epsilon_local=2.2), 1e-6),
+        (crowd_of(30, 3, 1.66), 8e-4),
+        (crowd_of(40, 3, 0.6), 9e-6),
+        (crowd_of(34, 3, 1.3, honest=0.8, dummies=4), 1e-6),
+        (crowd_of(20, 4, 1.2), 1e-4),
+        (crowd_of(16, 5, 0.8, dummies=3), 5e-6),
+        (crowd_of(20, 8, 2.2), 1e-6),
     ],
 )
 def test_the_worst_case_of_what_others_hold_is_what_is_told(
@@ -475,9 +461,7 @@ def test_few_lies_are_told_and_planned_within_what_is_promised(place: int) -> No
     reports, categories = round(2 ** drawn.uniform(1, 14)), round(2 ** drawn.uniform(1.6, 4))
     honest, dummies = drawn.choice((0.5, 0.8, 1.0)), drawn.choice((0, 0, 2 * categories))
     central, delta = drawn.choice((2.0, 3.0, 4.0, 5.0, 6.0)), 10 ** drawn.uniform(-9, -4)
-    crowd = ShuffledEpoch(
-        reports=reports, categories=categories, epsilon_local=16.0, honest=honest, dummies=dummies
-    )
+    crowd = crowd_of(reports, categories, 16.0, honest=honest, dummies=dummies)
     local = largest_local(crowd, central, delta)
     crowd = replace(crowd, epsilon_local=local)
     assert _Adversary(crowd).delta(central) <= delta * (1 + 1e-6)
@@ -513,7 +497,7 @@ def test_the_largest_local_epsilon_and_its_errors_are_those_of_an_independent_co
     reports: int, categories: int, local: float, rare: float, tenth: float
 ) -> None:
     """rare, tenth: standard errors of values that nobody holds, and one in ten; rounded there."""
-    crowd = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0)
+    crowd = crowd_of(reports, categories, 16.0)
     epsilon_local = largest_local(crowd, 1.0, DELTA)
     assert local - 0.006 <= epsilon_local <= local + 0.001
     crowd = replace(crowd, epsilon_local=epsilon_local)
@@ -530,9 +514,7 @@ def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversa
 ) -> None:
     """dummies: on each value."""
     more = dummies * categories
-    planned = ShuffledEpoch(
-        reports=reports, categories=categories, epsilon_local=16.0, dummies=more
-    )
+    planned = crowd_of(reports, categories, 16.0, dummies=more)
     epsilon_local = largest_local(planned, central, DELTA)
     planned = replace(planned, epsilon_local=epsilon_local)
     assert _Adversary(planned).delta(central) <= DELTA * (1 + 1e-6)
@@ -547,9 +529,7 @@ def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(pla
     reports, categories = round(10 ** drawn.uniform(2.5, 6)), round(2 ** drawn.uniform(1.6, 16))
     honest, dummies = drawn.choice((0.5, 0.7, 0.9, 1.0)), drawn.choice((0, 0, 5 * categories))
     central = drawn.choice((0.25, 0.5, 1.0, 2.0, 4.0))
-    crowd = ShuffledEpoch(
-        reports=reports, categories=categories, epsilon_local=16.0, honest=honest, dummies=dummies
-    )
+    crowd = crowd_of(reports, categories, 16.0, honest=honest, dummies=dummies)
     local = largest_local(crowd, central, DELTA)
     crowd = replace(crowd, epsilon_local=local)
     epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
@@ -564,52 +544,29 @@ def test_what_is_proven_of_listed_values_alone_is_not_told_of_codes() -> None:
     codes = even_lies(
         VectorCodes(epsilon=3.0, dimensions=16, words=16, books=1), 3.0
     )  # of 16 words two are near
-    values = ShuffledEpoch(reports=100, categories=8, epsilon_local=3.0, honest=0.9)
+    values = crowd_of(100, 8, 3.0, honest=0.9)
     epsilon = central_epsilon(replace(values, categories=codes.categories), 1e-6)
     assert epsilon > 1.02 * central_epsilon(values, 1e-6)
 
 
 def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
-    base = central_epsilon(ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0), DELTA)
-    assert (
-        central_epsilon(ShuffledEpoch(reports=20_000, categories=16, epsilon_local=5.0), DELTA)
-        < base
-    )
-    assert (
-        central_epsilon(ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.5), DELTA)
-        > base
-    )
-    assert (
-        central_epsilon(
-            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0, honest=0.5), DELTA
-        )
-        > base
-    )
-    assert (
-        central_epsilon(
-            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0, dummies=500), DELTA
-        )
-        < base
-    )
-    assert (
-        central_epsilon(
-            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0, groups=2), DELTA
-        )
-        > base
-    )
-    shared = central_epsilon(
-        ShuffledEpoch(reports=40_000, categories=16, epsilon_local=5.0, groups=4), DELTA
-    )
+    def epsilon(
+        reports: int = 10_000, local: float = 5.0, delta: float = DELTA, **further: Any
+    ) -> float:
+        return central_epsilon(crowd_of(reports, 16, local, **further), delta)
+
+    base = epsilon()
+    assert epsilon(20_000) < base
+    assert epsilon(local=5.5) > base
+    assert epsilon(honest=0.5) > base
+    assert epsilon(dummies=500) < base
+    assert epsilon(groups=2) > base
+    shared = epsilon(40_000, groups=4)
     assert shared == pytest.approx(base, rel=0.01), "a quarter of four times as many"
-    assert (
-        central_epsilon(ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0), 1e-6)
-        < base
-    )
-    assert central_epsilon(ShuffledEpoch(reports=1, categories=16, epsilon_local=5.0), DELTA) == 5.0
-    assert (
-        central_epsilon(ShuffledEpoch(reports=100, categories=16, epsilon_local=inf), DELTA) == inf
-    )
-    alone = ShuffledEpoch(reports=1, categories=16, epsilon_local=5.0)
+    assert epsilon(delta=1e-6) < base
+    assert epsilon(1) == 5.0
+    assert epsilon(100, inf) == inf
+    alone = crowd_of(1, 16, 5.0)
     most = (exp(5) - 1) / (exp(5) + 15)
     assert profile(alone, 1e-15)(0.0) == pytest.approx(most, rel=1e-3)
 
@@ -621,19 +578,17 @@ def test_a_flooded_crowd_keeps_its_promise_up_to_the_share_that_is_counted_on(
     strangers: int, is_kept: bool
 ) -> None:
     """Who makes reports of a crowd takes them away again: the others are all that hides anybody."""
-    epsilon = central_epsilon(
-        ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.5, honest=0.9), DELTA
-    )
-    honest_crowd = ShuffledEpoch(reports=1000 - strangers, categories=16, epsilon_local=3.5)
+    epsilon = central_epsilon(crowd_of(1000, 16, 3.5, honest=0.9), DELTA)
+    honest_crowd = crowd_of(1000 - strangers, 16, 3.5)
     reached = max(
         float(np.maximum(own_law - exp(epsilon) * other, 0).sum())
         for own_law, other in _attack(honest_crowd)
     )
     assert (reached <= DELTA) is is_kept
     honest = (1000 - strangers) / 1000
-    assert central_epsilon(
-        ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.5, honest=honest), DELTA
-    ) == central_epsilon(honest_crowd, DELTA)
+    assert central_epsilon(crowd_of(1000, 16, 3.5, honest=honest), DELTA) == central_epsilon(
+        honest_crowd, DELTA
+    )
     if strangers == 999:
         assert central_epsilon(honest_crowd, DELTA) == 3.5, "the local epsilon remains"
 
@@ -642,10 +597,8 @@ def test_every_split_of_two_values_is_covered() -> None:
     """Whoever holds what, the count of one of two values never tells more than is told."""
     for n, local in ((60, 2.0), (400, 3.0), (400, 1.0)):
         p, q = exp(local) / (exp(local) + 1), 1 / (exp(local) + 1)
-        central = 0.6 * central_epsilon(
-            ShuffledEpoch(reports=n, categories=2, epsilon_local=local), 1e-4
-        )
-        crowd = ShuffledEpoch(reports=n, categories=2, epsilon_local=local)
+        central = 0.6 * central_epsilon(crowd_of(n, 2, local), 1e-4)
+        crowd = crowd_of(n, 2, local)
         delta, worst = profile(crowd, 1e-15)(central), 0.0
         for holders in range(n):
             named = binom.pmf(np.arange(n + 1), n - 1 - holders, q)
@@ -676,12 +629,12 @@ def test_numbers_out_of_range_are_refused(wrong: dict[str, Any], message: str) -
     with pytest.raises(BadParameter, match=message):
         ShuffledEpoch(**{**right, **wrong})
     with pytest.raises(BadParameter, match="delta 1"):
-        central_epsilon(ShuffledEpoch(reports=10, categories=2, epsilon_local=1.0), 1)
+        central_epsilon(crowd_of(10, 2, 1.0), 1)
 
 
 def test_a_promise_that_no_crowd_of_this_size_keeps_leaves_reports_private_by_themselves() -> None:
-    three = ShuffledEpoch(reports=3, categories=16, epsilon_local=16.0)
+    three = crowd_of(3, 16, 16.0)
     assert largest_local(three, 0.5, DELTA) == pytest.approx(0.5, abs=0.1)
     for reports, categories in product((1, 10, 100), (2, 16)):
-        few = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0)
+        few = crowd_of(reports, categories, 16.0)
         assert largest_local(few, 1.0, DELTA) >= 1.0

@@ -15,7 +15,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issued_streams import read_issued_streams
-from hubbub.issuer.issuing import Allowances, Subjects, TokensApp
+from hubbub.issuer.issuing import Subjects, TokensApp
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.redis.client import connect_redis
@@ -85,9 +85,7 @@ class IssuerHouse:
             options: Any = {"limiter": Limiter(0, 1) if limiter is None else limiter, "clock": now}
             options["subjects"] = subjects
             accounts = Accounts(self.accounts)
-            self.app = TokensApp(
-                streams, accounts, Allowances(server, self.key), self.key, **options
-            )
+            self.app = TokensApp(streams, accounts, server, self.key, **options)
             door = HttpDoor(
                 f"127.0.0.1:{self.port}",
                 self.app,

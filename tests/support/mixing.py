@@ -29,6 +29,7 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from tests.support.clocks import FakeClock
+from tests.support.moment import today
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -92,6 +93,10 @@ class Mixing:
         async with asyncio.timeout(HANG_SECONDS):
             while not await look():
                 await self.turn(1.0)
+
+
+def window_of_today(stream: str = "theme") -> Window:
+    return Window(stream, today())
 
 
 def sealed_reports(number: int) -> list[bytes]:

@@ -30,6 +30,11 @@ class Moment:
 now: Final = Moment()
 
 
+def today() -> int:
+    """The number of the day, as of an epoch."""
+    return int(now()) // DAY
+
+
 def far_from_midnight(minutes: float = 10) -> None:
     """Wait for the day's end if it is nearer than that: what starts now is over before it."""
     remaining = DAY - time.time() % DAY

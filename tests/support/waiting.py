@@ -8,9 +8,10 @@ own, in pyproject.toml, ends what hangs there.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final, TypeVar
+from inspect import isawaitable
+from typing import Any, Final, TypeVar
 
 HANG_SECONDS: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
@@ -37,15 +38,16 @@ def eventually(
 
 
 async def eventually_async(
-    look: Callable[[], Awaitable[Found]],
+    look: Callable[[], object],
     detail: Callable[[], object] = lambda: "",
     *,
     although: tuple[type[Exception], ...] = (),
-) -> Found:
-    """As `eventually`, while the loop goes on."""
+) -> Any:
+    """As `eventually`, while the loop goes on; `look` may be a coroutine."""
     for _ in _looks():
         with suppress(*although):
-            if result := await look():
+            result = look()
+            if result := await result if isawaitable(result) else result:
                 return result
         await asyncio.sleep(_LOOK_SECONDS)
     raise AssertionError(f"it never became so: {detail()}")

@@ -132,11 +132,7 @@ async def test_a_shuffler_that_hangs_or_is_away_is_not_waited_for() -> None:
         shuffler = Shuffler(f"127.0.0.1:{deaf.getsockname()[1]}", None)
         assert await shuffler.terms() is None
         asking = asyncio.create_task(shuffler.terms(fresh=True))
-
-        async def under_way() -> bool:
-            return shuffler._asking.locked()
-
-        await eventually_async(under_way)
+        await eventually_async(shuffler._asking.locked)
         assert await shuffler.terms() is None
         assert not asking.done(), "who did not need to wait did not"
         assert await asking is None
