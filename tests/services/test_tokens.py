@@ -52,7 +52,7 @@ from tests.services.test_http_door import open_door
 from tests.support.bundles import metric_text
 from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.commands import output_of, refusal_of
-from tests.support.issuer_server import DAY, Issuance, IssuerHouse
+from tests.support.issuer_server import Issuance, IssuerHouse
 from tests.support.law_terms import total_counts
 from tests.support.moment import today
 from tests.support.relay_process import Relay

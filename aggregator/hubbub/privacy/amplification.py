@@ -91,10 +91,7 @@ def amplified(
     """Smallest proven central epsilon of one report among `reports`, at `delta`.
 
     `total_variation` is that of two values' payloads, or an upper bound; None means what epsilon
-    alone allows.
-
-    Raises:
-        BadParameter: a number out of range.
+    alone allows. Raises BadParameter for a number out of range.
     """
     if not 0 < epsilon <= MAX_EPSILON:
         raise BadParameter(f"epsilon {epsilon} is outside (0, {MAX_EPSILON}]")

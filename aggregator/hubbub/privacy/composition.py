@@ -92,8 +92,7 @@ class Composed:
 def compose(events: Sequence[Event], delta: float) -> Composed:
     """Composes events about one person, in any order, each chosen after the ones before.
 
-    Raises:
-        BadParameter: no event, or a delta outside (0, 1).
+    Raises BadParameter for no event, or a delta outside (0, 1).
     """
     if not events:
         raise BadParameter("nothing to compose: give at least one event")

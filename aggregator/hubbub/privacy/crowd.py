@@ -56,10 +56,8 @@ class ExactAccountant:
     def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
         """The largest that keeps the promise, up to .002 less, in three digits.
 
-        So the same catalog gives the same epsilon, on every machine and numpy version.
-
-        Raises:
-            BadParameter: it is less than the smallest epsilon of a report.
+        So the same catalog gives the same epsilon, on every machine and numpy version. Raises
+        BadParameter if it is less than the smallest epsilon of a report.
         """
         epsilon = self.largest(promise, categories, groups)
         if epsilon < MIN_EPSILON:

@@ -50,10 +50,8 @@ _LOOSE: Final = 1e-6
 def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) -> float:
     """Epsilon at `delta` of all of a person's reports, in crowds with their numbers of epochs.
 
-    Infinite if a crowd hides nothing. Never above the sum of the local epsilons.
-
-    Raises:
-        BadParameter: no epoch, or a number out of range.
+    Infinite if a crowd hides nothing. Never above the sum of the local epsilons. Raises
+    BadParameter for no epoch, or a number out of range.
     """
     if not epochs:
         raise BadParameter("no epoch to compose: give at least one crowd")
@@ -99,9 +97,7 @@ def largest_local_together(
     """Largest local epsilon, up to the crowd's, with which epochs together reveal up to `central`.
 
     Up to .002 less, or a thousandth of `central`. `central` / `epochs` always keeps the promise.
-
-    Raises:
-        BadParameter: a number out of range.
+    Raises BadParameter for a number out of range.
     """
 
     def together(local: float) -> float:

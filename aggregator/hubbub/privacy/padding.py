@@ -53,10 +53,8 @@ def best_dummies(
     """The fewest dummies whose variance is within 5% of the least; 0 if none are worth it.
 
     At most as many as reports, or 1,000 if that is more. `crowd` has none, and reports at the
-    largest permitted local epsilon. With `by_devices`, devices add that many in total.
-
-    Raises:
-        BadParameter: a number out of range.
+    largest permitted local epsilon. With `by_devices`, devices add that many in total. Raises
+    BadParameter for a number out of range.
     """
     options: list[tuple[float, int]] = []
     for dummies in [0, *(n * 10**power for power in range(1, 6) for n in _STEPS), _MOST]:
@@ -90,10 +88,8 @@ def best_noise(
     the probability of either end of the law, which reveals everything; `delta` bounds it too. A
     smaller one helps a person who is in many epochs, and costs dummies but no error. With
     `fixed_sum` the categories are the steps of a mean, and further dummies fix the sum, with the
-    scale `sum_scale`.
-
-    Raises:
-        BadParameter: a larger scale or shift than a catalog may contain is needed.
+    scale `sum_scale`. Raises BadParameter if a larger scale or shift than a catalog may contain is
+    needed.
     """
     keeps_with = partial(_keeps_with, crowd, central, delta, epochs, fixed_sum=fixed_sum)
     if keeps_with((0.0, 0)):

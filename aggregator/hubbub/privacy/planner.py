@@ -72,8 +72,7 @@ class Row:
 def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
     """A row for every suitable mechanism: the recommended one, then by standard error.
 
-    Raises:
-        BadParameter: a number out of range.
+    Raises BadParameter for a number out of range.
     """
     _check_reports(reports)
     rows = [
@@ -129,8 +128,7 @@ def reports_for(
 ) -> Row:
     """The fewest reports with which `target` is at most `most`; infinite if none suffice.
 
-    Raises:
-        BadParameter: `most` is not a share.
+    Raises BadParameter if `most` is not a share.
     """
     _check_share(most)
     low, high = 0.0, log10(_MAX_REPORTS)
@@ -148,8 +146,7 @@ def epsilon_for(
 ) -> Row | None:
     """The smallest epsilon with which `target` is at most `most`; None if none up to 16 suffices.
 
-    Raises:
-        BadParameter: `most` is not a share, or `reports` is out of range.
+    Raises BadParameter if `most` is not a share, or `reports` is out of range.
     """
     _check_reports(reports)
     _check_share(most)

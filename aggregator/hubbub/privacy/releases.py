@@ -82,10 +82,8 @@ def release(
 
     `parts` are the mechanisms and totals of the metric and its tiers; `values` are the listed
     values; `value` is the counted one, "" for other queries; `reports_each` is the largest number
-    of one person's reports in these totals.
-
-    Raises:
-        BadParameter: the metric or its release mechanism cannot answer the query.
+    of one person's reports in these totals. Raises BadParameter if the metric or its release
+    mechanism cannot answer the query.
     """
     mechanism = parts[0][0]
     labels = _labels(mechanism, values, query, value)
@@ -158,8 +156,7 @@ def as_it_is(
 ) -> list[Released]:
     """Estimates of totals that left as crowds, without added noise.
 
-    Raises:
-        BadParameter: the metric cannot answer the query.
+    Raises BadParameter if the metric cannot answer the query.
     """
     labels = _labels(mechanism, values, query, value)
     family = family_for(mechanism)
@@ -236,8 +233,7 @@ def _noisy(
 def check_noise(metrics: Iterable[Metric]) -> None:
     """Checks, without loading it, that the noise library is installed if any metric is released.
 
-    Raises:
-        MissingDependency: it is not installed.
+    Raises MissingDependency if it is not installed.
     """
     released = [metric.name for metric in metrics if metric.release is not None]
     if released and find_spec("opendp") is None:

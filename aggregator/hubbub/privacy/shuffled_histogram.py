@@ -67,10 +67,8 @@ _STEP: Final = 0.01
 def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     """Smallest proven epsilon of one person of the crowd at `delta`, in nats.
 
-    Never above the local one, which holds for every observer; infinite if nothing is hidden.
-
-    Raises:
-        BadParameter: a delta out of range.
+    Never above the local one, which holds for every observer; infinite if nothing is hidden. Raises
+    BadParameter for a delta out of range.
     """
     _check(delta)
     if (lying := _by_lies(crowd)) is not None:
@@ -145,10 +143,7 @@ def largest_local(crowd: ShuffledEpoch, central: float, delta: float) -> float:
     """Largest local epsilon, up to the crowd's own, that reveals at most `central`; .001 less.
 
     Up to .01 less if lies are few, since every case of what the others hold is computed. `central`
-    itself if so small a crowd adds nothing.
-
-    Raises:
-        BadParameter: a number out of range.
+    itself if so small a crowd adds nothing. Raises BadParameter for a number out of range.
     """
     _check(delta)
 

@@ -80,9 +80,7 @@ async def allow(
 
     Redis remembers them for `keep` seconds, under a name that is hashed with `key`. `period` is the
     epoch's length in seconds and its number, `devices` how many devices of one account get tokens.
-
-    Raises:
-        StoreUnavailable: Redis does not answer.
+    Raises StoreUnavailable if Redis does not answer.
     """
     name = hmac.digest(key, b"account|" + account.encode(), "sha256")[:16].hex()
     questions = [

@@ -45,8 +45,7 @@ def refuse_unwritable(place: str | Path, refused: type[HubbubError]) -> Iterator
 def read_output(name: str, path: Path) -> Path:
     """Returns the path of a file to write, before the work whose result it gets.
 
-    Raises:
-        BadParameter: it cannot be written, as far as that is known without writing.
+    Raises BadParameter if it cannot be written, as far as that is known without writing.
     """
     reason = 0
     if path.is_dir():

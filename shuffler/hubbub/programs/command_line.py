@@ -83,8 +83,8 @@ def number_or(*words: str) -> Callable[[str], int | str]:
 def read_whole_number(text: str) -> int:
     """Reads a whole number, in digits or as 1e6.
 
-    Raises:
-        ArgumentTypeError: it is not a whole number or has too many digits, with a readable message.
+    Raises ArgumentTypeError if it is not a whole number or has too many digits, with a readable
+    message.
     """
     try:
         number = Decimal(text)

@@ -157,8 +157,7 @@ def intervals_of(section: type) -> dict[str, tuple[Any, Interval]]:
 def read_named_path(name: str, path: Path) -> Path:
     """Returns the path if it ends in a name, beside which other files can be placed.
 
-    Raises:
-        BadParameter: it is ".", "..", "/" or ends in one of these.
+    Raises BadParameter if it is ".", "..", "/" or ends in one of these.
     """
     if path.name in {"", ".."}:
         raise BadParameter(f"{name} {path} has no name at its end; add one, as in ./NAME")
@@ -239,9 +238,8 @@ def _item(annotation: Any) -> tuple[Any, int]:
 def read_options(section: type[Section], namespace: argparse.Namespace) -> Section:
     """Checks the parsed options, and returns them as an object of the dataclass.
 
-    Raises:
-        BadParameter: a number is outside its interval, a reader refuses a value, or an option is
-            written without the one that it needs.
+    Raises BadParameter if a number is outside its interval, a reader refuses a value, or an option
+    is written without the one that it needs.
     """
     values: dict[str, Any] = {}
     typed: dict[str, _FieldOption] = {}

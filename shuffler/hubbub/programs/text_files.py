@@ -37,8 +37,8 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{
 def lines_of(path: Path) -> Iterator[str]:
     """Yields the lines of a file, plain or .gz, without line ends, reading lazily.
 
-    Raises:
-        ValueError: the file cannot be read, or is no text; the message names file, line and remedy.
+    Raises ValueError if the file cannot be read, or is no text; the message names file, line and
+    remedy.
     """
     number = 0
     try:
@@ -71,10 +71,8 @@ def read_text(path: Path) -> str:
 def csv_rows(path: Path, option: str = "") -> Iterator[tuple[int, list[str]]]:
     """Yields line number and cells of each line that is not empty, of a CSV file, plain or .gz.
 
-    `option` is the option that named the file, for error messages.
-
-    Raises:
-        BadParameter: it is no text, or no CSV; the message names file, line and remedy.
+    `option` is the option that named the file, for error messages. Raises BadParameter if it is no
+    text, or no CSV; the message names file, line and remedy.
     """
     called = f"{option} " if option else ""
     reader = csv.reader((f"{line}\n" for line in lines_of(path)), strict=True)
@@ -100,8 +98,8 @@ def peeked(
 def parse_toml(text: str) -> dict[str, Any]:
     """Parses TOML; -0.0 is read as 0.0.
 
-    Raises:
-        ValueError: the text is no TOML, nests too deeply, or has a key of too many dotted parts.
+    Raises ValueError if the text is no TOML, nests too deeply, or has a key of too many dotted
+    parts.
     """
     if match := _LONG_KEY.search(text):
         line = text.count("\n", 0, match.start()) + 1
@@ -120,9 +118,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 def read_list(path: Path) -> list[str]:
     """Reads a file, plain or .gz, with one string per line; blank lines are skipped.
 
-    Raises:
-        ValueError: as `lines_of`; or a string begins or ends with a blank, or contains a character
-            that some programs treat as the end of a line.
+    Raises ValueError as `lines_of`; or if a string begins or ends with a blank, or contains a
+    character that some programs treat as the end of a line.
     """
     strings = []
     for number, line in enumerate(lines_of(path), start=1):

@@ -113,8 +113,7 @@ class Common:
     def of(self, role: str) -> "Common":
         """These settings for a role, completed from the environment.
 
-        Raises:
-            BadParameter: HUBBUB_REDIS_URL is not set, or HUBBUB_DEV is neither 0 nor 1.
+        Raises BadParameter if HUBBUB_REDIS_URL is not set, or HUBBUB_DEV is neither 0 nor 1.
         """
         development = os.environ.get("HUBBUB_DEV", "")
         if development not in {"", "0", "1"}:
@@ -130,8 +129,7 @@ class Common:
 def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
     """The Redis URL from the environment, where it is set since it may hold a password.
 
-    Raises:
-        BadParameter: the variable is not set.
+    Raises BadParameter if the variable is not set.
     """
     url = os.environ.get(setting)
     if not url:
@@ -143,9 +141,8 @@ def read_limits(path: Path, names: Collection[str], *sections: type) -> dict[str
     """Reads the limits in a TOML file, by name; absent ones are left out.
 
     `names` are the allowed options, without dashes; `sections` are the classes that declare them.
-
-    Raises:
-        BadParameter: the file cannot be read, names an unknown limit, or a limit is out of range.
+    Raises BadParameter if the file cannot be read, names an unknown limit, or a limit is out of
+    range.
     """
     try:
         text = read_text(path)

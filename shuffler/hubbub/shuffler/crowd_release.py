@@ -257,8 +257,7 @@ def sealed_dummies(
     PRIVACY: the draws are uniform and from the system's randomness; biased or predictable dummies
         would hide nobody.
 
-    Raises:
-        BadParameter: the table has no public key for the window.
+    Raises BadParameter if the table has no public key for the window.
     """
     key = table.public_key(window)
     if key is None:

@@ -90,8 +90,7 @@ _REMEDY: Final = {"notice": "hubbub notice make", "models": "hubbub model publis
 def read_signed(notice: Path | None, models: Path | None) -> SignedFiles:
     """Reads the files; a missing file is empty, so that it may be added later.
 
-    Raises:
-        BadParameter: a file cannot be read, or is not of its kind.
+    Raises BadParameter if a file cannot be read, or is not of its kind.
     """
     return SignedFiles(_read("notice", notice), _read("models", models))
 

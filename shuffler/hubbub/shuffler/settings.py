@@ -223,9 +223,8 @@ class Settings:
 def parse(arguments: Sequence[str] | None = None) -> Settings:
     """Reads the settings from a command line; exits with a message if it is malformed.
 
-    Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is
-            invalid.
+    Raises BadParameter if HUBBUB_REDIS_URL is not set, a number is out of range, or an address is
+    invalid.
     """
     settings = read_options(Settings, parser().parse_args(arguments))
     settings.http.check()

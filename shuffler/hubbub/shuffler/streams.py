@@ -237,8 +237,7 @@ class StreamTable:
 def read_stream_table(path: Path) -> StreamTable:
     """Reads a stream table in JSON, as `hubbub catalog build` makes it.
 
-    Raises:
-        BadParameter: it cannot be read, or is not a stream table.
+    Raises BadParameter if it cannot be read, or is not a stream table.
     """
     try:
         document = json.loads(path.read_bytes())

@@ -54,8 +54,7 @@ class TooMany(Exception):
 def distribution(run: Callable[[Replay], bytes], most: int | None = None) -> dict[bytes, Fraction]:
     """Exact probability of every output of `run`; none is zero.
 
-    Raises:
-        TooMany: more than `most` runs would be needed.
+    Raises TooMany if more than `most` runs would be needed.
     """
     chances: dict[bytes, Counter[int]] = defaultdict(Counter)  # numerators by denominator
     path: list[int] = []

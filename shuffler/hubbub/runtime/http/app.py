@@ -60,8 +60,7 @@ async def respond(
 async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
     """Reads the whole body, whatever Content-Length says; None if it exceeds `max_bytes`.
 
-    Raises:
-        ConnectionError: the client has disconnected.
+    Raises ConnectionError if the client has disconnected.
     """
     body, is_unfinished = bytearray(), True
     while is_unfinished:

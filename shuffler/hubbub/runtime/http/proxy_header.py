@@ -37,10 +37,7 @@ async def read_caller(receive: Read) -> Caller | None:
     """Reads the client's address and port from a PROXY header, and no byte beyond it.
 
     `receive(n)` must return exactly n bytes. Returns None if the proxy asks for itself (a health
-    check) or does not know the client.
-
-    Raises:
-        BadProxyHeader: the header is missing or invalid.
+    check) or does not know the client. Raises BadProxyHeader if the header is missing or invalid.
     """
     beginning = await receive(_BEGINNING)
     if beginning == _VERSION_2:

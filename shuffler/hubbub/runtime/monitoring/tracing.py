@@ -21,8 +21,7 @@ _propagator: Any = None  # there with the tracer
 def start_tracing(role: str, environment: Mapping[str, str]) -> None:
     """Starts tracing this process, if the environment names a collector.
 
-    Raises:
-        MissingDependency: OpenTelemetry is not installed.
+    Raises MissingDependency if OpenTelemetry is not installed.
     """
     global _tracer, _propagator
     if not any(environment.get(name) for name in _WHERETO):

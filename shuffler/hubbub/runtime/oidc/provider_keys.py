@@ -58,8 +58,7 @@ class _Document(Generic[_T]):
     async def value(self, max_age_seconds: float) -> _T:
         """The document, fetched again if older than `max_age_seconds`; else the cached one.
 
-        Raises:
-            ServiceUnavailable: it was never fetched, and cannot be now.
+        Raises ServiceUnavailable if it was never fetched, and cannot be now.
         """
         if self._value is not None and self._is_since(self._fetched, max_age_seconds):
             return self._value
@@ -86,10 +85,8 @@ class ProviderKeys:
 
     `issuer` is the provider's URL as its description gives it; `authority` a PEM file that its
     certificate chains to, None for the system's; `clock` returns seconds since 1970; `remedy` is
-    the advice in errors while the provider is down.
-
-    Raises:
-        KeysUnusable: the file has no authority.
+    the advice in errors while the provider is down. Raises KeysUnusable if the file has no
+    authority.
     """
 
     def __init__(

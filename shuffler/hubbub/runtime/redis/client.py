@@ -59,10 +59,8 @@ async def connect_redis(
 
     `url` is redis://HOST:PORT/0, or rediss:// for TLS. A node of a Cluster stands for the whole
     Cluster; several nodes, HOST:PORT,HOST:PORT, allow for one being down. It tries again for
-    `start_seconds`; `replicas` must confirm each durable write.
-
-    Raises:
-        StoreUnavailable: it cannot be reached, refuses us, is older than 6.2, or would evict keys.
+    `start_seconds`; `replicas` must confirm each durable write. Raises StoreUnavailable if it
+    cannot be reached, refuses us, is older than 6.2, or would evict keys.
     """
     deadline = time.monotonic() + start_seconds
     while True:

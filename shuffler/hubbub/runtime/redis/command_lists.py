@@ -145,8 +145,8 @@ class RedisServer:
     async def durable(self, commands: Sequence[Command]) -> list[Any]:
         """Executes commands, and waits until the required replicas have confirmed the writes.
 
-        Raises:
-            StoreUnavailable: they may or may not have been executed; they must be repeatable.
+        If it raises StoreUnavailable, they may or may not have been executed; they must be
+        repeatable.
         """
         async with self.errors():
             return await self._execute(commands, self._replicas)

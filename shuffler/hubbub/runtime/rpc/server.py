@@ -187,8 +187,7 @@ def _limits(connections: int | None, seconds: float | None) -> Iterator[tuple[st
 def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
     """A channel to a service, which must prove its role; without TLS on this machine alone.
 
-    Raises:
-        ServiceUnavailable: plain text away from this machine.
+    Raises ServiceUnavailable for plain text away from this machine.
     """
     options = [
         *proxy_options(address),
