@@ -145,7 +145,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
                     arguments[name] = await stack.enter_async_context(context)
             await test(**arguments)
 
-    asyncio.run(run())
+    marker = pyfuncitem.get_closest_marker("loop")
+    with asyncio.Runner(loop_factory=marker.kwargs["factory"] if marker else None) as runner:
+        runner.run(run())
     return True
 
 

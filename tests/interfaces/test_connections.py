@@ -31,7 +31,7 @@ from hubbub.runtime.http.timed_connection import TimedConnection
 from hubbub.runtime.rpc.limiter import Limiter
 from tests.interfaces.running_aggregator import house
 from tests.support import web
-from tests.support.clocks import pass_time, run_moved
+from tests.support.clocks import MovedLoop, pass_time
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
 pytestmark = pytest.mark.thorough
@@ -141,6 +141,7 @@ HEAD = b"POST /told HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
 SLOW = b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
+@pytest.mark.loop(factory=MovedLoop)
 @pytest.mark.parametrize(
     ("parts", "seconds"),
     [
@@ -150,75 +151,66 @@ SLOW = b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         ([HEAD + b"\r\n", *(b"%d" % n for n in range(8))], 9.0),
     ],
 )
-def test_a_request_that_does_not_arrive_is_ended(
+async def test_a_request_that_does_not_arrive_is_ended(
     monkeypatch: pytest.MonkeyPatch, parts: list[bytes], seconds: float
 ) -> None:
     """Its head has 10 seconds, its body 60, however often some of it comes."""
 
-    async def body() -> None:
-        async with _served(monkeypatch) as face:
-            assert await _response_bytes(face, *parts, seconds=seconds) == b""
-            assert face.refusals == {"too_slow": 1}
-
-    run_moved(body)
+    async with _served(monkeypatch) as face:
+        assert await _response_bytes(face, *parts, seconds=seconds) == b""
+        assert face.refusals == {"too_slow": 1}
 
 
-def test_a_request_that_gets_on_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def body() -> None:
-        async with _served(monkeypatch) as face:
-            slowly = HEAD.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
-            whole = await _response_bytes(
-                face, slowly + b"\r\n", b"1234", b"5678", b"9", seconds=9.0
-            )
-            assert whole.startswith(b"HTTP/1.1 200 OK")
-        async with _served(monkeypatch) as face, _client(face) as client:
-            for _ in range(4):
-                answer = await client.post("/told", content=b"abc")
-                assert (answer.status_code, answer.text) == (200, "3"), "one line, kept"
-                await pass_time(4)
-            # Longer than a request may take: it is being answered.
-            slow = asyncio.create_task(client.get("/slow"))
-            await face.begun.wait()
-            await pass_time(100)
-            face.may_end.set()
-            assert (await slow).text == '"done"'
-            assert not face.refusals
-
-    run_moved(body)
+@pytest.mark.loop(factory=MovedLoop)
+async def test_a_request_that_gets_on_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with _served(monkeypatch) as face:
+        slowly = HEAD.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+        whole = await _response_bytes(face, slowly + b"\r\n", b"1234", b"5678", b"9", seconds=9.0)
+        assert whole.startswith(b"HTTP/1.1 200 OK")
+    async with _served(monkeypatch) as face, _client(face) as client:
+        for _ in range(4):
+            answer = await client.post("/told", content=b"abc")
+            assert (answer.status_code, answer.text) == (200, "3"), "one line, kept"
+            await pass_time(4)
+        # Longer than a request may take: it is being answered.
+        slow = asyncio.create_task(client.get("/slow"))
+        await face.begun.wait()
+        await pass_time(100)
+        face.may_end.set()
+        assert (await slow).text == '"done"'
+        assert not face.refusals
 
 
+@pytest.mark.loop(factory=MovedLoop)
 @pytest.mark.parametrize(
     ("limits", "passes"),
     # The second after what the server has for somebody who reads slowly.
     [({"answer": 4.0}, [4.5]), ({}, [299.0, 2.0])],
 )
-def test_an_answer_that_nobody_reads_is_ended(
+async def test_an_answer_that_nobody_reads_is_ended(
     monkeypatch: pytest.MonkeyPatch, limits: dict[str, float], passes: list[float]
 ) -> None:
-    async def body() -> None:
-        async with _served(monkeypatch, **limits) as face:
-            reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
-            writer.write(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            reader._transport.pause_reading()  # type: ignore[attr-defined]
-            for _ in ("connection", "request", "answer that waits"):
-                await face.came.acquire()
-            for seconds in passes:
-                assert not face.refusals
-                await pass_time(seconds)
-            reader._transport.resume_reading()  # type: ignore[attr-defined]
-            got = 0
-            try:
-                while part := await asyncio.wait_for(reader.read(1 << 20), HANG_SECONDS):
-                    got += len(part)
-            except ConnectionError:
-                pass
-            assert got < LARGE
-            assert face.refusals == {"too_slow": 1}
-            writer.close()
-        async with _served(monkeypatch, **limits) as face, _client(face) as client:
-            assert len((await client.get("/large")).content) == LARGE
-
-    run_moved(body)
+    async with _served(monkeypatch, **limits) as face:
+        reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
+        writer.write(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in ("connection", "request", "answer that waits"):
+            await face.came.acquire()
+        for seconds in passes:
+            assert not face.refusals
+            await pass_time(seconds)
+        reader._transport.resume_reading()  # type: ignore[attr-defined]
+        got = 0
+        try:
+            while part := await asyncio.wait_for(reader.read(1 << 20), HANG_SECONDS):
+                got += len(part)
+        except ConnectionError:
+            pass
+        assert got < LARGE
+        assert face.refusals == {"too_slow": 1}
+        writer.close()
+    async with _served(monkeypatch, **limits) as face, _client(face) as client:
+        assert len((await client.get("/large")).content) == LARGE
 
 
 async def test_an_answer_does_not_wait_until_the_reader_acknowledges_its_head(

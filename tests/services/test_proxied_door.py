@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,8 @@ CONFIGURATIONS: Final = re.findall(r"```haproxy\n(.*?)```", _PAGE.read_text(), r
 _SHUFFLER: Final = _PAGE.read_text().partition("server shuffler ")[2].split()[0]
 _TICKETS: Final = re.findall(r"```ini\n(.*?)```", _PAGE.read_text(), re.DOTALL)
 
+# The loop that a shuffler with this door has.
+pytestmark = pytest.mark.loop(factory=uvloop.new_event_loop)
 needs_haproxy = pytest.mark.skipif(_BINARY is None, reason="no haproxy: install haproxy")
 PROXY = "127.0.0.1/32"
 HEALTH = b"GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
@@ -77,12 +79,6 @@ def haproxy(folder: Path, configuration: str, shuffler_port: int) -> Iterator[in
         child.stop()
 
 
-def _run(body: Coroutine[Any, Any, None]) -> None:
-    """On the loop that a shuffler with this door has."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(body)
-
-
 async def _response_bytes(door: Door, raw: bytes, *, source: str = "127.0.0.1") -> bytes:
     """All that is answered to these bytes from this address; nothing if the connection is cut."""
     reader, writer = await asyncio.open_connection(
@@ -99,7 +95,7 @@ async def _response_bytes(door: Door, raw: bytes, *, source: str = "127.0.0.1") 
 
 @needs_haproxy
 @both_ways
-def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
+async def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
     opening: Opening,
     tmp_path: Path,
     setup: tuple[str, dict[str, Any]],
@@ -108,119 +104,101 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
     configuration, believed = setup
 
-    async def body() -> None:
-        options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
-        async with opening(**options, **believed) as door:
-            with haproxy(tmp_path, configuration, door.port) as port:
-                request = door.front.request(40).SerializeToString()
-                for source, status in (("127.0.0.2", 200), ("127.0.0.2", 429), ("127.0.0.3", 200)):
-                    lie = {**TYPE, "X-Forwarded-For": "198.51.100.7"}
-                    answer = await door.ask(
-                        body=request, headers=lie, source=source, proxy_port=port
-                    )
-                    assert answer.status == status
-            assert not door.front.admission.refusals["no_proxy_header"]
-
-    _run(body())
+    options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
+    async with opening(**options, **believed) as door:
+        with haproxy(tmp_path, configuration, door.port) as port:
+            request = door.front.request(40).SerializeToString()
+            for source, status in (("127.0.0.2", 200), ("127.0.0.2", 429), ("127.0.0.3", 200)):
+                lie = {**TYPE, "X-Forwarded-For": "198.51.100.7"}
+                answer = await door.ask(body=request, headers=lie, source=source, proxy_port=port)
+                assert answer.status == status
+        assert not door.front.admission.refusals["no_proxy_header"]
     for named in ("127.0.0.2", "127.0.0.3", "198.51.100"):
         assert named not in caplog.text + (tmp_path / "haproxy.log").read_text()
 
 
 @needs_haproxy
 @both_ways
-def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
+async def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
     opening: Opening, tmp_path: Path, setup: tuple[str, dict[str, Any]]
 ) -> None:
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
     configuration, believed = setup
 
-    async def body() -> None:
-        tls = TlsFolder(tmp_path, "shuffler")
-        async with opening(tls=tls, **believed) as door:
-            with haproxy(tmp_path, configuration, door.port) as port:
-                await leaves_no_ticket(door, port)
-
-    _run(body())
+    tls = TlsFolder(tmp_path, "shuffler")
+    async with opening(tls=tls, **believed) as door:
+        with haproxy(tmp_path, configuration, door.port) as port:
+            await leaves_no_ticket(door, port)
 
 
-def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once(
+async def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once(
     opening: Opening,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(proxy_header, "_HEADER_SECONDS", 0.05)
 
-    async def body() -> None:
-        async with opening(header_proxies=(PROXY,)) as door:
-            assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
-            assert b"200 OK" in await _response_bytes(door, b"PROXY UNKNOWN\r\n" + HEALTH)
-            for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH, b"PROXY TCP4 192"):
-                assert await _response_bytes(door, refused) == b""
-            await door.has("no_proxy_header", 3)
-            assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
-            assert door.front.admission.refusals["no_proxy_header"] == 3
-
-    _run(body())
+    async with opening(header_proxies=(PROXY,)) as door:
+        assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
+        assert b"200 OK" in await _response_bytes(door, b"PROXY UNKNOWN\r\n" + HEALTH)
+        for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH, b"PROXY TCP4 192"):
+            assert await _response_bytes(door, refused) == b""
+        await door.has("no_proxy_header", 3)
+        assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
+        assert door.front.admission.refusals["no_proxy_header"] == 3
     assert caplog.text.count("does not begin with a PROXY header") == 1
     assert "192.0.2" not in caplog.text
     assert "127.0.0" not in caplog.text
 
 
 @pytest.mark.parametrize("believed", [{}, {"header_proxies": (PROXY,)}], ids=["off", "on"])
-def test_a_header_from_who_is_no_proxy_is_refused(
+async def test_a_header_from_who_is_no_proxy_is_refused(
     opening: Opening, believed: dict[str, Any]
 ) -> None:
-    async def body() -> None:
-        limiter = Limiter(1, 1)
-        async with opening(limiter=limiter, **believed) as door:
-            assert b"200 OK" in await _response_bytes(door, HEALTH, source="127.0.0.9")
-            for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
-                assert b"200 OK" not in await _response_bytes(
-                    door, header + HEALTH, source="127.0.0.9"
-                )
-            request = door.front.request(40).SerializeToString()
-            for claimed, status in (("192.0.2.1", 200), ("192.0.2.2", 429)):
-                by = {**TYPE, "X-Forwarded-For": claimed}
-                answer = await door.ask(body=request, headers=by, source="127.0.0.9")
-                assert answer.status == status
-
-    _run(body())
+    limiter = Limiter(1, 1)
+    async with opening(limiter=limiter, **believed) as door:
+        assert b"200 OK" in await _response_bytes(door, HEALTH, source="127.0.0.9")
+        for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
+            assert b"200 OK" not in await _response_bytes(door, header + HEALTH, source="127.0.0.9")
+        request = door.front.request(40).SerializeToString()
+        for claimed, status in (("192.0.2.1", 200), ("192.0.2.2", 429)):
+            by = {**TYPE, "X-Forwarded-For": claimed}
+            answer = await door.ask(body=request, headers=by, source="127.0.0.9")
+            assert answer.status == status
 
 
-def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(opening: Opening) -> None:
-    async def body() -> None:
-        async with opening(header_proxies=(PROXY,), of_address=2) as door:
-            opened = []
-            for device in (1, 1, 2, 1):
-                header = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)
-                reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-                opened.append((reader, writer))
-                writer.write(header)
-                await _open(door, min(len(opened), 3))
-            await door.has("gave_way", 1)
-            assert await opened[0][0].read() == b""
-            for reader, writer in opened[1:]:
-                writer.write(HEALTH)
-                assert b"200 OK" in await reader.read()
-            for _, writer in opened:
-                writer.close()
+async def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
+    opening: Opening,
+) -> None:
+    async with opening(header_proxies=(PROXY,), of_address=2) as door:
+        opened = []
+        for device in (1, 1, 2, 1):
+            header = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            opened.append((reader, writer))
+            writer.write(header)
+            await _open(door, min(len(opened), 3))
+        await door.has("gave_way", 1)
+        assert await opened[0][0].read() == b""
+        for reader, writer in opened[1:]:
+            writer.write(HEALTH)
+            assert b"200 OK" in await reader.read()
+        for _, writer in opened:
+            writer.close()
 
-    _run(body())
 
+async def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(
+    opening: Opening,
+) -> None:
+    async with opening(header_proxies=(PROXY,)) as door:
+        await door.server.stop(0)
 
-def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(opening: Opening) -> None:
-    async def body() -> None:
-        async with opening(header_proxies=(PROXY,)) as door:
-            await door.server.stop(0)
+        async def opens_again() -> bool:
+            await door.server.start()
+            return True
 
-            async def opens_again() -> bool:
-                await door.server.start()
-                return True
-
-            await eventually_async(opens_again, although=(ServiceUnavailable,))
-            assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
-
-    _run(body())
+        await eventually_async(opens_again, although=(ServiceUnavailable,))
+        assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
 
 
 async def _open(door: Door, number: int) -> None:

@@ -1,7 +1,6 @@
 """Clocks that a test moves: one for loops that are given it, and a loop with its own timers."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from hubbub.runtime.loop_clock import Clock
@@ -85,9 +84,3 @@ async def pass_time(seconds: float) -> None:
     loop.advance(seconds)
     for _ in range(3):  # one turn finds what is due, and one calls it
         await asyncio.sleep(0)
-
-
-def run_moved(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """As asyncio.run, in such a loop."""
-    with asyncio.Runner(loop_factory=MovedLoop) as runner:
-        runner.run(body())
