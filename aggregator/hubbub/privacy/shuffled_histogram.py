@@ -71,20 +71,6 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     BadParameter for a delta out of range.
     """
     _check(delta)
-    if (lying := _by_lies(crowd)) is not None:
-        return min(_central_epsilon(crowd, delta), central_epsilon(lying, delta))
-    return _central_epsilon(crowd, delta)
-
-
-def _by_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
-    """The crowd without noise dummies, if its lies hide more than they do; otherwise None."""
-    noise = crowd.noise_dummies
-    if noise is None or crowd.others * crowd.lie < noise.variance:
-        return None
-    return replace(crowd, noise_dummies=None)
-
-
-def _central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     analysis = _counts_of(crowd, delta)
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
     over = log(analysis.delta(most) / delta)
@@ -93,8 +79,18 @@ def _central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
         most = _least(lambda central: log(analysis.delta(central) / delta), most, over, close)
     elif most < crowd.epsilon_local:
         return crowd.epsilon_local
+    if (lying := _by_lies(crowd)) is not None:
+        return min(most, central_epsilon(lying, delta))
     few = FewLies.of(crowd, delta)
     return min(few.epsilon(delta, 0.0, most), most) if few else most
+
+
+def _by_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
+    """The crowd without noise dummies, if its lies hide more than they do; otherwise None."""
+    noise = crowd.noise_dummies
+    if noise is None or crowd.others * crowd.lie < noise.variance:
+        return None
+    return replace(crowd, noise_dummies=None)
 
 
 def _least(over: Callable[[float], float], most: float, last: float, close: float) -> float:

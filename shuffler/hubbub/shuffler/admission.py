@@ -184,7 +184,11 @@ class Admission:
                 owing[index] = Paid(nonce, token[len(nonce) :], report.sealed)
             else:
                 free.append(index)
-        paying = await self._paying(reports, owing)
+        paying: dict[int, Paid] = {}
+        if owing and self._redeemer is not None:
+            pairs = [(reports[index], token.nonce + token.mark) for index, token in owing.items()]
+            paid = await asyncio.to_thread(self._redeemer.are_paid, pairs)
+            paying = {n: owing[n] for n, is_paid in zip(owing, paid, strict=True) if is_paid}
         refused += _refusals(owing.keys() - paying.keys(), Reason.REASON_NO_TOKEN)
         # A window that closed meanwhile may have deleted its spent tokens.
         now = self._clocks.earliest(), self._clocks.latest()
@@ -196,16 +200,6 @@ class Admission:
             report = reports[index]
             admissions[Window(report.stream, report.epoch)].append(paying.get(index, report.sealed))
         return admissions, refused, paying
-
-    async def _paying(
-        self, reports: Sequence[SealedReport], owing: Mapping[int, Paid]
-    ) -> dict[int, Paid]:
-        """The reports whose token was issued for their stream and epoch and marks them."""
-        if not owing or self._redeemer is None:
-            return {}
-        pairs = [(reports[index], token.nonce + token.mark) for index, token in owing.items()]
-        paid = await asyncio.to_thread(self._redeemer.are_paid, pairs)
-        return {n: owing[n] for n, is_paid in zip(owing, paid, strict=True) if is_paid}
 
     def _charge(self, caller: str, cost: int) -> None:
         if caller != UNLIMITED:

@@ -90,7 +90,10 @@ class Calls:
         self._arriving_of.setdefault(peer, {})[call] = None
         try:
             async with call.limit:
-                await self._may_read(call)
+                self._waiting[call] = None
+                self._let_read()
+                self._hurry()
+                await call.may_read.wait()  # until there is memory for the largest message
                 raw = await context.read()
         except TimeoutError:
             if call in self._arriving:
@@ -135,13 +138,6 @@ class Calls:
         elif len(self._arriving) >= _MAX_ARRIVING:
             most = max(self._arriving_of.values(), key=len)
             self._end(next(iter(most)))
-
-    async def _may_read(self, call: _Arriving) -> None:
-        """Waits until there is memory for the largest message."""
-        self._waiting[call] = None
-        self._let_read()
-        self._hurry()
-        await call.may_read.wait()
 
     def _let_read(self) -> None:
         """Starts reading waiting calls while there is room: the newest of the least-read peer.
