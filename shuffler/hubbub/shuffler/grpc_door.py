@@ -145,14 +145,14 @@ class OperatorService:
         """Answers with counts per window and in total, and nothing else."""
         del request
         try:
-            counts = await self._counts.terms()
+            terms_by_window, total = await self._counts.terms()
         except StoreUnavailable as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         return StatusResponse(
             reserve=self._reserve,
             windows=[
                 WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
-                for window, terms in counts.windows.items()
+                for window, terms in terms_by_window.items()
             ],
-            total=counts.total,
+            total=total,
         )

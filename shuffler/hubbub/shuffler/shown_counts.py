@@ -6,23 +6,12 @@ PRIVACY: a stream's count that grows as a report arrives links that report to wh
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
 
 from hubbub.conservation import Window, sum_terms
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream
 
 WindowTerms = Mapping[Window, Mapping[str, int]]
-
-
-class ShownTerms(NamedTuple):
-    """Terms per window, and over all streams as of now.
-
-    `total` is empty if `windows` add up. Without the term "pooled" it omits waiting reports.
-    """
-
-    windows: WindowTerms
-    total: Mapping[str, int]
 
 
 class ShownCounts:
@@ -42,8 +31,11 @@ class ShownCounts:
         self._streams = streams
         self._development = development
 
-    async def terms(self) -> ShownTerms:
-        """The terms that may be shown to every caller."""
+    async def terms(self) -> tuple[WindowTerms, Mapping[str, int]]:
+        """The terms that may be shown to every caller: per window, and over all streams as of now.
+
+        The latter are empty if the former add up. Without "pooled" they omit waiting reports.
+        """
         terms = await self._pool.report_counts()
         # Numbers drawn later belong to streams of the table.
         hidden = await self._pool.hidden.windows(terms)
@@ -53,7 +45,7 @@ class ShownCounts:
         }
         if self._development:
             hidden_terms = what_left({w: terms[w] for w in hidden}, streams, hidden)
-            return ShownTerms({w: terms[w] for w in terms.keys() - hidden} | hidden_terms, {})
+            return {w: terms[w] for w in terms.keys() - hidden} | hidden_terms, {}
         windows = what_left(terms, streams, hidden)
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.
@@ -61,11 +53,12 @@ class ShownCounts:
         total = sum_terms((windows if hides else terms).values())
         if hides:
             del total["pooled"]
-        return ShownTerms(windows, total)
+        return windows, total
 
     async def windows(self) -> WindowTerms:
         """The terms per window."""
-        return (await self.terms()).windows
+        windows, _ = await self.terms()
+        return windows
 
 
 def what_left(
