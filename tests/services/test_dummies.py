@@ -4,7 +4,6 @@ import base64
 import json
 import random
 import secrets
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +28,14 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import torn_scripts
-from tests.support.mixing import Mixing, a_sink, crowd_table, mixers
+from tests.support.mixing import (
+    Mixing,
+    a_sink,
+    crowd_table,
+    mixers,
+    sealed_reports,
+    window_of_today,
+)
 
 DAY = 86_400
 VALUES = 16
@@ -43,14 +49,6 @@ def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory)
     folder = tmp_path_factory.mktemp("dummies")
     own = {"min_batch": 300, "dummies": 100, "values": VALUES}
     return crowd_table(catalog_files.streams, catalog_files.bundle, folder, **own)
-
-
-def _today() -> Window:
-    return Window("theme", int(time.time()) // DAY)
-
-
-def _reports(number: int) -> list[bytes]:
-    return [secrets.token_bytes(LENGTH) for _ in range(number)]
 
 
 async def _law(pool: Pool, window: Window) -> dict[str, int]:
@@ -78,7 +76,7 @@ def _opened(catalog_files: CatalogFiles, window: Window, sealed: Sequence[bytes]
 async def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
     catalog_files: CatalogFiles, table: StreamTable, redis_url: str, processes: int
 ) -> None:
-    window, reports = _today(), _reports(600)
+    window, reports = window_of_today(), sealed_reports(600)
     async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
         await m.pools[0].add({window: reports})
         for _ in range(10):
@@ -113,9 +111,9 @@ async def _keys_of(redis_url: str, *parts: str) -> list[bytes | str]:
 
 
 async def test_dummies_do_not_make_a_crowd(table: StreamTable, redis_url: str) -> None:
-    window = _today()
+    window = window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
-        await m.pools[0].add({window: _reports(299)})
+        await m.pools[0].add({window: sealed_reports(299)})
         await m.pools[0].close_windows()
         law = await _until_empty(m, window)
         assert not sink.delivered
@@ -126,12 +124,12 @@ async def test_dummies_do_not_make_a_crowd(table: StreamTable, redis_url: str) -
 async def test_every_crowd_of_a_rolling_stream_has_its_own(
     table: StreamTable, redis_url: str
 ) -> None:
-    window = _today()
+    window = window_of_today()
     rolling = replace(table.streams["theme"], mix="rolling")
     rolling_table = replace(table, streams={**table.streams, "theme": rolling})
     async with a_sink() as (sink, address), mixers(redis_url, rolling_table, address, 1) as m:
         for times in (1, 2):
-            await m.pools[0].add({window: _reports(320)})
+            await m.pools[0].add({window: sealed_reports(320)})
             law = await _until_empty(m, window)
             assert (law["acknowledged"], law["dummies"]) == (320 * times, 100 * times)
             assert sink.sealed.total() == 420 * times
@@ -148,11 +146,11 @@ async def test_a_crowd_that_may_have_left_gets_no_more_dummies(
         assert await leave(crowds, *arguments, **more) == 320
         raise StoreUnavailable("gone")
 
-    window, rolling = _today(), replace(table.streams["theme"], mix="rolling")
+    window, rolling = window_of_today(), replace(table.streams["theme"], mix="rolling")
     async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
         [mixer], [pool] = m.mixers, m.pools
         await m.turn()  # from here on it waits, and the test looks in its place
-        await pool.add({window: _reports(320)})
+        await pool.add({window: sealed_reports(320)})
         await mixer._departures.look(window, 1, rolling, over=False)
         await _until_padded(mixer._departures, window)
         with monkeypatch.context() as once:
@@ -160,7 +158,7 @@ async def test_a_crowd_that_may_have_left_gets_no_more_dummies(
             with pytest.raises(StoreUnavailable):
                 await mixer._departures.look(window, 1, rolling, over=False)
         [crowd_id] = await pool.crowds.ids(window)
-        await pool.add({window: _reports(320)})
+        await pool.add({window: sealed_reports(320)})
         assert await mixer._departures._padded(window, rolling) is None
         await _until_padded(mixer._departures, window)
         assert await mixer._departures._padded(window, rolling) != crowd_id
@@ -202,7 +200,7 @@ async def test_torn_after_any_write_nothing_is_lost_or_doubled(
     monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 40)
     whole: str = getattr(crowds_module, step)
     crowd = CrowdTake(90, 20, 30, hidden)
-    dummies = sealed_dummies(table, _today(), table.streams["theme"], 30)
+    dummies = sealed_dummies(table, window_of_today(), table.streams["theme"], 30)
 
     async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> int:
         """How often it was torn at this write, from the pool to batches in flight."""
@@ -223,7 +221,7 @@ async def test_torn_after_any_write_nothing_is_lost_or_doubled(
                 break
         return torn
 
-    pools, reports = [Pool(server) for _ in range(2)], _reports(90)
+    pools, reports = [Pool(server) for _ in range(2)], sealed_reports(90)
     for writes in count():
         await server.client.flushdb()
         torn = await torn_at(pools, reports, writes)
@@ -243,8 +241,8 @@ async def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
     table: StreamTable, server: RedisServer
 ) -> None:
     """As half a script that comes back after a crash can have it: none is cut without them."""
-    pool, reports = Pool(server), _reports(90)
-    sealed = sealed_dummies(table, _today(), table.streams["theme"], 30)
+    pool, reports = Pool(server), sealed_reports(90)
+    sealed = sealed_dummies(table, window_of_today(), table.streams["theme"], 30)
     await pool.add({WINDOW: reports})
     crowd_id = secrets.token_bytes(16)
     await pool.crowds.stage(WINDOW, crowd_id, sealed)
@@ -253,7 +251,7 @@ async def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
         == 90
     )
     await server.client.spop(f"{WINDOW.key('shuffler:dummies')}:{crowd_id.hex()}", 3)
-    late = _reports(5)
+    late = sealed_reports(5)
     await pool.add({WINDOW: late})
     assert await pool.crowds.cut(WINDOW, crowd_id) is None
     assert not await pool.crowds.ids(WINDOW)
@@ -317,7 +315,7 @@ def test_a_table_with_other_dummies_does_not_follow(table: StreamTable) -> None:
 def test_dummies_are_even_by_the_systems_own_coins(
     catalog_files: CatalogFiles, table: StreamTable
 ) -> None:
-    window, counts = _today(), Counter[int]()
+    window, counts = window_of_today(), Counter[int]()
     drawn = []
     for _ in range(2):
         random.seed(5)

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,10 @@ async def serving_front(
         await server.close()
 
 
+Serving = Callable[..., AbstractAsyncContextManager[Front]]
+"""Serves a front with these options of `serving_front`."""
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -201,7 +205,7 @@ async def _hint(call: Awaitable[object]) -> float:
     ids=["none", "unknown fields", "unknown fields of reports", "many reports", "too many"],
 )
 async def test_what_is_refused_once_it_was_read_costs_its_sender(
-    catalog_files: CatalogFiles, redis_url: str, message: bytes, monkeypatch: pytest.MonkeyPatch
+    serving: Serving, message: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A million fields took a second to look at, and their sender might send as many again."""
 
@@ -212,7 +216,7 @@ async def test_what_is_refused_once_it_was_read_costs_its_sender(
     clock = [1000.0]
     limiter = Limiter(200, 1000, lambda: clock[0])
     async with (
-        serving_front(catalog_files, redis_url, limiter=limiter) as front,
+        serving(limiter=limiter) as front,
         grpc.aio.insecure_channel(front.address) as channel,
     ):
         submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
@@ -227,12 +231,10 @@ async def test_what_is_refused_once_it_was_read_costs_its_sender(
         await front.send(front.request(1))
 
 
-async def test_a_peer_past_its_rate_is_told_when_to_come_back(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
+async def test_a_peer_past_its_rate_is_told_when_to_come_back(serving: Serving) -> None:
     clock = [1000.0]
     limiter = Limiter(20, 30, lambda: clock[0])
-    async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
+    async with serving(limiter=limiter) as front:
         await front.send(front.request(40))
         wait = await _hint(front.send(front.request(1)))
         front.admission.notice = b"signed\n"
@@ -248,10 +250,8 @@ async def test_a_peer_past_its_rate_is_told_when_to_come_back(
         assert front.admission.counts == {"taken": 41}
 
 
-async def test_a_pool_that_is_full_refuses_unread_until_it_drains(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with serving_front(catalog_files, redis_url, max_reports=100) as front:
+async def test_a_pool_that_is_full_refuses_unread_until_it_drains(serving: Serving) -> None:
+    async with serving(max_reports=100) as front:
         await front.send(front.request(100))
         await front.pressure.look()
         assert 1 <= await _hint(front.send(front.request(1))) <= 4
@@ -269,10 +269,8 @@ async def test_a_pool_that_is_full_refuses_unread_until_it_drains(
         await front.send(front.request(1))
 
 
-async def test_a_redis_near_its_limit_refuses_before_it_is_full(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with serving_front(catalog_files, redis_url, max_memory=0.5) as front:
+async def test_a_redis_near_its_limit_refuses_before_it_is_full(serving: Serving) -> None:
+    async with serving(max_memory=0.5) as front:
         client = front.pool.server.client
         used = int((await client.info("memory"))["used_memory"])
         await client.config_set("maxmemory", int(used * 1.8))
@@ -284,51 +282,45 @@ async def test_a_redis_near_its_limit_refuses_before_it_is_full(
 
 
 async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
-    catalog_files: CatalogFiles, redis_url: str
+    front: Front,
 ) -> None:
-    async with serving_front(catalog_files, redis_url) as front:
-        await front.pool.server.client.config_set("maxmemory", 1)
-        assert await _hint(front.send(front.request(3))) >= 1
-        assert front.admission.refusals == {"store_full": 1}
-        assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
-        await front.pool.server.client.config_set("maxmemory", 0)
-        await front.pressure.look()
-        await front.send(front.request(3))
-        assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
+    await front.pool.server.client.config_set("maxmemory", 1)
+    assert await _hint(front.send(front.request(3))) >= 1
+    assert front.admission.refusals == {"store_full": 1}
+    assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
+    await front.pool.server.client.config_set("maxmemory", 0)
+    await front.pressure.look()
+    await front.send(front.request(3))
+    assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
 
 
 async def test_reports_that_wait_for_a_slow_redis_are_bounded(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.group_commit._MAX_WAITING", 10)
-    async with serving_front(catalog_files, redis_url) as front:
-        release = asyncio.Event()
-        add = front.pool.add
+    release = asyncio.Event()
+    add = front.pool.add
 
-        async def slow(*arguments: Any) -> Any:
-            await release.wait()
-            return await add(*arguments)
+    async def slow(*arguments: Any) -> Any:
+        await release.wait()
+        return await add(*arguments)
 
-        front.pool.add = slow  # type: ignore[method-assign, assignment]
-        waiting = asyncio.create_task(front.send(front.request(8)))
-
-        async def wait_for_redis() -> bool:
-            return front.intake.waiting == 8
-
-        await eventually_async(wait_for_redis)
-        assert await _hint(front.send(front.request(3))) > 0
-        release.set()
-        await waiting
+    front.pool.add = slow  # type: ignore[method-assign, assignment]
+    waiting = asyncio.create_task(front.send(front.request(8)))
+    await eventually_async(lambda: front.intake.waiting == 8)
+    assert await _hint(front.send(front.request(3))) > 0
+    release.set()
+    await waiting
 
 
 @pytest.mark.thorough
 async def test_the_sdk_waits_as_it_is_told_and_then_delivers(
-    catalog_files: CatalogFiles, redis_url: str
+    catalog_files: CatalogFiles, serving: Serving
 ) -> None:
     looks = itertools.count()
     # Time passes with every look at it: the third report comes too early on any machine.
     limiter = Limiter(10, 2, lambda: next(looks) / 100)
-    async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
+    async with serving(limiter=limiter) as front:
         transport = transport_to(front.address, roots=None, insecure=True)
 
         def report() -> None:
@@ -344,11 +336,11 @@ async def test_the_sdk_waits_as_it_is_told_and_then_delivers(
 
 
 async def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
-    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
+    serving: Serving, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     async with (
-        serving_front(catalog_files, redis_url) as front,
+        serving() as front,
         grpc.aio.insecure_channel(front.address) as channel,
     ):
         submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
@@ -367,10 +359,10 @@ async def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
 
 
 async def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
-    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
+    serving: Serving, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with serving_front(catalog_files, redis_url) as front:
+    async with serving() as front:
 
         def broken(*_: object) -> None:
             raise RuntimeError("the secret that somebody sent")

@@ -9,7 +9,7 @@ import socket
 import ssl
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,10 +129,7 @@ class Door:
             writer.close()
 
     async def has(self, reason: str, number: int) -> None:
-        async def counted() -> bool:
-            return self.front.admission.refusals[reason] >= number
-
-        await eventually_async(counted)
+        await eventually_async(lambda: self.front.admission.refusals[reason] >= number)
 
 
 @asynccontextmanager
@@ -155,12 +152,16 @@ async def open_door(
             await door.server.stop(1)
 
 
+Opening = Callable[..., AbstractAsyncContextManager[Door]]
+"""Opens a door with these options of `open_door`."""
+
+
 async def test_reports_are_taken_over_tls_once_they_are_durable(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
+    opening: Opening, tmp_path: Path
 ) -> None:
     write_certificates(tmp_path, {})
     tls = TlsFolder(tmp_path, "shuffler")
-    async with open_door(catalog_files, redis_url, tls=tls) as door:
+    async with opening(tls=tls) as door:
         request = door.front.request(3)
         late = request.reports.add()
         late.CopyFrom(request.reports[0])
@@ -177,29 +178,22 @@ async def test_reports_are_taken_over_tls_once_they_are_durable(
         assert not (await door.send(request)).refused[1:]
 
 
-async def test_no_report_is_acknowledged_before_it_is_in_the_pool(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with open_door(catalog_files, redis_url) as door:
-        intake, may_write = door.front.intake, asyncio.Event()
-        add = intake._pool.add
+async def test_no_report_is_acknowledged_before_it_is_in_the_pool(door: Door) -> None:
+    intake, may_write = door.front.intake, asyncio.Event()
+    add = intake._pool.add
 
-        async def delayed_add(*arguments: Any) -> frozenset[Paid]:
-            await may_write.wait()
-            return await add(*arguments)
+    async def delayed_add(*arguments: Any) -> frozenset[Paid]:
+        await may_write.wait()
+        return await add(*arguments)
 
-        intake._pool.add = delayed_add  # type: ignore[method-assign, assignment]
-        sent = asyncio.create_task(door.send(door.front.request(2)))
-
-        async def waits() -> bool:
-            return intake.waiting == 2
-
-        await eventually_async(waits)
-        assert not sent.done()
-        may_write.set()
-        assert not (await sent).refused
-        [terms] = (await door.front.pool.report_counts()).values()
-        assert terms["pooled"] == 2
+    intake._pool.add = delayed_add  # type: ignore[method-assign, assignment]
+    sent = asyncio.create_task(door.send(door.front.request(2)))
+    await eventually_async(lambda: intake.waiting == 2)
+    assert not sent.done()
+    may_write.set()
+    assert not (await sent).refused
+    [terms] = (await door.front.pool.report_counts()).values()
+    assert terms["pooled"] == 2
 
 
 async def leaves_no_ticket(door: Door, port: int) -> None:
@@ -219,40 +213,35 @@ async def leaves_no_ticket(door: Door, port: int) -> None:
 
 
 async def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
+    opening: Opening, tmp_path: Path
 ) -> None:
     write_certificates(tmp_path, {})
-    async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+    async with opening(tls=TlsFolder(tmp_path, "shuffler")) as door:
         await leaves_no_ticket(door, door.port)
 
 
-async def test_what_can_never_be_taken_is_marked_and_nothing_else_is(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with open_door(catalog_files, redis_url) as door:
-        request_bytes = door.front.request(1).SerializeToString()
-        many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
-        for never in (b"\xff", request_bytes + b"\x9a\x06\x02id", many.SerializeToString()):
-            answer = await door.ask(body=never)
-            assert answer.status == 400
-            assert answer.headers["hubbub-refused"] == "for-good"
-            assert answer.problem["title"] == "Bad Request"
-        for status, pending in {
-            404: door.ask(path="/"),
-            405: door.ask("GET"),
-            415: door.ask(body=request_bytes, headers={"Content-Type": "text/plain"}),
-        }.items():
-            answer = await pending
-            assert answer.status == status
-            assert "hubbub-refused" not in answer.headers
-            assert answer.problem
-        assert door.front.admission.counts["taken"] == 0
+async def test_what_can_never_be_taken_is_marked_and_nothing_else_is(door: Door) -> None:
+    request_bytes = door.front.request(1).SerializeToString()
+    many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
+    for never in (b"\xff", request_bytes + b"\x9a\x06\x02id", many.SerializeToString()):
+        answer = await door.ask(body=never)
+        assert answer.status == 400
+        assert answer.headers["hubbub-refused"] == "for-good"
+        assert answer.problem["title"] == "Bad Request"
+    for status, pending in {
+        404: door.ask(path="/"),
+        405: door.ask("GET"),
+        415: door.ask(body=request_bytes, headers={"Content-Type": "text/plain"}),
+    }.items():
+        answer = await pending
+        assert answer.status == status
+        assert "hubbub-refused" not in answer.headers
+        assert answer.problem
+    assert door.front.admission.counts["taken"] == 0
 
 
-async def test_who_has_to_wait_hears_when_as_over_grpc(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with open_door(catalog_files, redis_url, limiter=Limiter(1, 1)) as door:
+async def test_who_has_to_wait_hears_when_as_over_grpc(opening: Opening) -> None:
+    async with opening(limiter=Limiter(1, 1)) as door:
         admission, request = door.front.admission, door.front.request(40)
         admission.notice = b"signed\n"
         await door.send(request)
@@ -277,7 +266,7 @@ async def test_who_has_to_wait_hears_when_as_over_grpc(
 
 
 async def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
-    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
+    opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     headers = {
         "Cookie": "id=mallory",
@@ -287,7 +276,7 @@ async def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
     }
 
     with caplog.at_level(logging.DEBUG):
-        async with open_door(catalog_files, redis_url) as door:
+        async with opening() as door:
             preflight = await door.ask("OPTIONS", headers=headers)
             assert preflight.status == 204
             assert preflight.headers["access-control-max-age"] == "86400"
@@ -315,22 +304,17 @@ def _head(length: int | None) -> bytes:
     return b"\r\n".join((b"POST /v1/reports HTTP/1.1", b"host: a", kind, size, b"", b""))
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_is_here(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with open_door(catalog_files, redis_url) as door:
-        over = LARGEST_SUBMIT_BYTES + 1
-        assert (await door.response_bytes(_head(over))).startswith(b"HTTP/1.1 413 ")
-        chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
-        reply = await door.response_bytes(_head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n")
-        assert reply.startswith(b"HTTP/1.1 413 ")
-        lines = b"x: " + b"y" * 8000 + b"\r\n"
-        reply = await door.response_bytes(b"GET /health HTTP/1.1\r\n" + lines * 3)
-        assert reply.startswith(b"HTTP/1.1 431 ")
-        assert (await door.response_bytes(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(
-            b"HTTP/1.1 400 "
-        )
-        await door.send(door.front.request(1))
+async def test_a_body_that_is_too_large_is_refused_before_it_is_here(door: Door) -> None:
+    over = LARGEST_SUBMIT_BYTES + 1
+    assert (await door.response_bytes(_head(over))).startswith(b"HTTP/1.1 413 ")
+    chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
+    reply = await door.response_bytes(_head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n")
+    assert reply.startswith(b"HTTP/1.1 413 ")
+    lines = b"x: " + b"y" * 8000 + b"\r\n"
+    reply = await door.response_bytes(b"GET /health HTTP/1.1\r\n" + lines * 3)
+    assert reply.startswith(b"HTTP/1.1 431 ")
+    assert (await door.response_bytes(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+    await door.send(door.front.request(1))
 
 
 GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -347,27 +331,24 @@ GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
         pytest.param(b"1\r\ny\r\n" * 50_000, id="chunks of a byte without an end"),
     ],
 )
-async def test_nothing_but_a_body_may_follow_a_head(
-    catalog_files: CatalogFiles, redis_url: str, rest: bytes
-) -> None:
+async def test_nothing_but_a_body_may_follow_a_head(door: Door, rest: bytes) -> None:
     """A trailer would join the headers, and name the caller, before the application reads them."""
-    async with open_door(catalog_files, redis_url) as door:
-        message = door.front.request(1).SerializeToString()
-        chunk = b"%x\r\n%s\r\n" % (len(message), message)
-        answer = await door.response_bytes(_head(None) + chunk + rest)
-        assert answer[:12] in {b"", b"HTTP/1.1 400", b"HTTP/1.1 431"}
-        assert door.front.admission.counts["taken"] == 0
-        await door.send(door.front.request(1))
+    message = door.front.request(1).SerializeToString()
+    chunk = b"%x\r\n%s\r\n" % (len(message), message)
+    answer = await door.response_bytes(_head(None) + chunk + rest)
+    assert answer[:12] in {b"", b"HTTP/1.1 400", b"HTTP/1.1 431"}
+    assert door.front.admission.counts["taken"] == 0
+    await door.send(door.front.request(1))
 
 
 async def test_thousands_of_chunks_are_counted_as_one_part_of_a_body(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The count looks at every other connection's body, so chunks of a byte kept the door busy."""
     sizes: list[int] = []
     monkeypatch.setattr(OpenConnections, "receive", lambda _lines, _line, size: sizes.append(size))
     head = b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
-    async with open_door(catalog_files, redis_url) as door:
+    async with opening() as door:
         answer = await door.response_bytes(
             head + b"Connection: close\r\n\r\n" + b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"
         )
@@ -376,24 +357,21 @@ async def test_thousands_of_chunks_are_counted_as_one_part_of_a_body(
 
 
 async def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
-    catalog_files: CatalogFiles, redis_url: str
+    door: Door,
 ) -> None:
-    async with open_door(catalog_files, redis_url) as door:
-        message = door.front.request(1).SerializeToString()
-        request = _head(len(message)) + message
-        for requests in (request + GET * 5000, request * 100, request + b"POST"):
-            answer = await door.response_bytes(requests)
-            assert answer.count(b"HTTP/1.1 ") == 1
-            assert answer.startswith(b"HTTP/1.1 200 ")
-            assert b"connection: close" in answer
-        assert door.front.admission.counts["taken"] == 3
+    message = door.front.request(1).SerializeToString()
+    request = _head(len(message)) + message
+    for requests in (request + GET * 5000, request * 100, request + b"POST"):
+        answer = await door.response_bytes(requests)
+        assert answer.count(b"HTTP/1.1 ") == 1
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"connection: close" in answer
+    assert door.front.admission.counts["taken"] == 3
 
 
-async def test_a_kept_connection_that_sends_empty_lines_is_ended(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
+async def test_a_kept_connection_that_sends_empty_lines_is_ended(opening: Opening) -> None:
 
-    async with open_door(catalog_files, redis_url, times=TimeLimits(idle=0.3)) as door:
+    async with opening(times=TimeLimits(idle=0.3)) as door:
         reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
         writer.write(GET)
         await reader.readuntil(b"\r\n\r\n")
@@ -403,10 +381,10 @@ async def test_a_kept_connection_that_sends_empty_lines_is_ended(
 
 
 async def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_served(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.connections._MAX_BODIES_BYTES", 1 << 20)
-    async with open_door(catalog_files, redis_url) as door:
+    async with opening() as door:
         open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(20)]
         for _, writer in open_:
             writer.write(_head(1 << 20) + b"x" * (1 << 18))
@@ -417,15 +395,11 @@ async def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_
             assert door.front.admission.counts["taken"] == 2 * (number + 1)
         for _, writer in open_:
             writer.transport.abort()
-
-        async def released() -> bool:
-            return not door.lines._received
-
-        await eventually_async(released)
+        await eventually_async(lambda: not door.lines._received)
 
 
 async def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_honest_ones_are_served(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty submission gets the state of models, which TLS alone would take whole."""
     monkeypatch.setattr("hubbub.runtime.http.connections._MAX_ANSWERS_BYTES", 1 << 20)
@@ -442,9 +416,7 @@ async def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_hone
         writer.write(_head(0))
         return writer
 
-    async with open_door(
-        catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler"), of_address=0
-    ) as door:
+    async with opening(tls=TlsFolder(tmp_path, "shuffler"), of_address=0) as door:
         # The system itself takes the first megabytes of each.
         door.front.admission.models = models = bytes(8 << 20)
         writers = [await unread(door) for _ in range(4)]
@@ -454,18 +426,12 @@ async def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_hone
         assert (await door.send(door.front.request(0))).models == models
         for writer in writers:
             writer.transport.abort()
-
-        async def released() -> bool:
-            return not door.lines._unread
-
-        await eventually_async(released)
+        await eventually_async(lambda: not door.lines._unread)
 
 
-async def test_what_does_not_arrive_in_time_is_ended(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
+async def test_what_does_not_arrive_in_time_is_ended(opening: Opening) -> None:
     """A head that never ends, a body that drips, a connection that says nothing."""
-    async with open_door(catalog_files, redis_url, times=TimeLimits(request=0.2)) as door:
+    async with opening(times=TimeLimits(request=0.2)) as door:
         drip = [_head(1000), b"x", b"x"]
         parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
         assert await asyncio.gather(*(door.response_bytes(*part) for part in parts)) == [b""] * 3
@@ -474,14 +440,11 @@ async def test_what_does_not_arrive_in_time_is_ended(
 
 @pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
 async def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
-    catalog_files: CatalogFiles,
-    redis_url: str,
+    opening: Opening,
     limits: dict[str, Any],
 ) -> None:
 
-    async with open_door(
-        catalog_files, redis_url, **limits, times=TimeLimits(request=600.0)
-    ) as door:
+    async with opening(**limits, times=TimeLimits(request=600.0)) as door:
         open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
         for place, (_, writer) in enumerate(open_):
             writer.write((b"", b"POST /v1", _head(900), _head(None) + b"1\r\nx")[place % 4])
@@ -493,42 +456,37 @@ async def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
             writer.transport.abort()
 
 
+@pytest.mark.loop(factory=uvloop.new_event_loop)
 @pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
-def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_served(
-    catalog_files: CatalogFiles,
-    redis_url: str,
+async def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_served(
+    opening: Opening,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     limits: dict[str, Any],
 ) -> None:
     """Some say nothing, some begin a handshake and go on no further."""
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
-
-    async def body() -> None:
-        tls = TlsFolder(tmp_path, "shuffler")
-        async with open_door(catalog_files, redis_url, tls=tls, **limits) as door:
-            open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
-            for _, writer in open_[::2]:
-                writer.write(b"\x16\x03\x01\x02")
-            await door.has("gave_way", 250)
-            for number in range(3):
-                await door.send(door.front.request(2))
-                assert door.front.admission.counts["taken"] == 2 * (number + 1)
-            for _, writer in open_:
-                writer.transport.abort()
-        assert "give way" in caplog.text
-        assert "127.0.0.1" not in caplog.text
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(body())
+    tls = TlsFolder(tmp_path, "shuffler")
+    async with opening(tls=tls, **limits) as door:
+        open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
+        for _, writer in open_[::2]:
+            writer.write(b"\x16\x03\x01\x02")
+        await door.has("gave_way", 250)
+        for number in range(3):
+            await door.send(door.front.request(2))
+            assert door.front.admission.counts["taken"] == 2 * (number + 1)
+        for _, writer in open_:
+            writer.transport.abort()
+    assert "give way" in caplog.text
+    assert "127.0.0.1" not in caplog.text
 
 
 async def test_who_says_nothing_before_the_handshake_is_ended(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.server._SILENT_SECONDS", 0.2)
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
-    async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+    async with opening(tls=TlsFolder(tmp_path, "shuffler")) as door:
         reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
         assert await reader.read() == b""
         await door.has("too_slow", 1)
@@ -536,11 +494,11 @@ async def test_who_says_nothing_before_the_handshake_is_ended(
 
 
 async def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
+    opening: Opening, tmp_path: Path
 ) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(b"signed")
-    async with open_door(catalog_files, redis_url, bundle=path) as door:
+    async with opening(bundle=path) as door:
         first = await door.ask("GET", "/v1/bundle", headers={})
         other = await door.ask("GET", "/v1/bundle", headers={"User-Agent": "x", "Cookie": "y"})
         assert first == other
@@ -565,12 +523,10 @@ async def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
 
 
 async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
-    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
+    opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     limiter = Limiter(1, 1)
-    async with open_door(
-        catalog_files, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]
-    ) as door:
+    async with opening(limiter=limiter, proxies=["127.0.0.1/32"]) as door:
         request = door.front.request(40).SerializeToString()
         for _ in range(2):
             assert "X-Forwarded-For" in (await door.ask(body=request)).problem["detail"]
@@ -582,9 +538,7 @@ async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
     assert "192.0.2" not in caplog.text
 
 
-async def test_a_door_that_cannot_open_says_why(
-    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
-) -> None:
+async def test_a_door_that_cannot_open_says_why(opening: Opening, tmp_path: Path) -> None:
     def door(address: str, tls: TlsFolder | None = None) -> HttpDoor:
         app: Callable[..., Any] = ReportsApp
         return HttpDoor(address, app, tls=tls, connections=OpenConnections())
@@ -593,26 +547,23 @@ async def test_a_door_that_cannot_open_says_why(
         door("0.0.0.0:1")
     with pytest.raises(KeysUnusable, match=r"cannot be read"):
         door("127.0.0.1:1", TlsFolder(tmp_path, "shuffler"))
-    async with open_door(catalog_files, redis_url) as other_door:
+    async with opening() as other_door:
         with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{other_door.port}"):
             await door(f"127.0.0.1:{other_door.port}").start()
 
 
-async def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(
-    catalog_files: CatalogFiles, redis_url: str
-) -> None:
-    async with serving_front(catalog_files, redis_url) as front:
-        doors = [Door(front, tls=None, bundle=None) for _ in range(2)]
-        for door in doors:
-            door.server._shared = True
-            door.server._address = f"127.0.0.1:{doors[0].port}"
-            await door.server.start()
-        for _ in range(8):
-            await doors[0].send(front.request(1))
-        await doors[0].server.stop(1)
-        await doors[0].send(front.request(1))  # the other one still listens there
-        assert front.admission.counts["taken"] == 9
-        await doors[1].server.stop(1)
+async def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(front: Front) -> None:
+    doors = [Door(front, tls=None, bundle=None) for _ in range(2)]
+    for door in doors:
+        door.server._shared = True
+        door.server._address = f"127.0.0.1:{doors[0].port}"
+        await door.server.start()
+    for _ in range(8):
+        await doors[0].send(front.request(1))
+    await doors[0].server.stop(1)
+    await doors[0].send(front.request(1))  # the other one still listens there
+    assert front.admission.counts["taken"] == 9
+    await doors[1].server.stop(1)
 
 
 def test_little_of_a_connection_waits_unread() -> None:

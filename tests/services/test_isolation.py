@@ -19,7 +19,7 @@ import pytest
 
 from hubbub.conservation import Window
 from hubbub.runtime.redis.command_lists import RedisServer
-from hubbub.shuffler.mixing_policy import MixRule, Policy, Take
+from hubbub.shuffler.mixing_policy import Policy, Take
 from hubbub.shuffler.pool import Pool
 
 pytestmark = pytest.mark.thorough
@@ -89,16 +89,13 @@ def isolation(reserve: int, batch: int, floods: int, honest_a_flush: int = 0) ->
 
 def _simulated(policy: Policy, low: int, floods: int, honest: int, chance: random.Random) -> bool:
     """One attack on a pool that the shipping rule empties."""
-    reserve = policy.rule_for("pool", low, 10**6).reserve
-    pool = ["honest"] * reserve
+    pool = ["honest"] * low  # the reserve is as many
     for number in range(floods + 400):
         pool += ["honest"] * honest
         if number == floods:
             pool.append("target")
         while True:
-            mix: MixRule = policy.rule_for("pool", low, 10**6)
-            take = mix.next_take(len(pool), over=False)
-            if take:
+            if take := policy.next_take("pool", len(pool), low, 10**6, over=False):
                 break
             pool.append("attacker")
         chance.shuffle(pool)

@@ -24,12 +24,19 @@ from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
-from hubbub.shuffler.streams import Stream, StreamTable
+from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles
 from tests.support.clocks import FakeClock
-from tests.support.mixing import a_sink, crowd_table, law_of, mixers, sealed_reports, until_empty
-from tests.support.moment import now
+from tests.support.mixing import (
+    a_sink,
+    crowd_table,
+    law_of,
+    mixers,
+    sealed_reports,
+    until_empty,
+    window_of_today,
+)
 
 DAY = 86_400
 VALUES = 5
@@ -56,10 +63,6 @@ def _law(table: StreamTable) -> ValueNoise:
     law = table.streams["theme"].named
     assert law
     return law
-
-
-def _today() -> Window:
-    return Window("theme", int(now()) // DAY)
 
 
 def _named(catalog_files: CatalogFiles, window: Window, sealed: Iterable[bytes]) -> Counter[int]:
@@ -90,7 +93,7 @@ async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_to
     more = noise.most if noise else 0
     stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
     new_table = replace(table, streams={"theme": stream})
-    window, reports = _today(), sealed_reports(300)
+    window, reports = window_of_today(), sealed_reports(300)
     async with a_sink() as (sink, address), mixers(redis_url, new_table, address, processes) as m:
         pool = m.pools[0]
         await pool.add({window: reports})
@@ -122,7 +125,7 @@ async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_to
 async def test_the_minimum_is_of_reports_and_of_what_is_estimated(
     table: StreamTable, redis_url: str, reports: int
 ) -> None:
-    window = _today()
+    window = window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
         pool = m.pools[0]
         await pool.add({window: sealed_reports(reports)})
@@ -145,9 +148,9 @@ async def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_ar
 
     monkeypatch.setattr(departures_module, "sealed_dummies", counting)
     async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
-        await m.pools[0].add({_today(): sealed_reports(CROWD)})
+        await m.pools[0].add({window_of_today(): sealed_reports(CROWD)})
         await m.pools[0].close_windows()
-        await until_empty(m, _today())
+        await until_empty(m, window_of_today())
     assert sealed == [(most, value) for value, most in enumerate(_law(table).most)]
 
 
@@ -190,7 +193,7 @@ async def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_
     table: StreamTable, catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """While it draws, seals, adds, sets apart or cuts; another process goes on each time."""
-    window, reports = _today(), sealed_reports(CROWD + 30)
+    window, reports = window_of_today(), sealed_reports(CROWD + 30)
 
     async def numbers_after(server: RedisServer, drawn: bytes | None) -> list[int]:
         pool, sealed, shares = Pool(server), Counter[bytes](), 0
@@ -241,7 +244,7 @@ async def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_th
     stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
     new_table = replace(table, streams={"theme": stream})
     caplog.set_level("INFO")
-    window = _today()
+    window = window_of_today()
     server = await connect_redis(redis_url)
     async with a_sink() as (sink, address), mixers(redis_url, new_table, address, 1) as m:
         pool = m.pools[0]
@@ -260,16 +263,12 @@ async def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_th
         assert not await server.client.exists(window.key("shuffler:noise"))
     await server.close()
     texts = [record.getMessage() for record in caplog.records if "withheld" in record.getMessage()]
-    assert set(texts) == {f"theme epoch {_today().epoch}: reports withheld"}
+    assert set(texts) == {f"theme epoch {window_of_today().epoch}: reports withheld"}
 
 
 @pytest.mark.parametrize("mix", ["pool", "rolling"])
 def test_numbers_that_would_be_seen_more_than_once_are_refused(
     table: StreamTable, mix: str
 ) -> None:
-    stream = table.streams["theme"]
-    fields = {
-        name: getattr(stream, name) for name in Stream.__dataclass_fields__ if name != "fewest"
-    }
     with pytest.raises(ValueError, match=r"must not have mix|needs mix"):
-        Stream(**{**fields, "mix": mix})
+        replace(table.streams["theme"], mix=mix)

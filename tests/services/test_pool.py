@@ -19,6 +19,7 @@ from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
+from tests.support.mixing import sealed_reports
 
 
 @pytest.fixture(params=["one server", "a Cluster"])
@@ -38,10 +39,6 @@ def window() -> Window:
     return Window(f"s-{secrets.token_hex(4)}", 3)
 
 
-def _reports(number: int) -> list[bytes]:
-    return [secrets.token_bytes(49) for _ in range(number)]
-
-
 async def _terms(pool: Pool, window: Window) -> tuple[int, ...]:
     law = (await pool.report_counts())[window]
     assert law.pop("dummies") == 0
@@ -50,9 +47,9 @@ async def _terms(pool: Pool, window: Window) -> tuple[int, ...]:
 
 async def test_a_resent_report_is_the_same_member(server: RedisServer, window: Window) -> None:
     pool = Pool(server)
-    reports = _reports(30)
+    reports = sealed_reports(30)
     await pool.add({window: reports})
-    await pool.add({window: reports[:10] + _reports(1)})
+    await pool.add({window: reports[:10] + sealed_reports(1)})
     assert await _terms(pool, window) == (31, 31, 0, 0)
     assert await pool.windows() == [window]
 
@@ -61,7 +58,7 @@ async def test_a_batch_in_flight_is_kept_until_delivered(
     server: RedisServer, window: Window
 ) -> None:
     pool, client = Pool(server), server.client
-    reports = _reports(9000)
+    reports = sealed_reports(9000)
     await pool.add({window: reports})
     batch_id = await pool.take(window, Take(8500, needs=8600), await pool.level(window))
     assert batch_id is not None
@@ -84,7 +81,7 @@ async def test_a_batch_is_sent_by_one_process_until_that_dies(
     pool, client = Pool(server), server.client
     other = Pool(RedisServer(client, ""))
     await pool.heartbeat()
-    await pool.add({window: _reports(30)})
+    await pool.add({window: sealed_reports(30)})
     batch_id = await pool.take(window, Take(30, 30), await pool.level(window))
     assert batch_id is not None
     assert await other.batches(window) == {}
@@ -104,7 +101,7 @@ async def test_what_may_have_happened_may_be_asked_again(
 ) -> None:
     """A script that Redis ran, and whose answer was lost, is run once more."""
     pool = Pool(server)
-    await pool.add({window: _reports(40)})
+    await pool.add({window: sealed_reports(40)})
     run, level = pool.server.execute, await pool.level(window)
     answers = []
 
@@ -124,7 +121,7 @@ async def test_a_take_that_arrives_late_takes_nothing(
 ) -> None:
     """It waited in a connection long given up, while its batch was taken, counted and forgotten."""
     pool = Pool(server)
-    await pool.add({window: _reports(100)})
+    await pool.add({window: sealed_reports(100)})
     run, calls = pool.server.execute, list[Any]()
 
     async def run_kept(commands: Any) -> Any:
@@ -147,7 +144,7 @@ async def test_a_window_that_was_laid_aside_too_early_comes_back(
 ) -> None:
     pool = Pool(server)
     empty = Window("empty", 1)
-    await pool.add({window: _reports(30), empty: _reports(2)})
+    await pool.add({window: sealed_reports(30), empty: sealed_reports(2)})
     await pool.withhold(empty, 10)
     for idle_window in (window, empty):
         await pool.archive(idle_window)
@@ -160,7 +157,7 @@ async def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
     server: RedisServer, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool = Pool(server)
-    await pool.add({window: _reports(30)})
+    await pool.add({window: sealed_reports(30)})
     durable = pool.server.durable
 
     async def meanwhile(commands: Any) -> Any:
@@ -170,7 +167,7 @@ async def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
 
     await pool.archive(window)
     monkeypatch.setattr(pool.server, "durable", meanwhile)
-    await pool.add({window: _reports(2)})
+    await pool.add({window: sealed_reports(2)})
     monkeypatch.undo()
     assert await pool.windows() == [window]
 
@@ -179,7 +176,7 @@ async def test_what_is_held_and_the_memory_used_are_known(
     server: RedisServer, window: Window
 ) -> None:
     pool, client = Pool(server), server.client
-    await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
+    await pool.add({window: sealed_reports(50), Window("more", 1): sealed_reports(7)})
     await pool.take(window, Take(20, 20), await pool.level(window))
     assert (await pool.held_of_streams()).total() == 57
     assert await pool.server.room() == (0, inf), "no limit, no part of it"
@@ -210,7 +207,7 @@ async def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
 ) -> None:
     pool, client = Pool(server), server.client
     window, bad = Window("good", 3), Window("bad", 3)
-    await pool.add({window: _reports(20), bad: _reports(20)})
+    await pool.add({window: sealed_reports(20), bad: sealed_reports(20)})
     key = bad.key(f"shuffler:{part}")
     if field:
         await client.hset(key, field, garbage)
@@ -245,14 +242,14 @@ async def test_nothing_is_taken_from_a_pool_that_has_shrunk(
     server: RedisServer, window: Window
 ) -> None:
     pool = Pool(server)
-    await pool.add({window: _reports(30)})
+    await pool.add({window: sealed_reports(30)})
     assert await pool.take(window, Take(20, needs=31), await pool.level(window)) is None
     assert await _terms(pool, window) == (30, 30, 0, 0)
 
 
 async def test_too_few_are_withheld_and_counted(server: RedisServer, window: Window) -> None:
     pool = Pool(server)
-    await pool.add({window: _reports(19)})
+    await pool.add({window: sealed_reports(19)})
     assert await pool.withhold(window, 19) == 0
     assert await pool.withhold(window, 20) == 19
     assert await _terms(pool, window) == (19, 0, 0, 19)
@@ -265,7 +262,7 @@ async def test_a_window_laid_aside_is_forgotten_with_its_counters(
     server: RedisServer, window: Window
 ) -> None:
     pool, client = Pool(server), server.client
-    await pool.add({window: _reports(3)})
+    await pool.add({window: sealed_reports(3)})
     assert await pool.close_windows() == [window]
     assert (await pool.closed_and_all())[0] == {window}
     await pool.withhold(window, 20)
@@ -294,7 +291,7 @@ async def test_many_submissions_share_a_trip_and_each_is_answered(
     pool.add = counted  # type: ignore[method-assign]
     intake = Intake(pool, Stages())
     running = asyncio.create_task(intake.run())
-    await asyncio.gather(*(intake.add({window: _reports(2)}) for _ in range(200)))
+    await asyncio.gather(*(intake.add({window: sealed_reports(2)}) for _ in range(200)))
     assert await _terms(pool, window) == (400, 400, 0, 0)
     assert trips <= 3
     running.cancel()
@@ -306,6 +303,6 @@ async def test_a_submission_is_not_acknowledged_without_redis() -> None:
     intake = Intake(Pool(RedisServer(client, url)), Stages())
     running = asyncio.create_task(intake.run())
     with pytest.raises(StoreUnavailable):
-        await intake.add({Window("s", 1): _reports(1)})
+        await intake.add({Window("s", 1): sealed_reports(1)})
     running.cancel()
     await client.aclose()

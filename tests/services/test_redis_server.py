@@ -24,7 +24,7 @@ from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.issuer.issuing import Allowances
+from hubbub.issuer.issuing import allow
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer, lua
@@ -33,6 +33,7 @@ from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from tests.support.cluster import Cluster, redis_cluster
+from tests.support.mixing import sealed_reports
 from tests.support.servers import has_tls, redis_server
 from tests.support.stores import batch_reports, commit_of, totals
 from tests.support.waiting import eventually, eventually_async
@@ -42,10 +43,6 @@ pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[2]
 WINDOW = Window("theme", 7)
-
-
-def _reports(number: int) -> list[bytes]:
-    return [secrets.token_bytes(49) for _ in range(number)]
 
 
 def _commit(tags: list[bytes], batch_id: bytes | None = None) -> Commit:
@@ -141,13 +138,13 @@ async def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_
     with redis_server(tmp_path) as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         pool, store = Pool(server), RedisStore(server)
-        await pool.add({WINDOW: _reports(100)})
+        await pool.add({WINDOW: sealed_reports(100)})
         assert await store.shards(WINDOW) == 1
         await pool.heartbeat()
         await server.client.config_set("maxmemory", 1)
         await pool.heartbeat()
         with pytest.raises(StoreFull, match="is full; raise its maxmemory"):
-            await pool.add({WINDOW: _reports(5)})
+            await pool.add({WINDOW: sealed_reports(5)})
         with pytest.raises(StoreFull):
             await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
         assert await totals(store, WINDOW) == Totals(cells=[], reports=0), "queries are answered"
@@ -189,7 +186,7 @@ async def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_
     with _replicated(tmp_path) as (first, second, line):
         server = await connect_redis(f"redis://{line.address}/0", replicas=1)
         pool, store = Pool(server), RedisStore(server)
-        await pool.add({WINDOW: _reports(100)})
+        await pool.add({WINDOW: sealed_reports(100)})
         assert await store.shards(WINDOW) == 1
         commit = _commit([secrets.token_bytes(16) for _ in range(3)])
         assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
@@ -199,11 +196,11 @@ async def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_
         with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
             old.shutdown(nosave=True)
             with pytest.raises(StoreUnavailable):
-                await pool.add({WINDOW: _reports(1)})
+                await pool.add({WINDOW: sealed_reports(1)})
             new.replicaof("NO", "ONE")
         line.lead_to(f"127.0.0.1:{second}")
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas have the write"):
-            await pool.add({WINDOW: _reports(1)})
+            await pool.add({WINDOW: sealed_reports(1)})
         assert set(await pool.batches(WINDOW)) == {batch}
         alone = RedisServer(server.client, "")
         assert (await Pool(alone).report_counts())[WINDOW]["acknowledged"] == 101
@@ -225,7 +222,7 @@ async def test_a_failover_to_a_replica_without_the_last_writes_is_logged_and_cou
         await counting.client.flushdb()
         pool, store = Pool(server), RedisStore(counting)
         assert await store.shards(WINDOW) == 1
-        reports, late = _reports(100), _reports(20)
+        reports, late = sealed_reports(100), sealed_reports(20)
         with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
             await pool.add({WINDOW: reports})
             assert old.wait(1, 0) == 1
@@ -259,7 +256,7 @@ async def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
     with _replicated(tmp_path) as (first, second, line):
         server = await connect_redis(f"redis://{line.address}/0")
         pool = Pool(server)
-        await pool.add({WINDOW: _reports(10)})
+        await pool.add({WINDOW: sealed_reports(10)})
         with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
             old.set("last", 1)  # waited for are the writes of who waits
             old.wait(1, 0)
@@ -267,8 +264,8 @@ async def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
             old.replicaof("127.0.0.1", str(second))
         line.lead_to(f"127.0.0.1:{second}", cut=False)
         with pytest.raises(StoreUnavailable, match=r"ReadOnlyError|READONLY"):
-            await pool.add({WINDOW: _reports(1)})
-        await pool.add({WINDOW: _reports(1)})
+            await pool.add({WINDOW: sealed_reports(1)})
+        await pool.add({WINDOW: sealed_reports(1)})
         assert (await pool.report_counts())[WINDOW]["acknowledged"] == 11
         await server.close()
 
@@ -288,12 +285,12 @@ async def test_a_redis_that_answers_is_not_said_to_be_away(
     with redis_server(tmp_path / "redis") as port:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         pool = Pool(server)
-        await pool.add({WINDOW: _reports(1)})
+        await pool.add({WINDOW: sealed_reports(1)})
         with redis.Redis(port=port) as operator:
             operator.execute_command(*setting)
             operator.execute_command("CLIENT", "KILL", "TYPE", "normal")
             with pytest.raises(StoreUnavailable, match=remedy) as error:
-                await pool.add({WINDOW: _reports(2)})
+                await pool.add({WINDOW: sealed_reports(2)})
         assert "start it" not in str(error.value)
         await server.close()
 
@@ -310,14 +307,13 @@ async def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) ->
         ]
         pooling, adding, issuing = [await connect_redis(url) for url in urls]
         pool, store = Pool(pooling), RedisStore(adding)
-        allowances, requests = Allowances(issuing, b"key"), {WINDOW.stream: [b"blinded"]}
+        requests, day = {WINDOW.stream: [b"blinded"]}, (86_400, 1)
         for account in ("one", "one", "other"):
-            assert await allowances.allow(account, (86_400, 1), requests, devices=1, keep=60) == [
-                True
-            ]
+            allowed = await allow(issuing, b"key", account, day, requests, devices=1, keep=60)
+            assert allowed == [True]
         await pool.check()
         await pool.heartbeat()
-        await pool.add({WINDOW: _reports(50)})
+        await pool.add({WINDOW: sealed_reports(50)})
         batch = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
         assert batch is not None
         assert len(await pool.claim(WINDOW, batch, None)) == 20
@@ -392,13 +388,13 @@ async def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) ->
 async def _crowd_leaves(pool: Pool) -> None:
     """A whole epoch leaves with dummies, among which its number of reports is hidden."""
     window, crowd_id, noise = Window("crowd", 7), secrets.token_bytes(16), CountNoise(1 << 33, 2)
-    await pool.add({window: _reports(50)})
+    await pool.add({window: sealed_reports(50)})
     drawn = await pool.hidden.drawn(window, noise)
-    await pool.hidden.keep(window, _reports(drawn))
+    await pool.hidden.keep(window, sealed_reports(drawn))
     assert await pool.hidden.pooled(window, 49)
     assert not await pool.hidden.has_left(window)
-    assert await pool.crowds.stage(window, crowd_id, _reports(10)) == 10
-    assert await pool.crowds.stage(window, bytes(16), _reports(10)) == 10
+    assert await pool.crowds.stage(window, crowd_id, sealed_reports(10)) == 10
+    assert await pool.crowds.stage(window, bytes(16), sealed_reports(10)) == 10
     await pool.crowds.unstage(window, bytes(16))
     crowd = CrowdTake(50, 20, 10, noise.reach)
     count = await pool.crowds.leave(window, crowd, await pool.level(window), crowd_id)
@@ -464,7 +460,7 @@ def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
 
     async def body() -> None:
         server = await connect_redis(f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={tls}/ca.pem")
-        await Pool(server).add({WINDOW: _reports(3)})
+        await Pool(server).add({WINDOW: sealed_reports(3)})
         await server.close()
         for url in (
             f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={strangers}/ca.pem",
@@ -518,7 +514,7 @@ def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) ->
         server = await connect_redis(f"redis://shuffler:CHANGE-ME-SHUFFLER@127.0.0.1:{port}/0")
         pool = Pool(server)
         if number:
-            await pool.add({WINDOW: _reports(number)})
+            await pool.add({WINDOW: sealed_reports(number)})
         report_totals.append((await pool.held_of_streams()).total())
         await server.close()
         with pytest.raises(StoreUnavailable, match=r"Auth|NOAUTH"):
@@ -538,7 +534,7 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
     async def fill(port: int, number: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         if number:
-            await Pool(server).add({WINDOW: _reports(number)})
+            await Pool(server).add({WINDOW: sealed_reports(number)})
         report_totals.append((await Pool(server).held_of_streams()).total())
         await server.close()
 
@@ -578,7 +574,7 @@ def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
             server = await connect_redis(url, replicas=1)
             if role == "shuffler":
                 pool = Pool(server)
-                await pool.add({WINDOW: _reports(50)})
+                await pool.add({WINDOW: sealed_reports(50)})
                 batch = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
                 assert len(await pool.claim(WINDOW, batch or b"", None)) == 20
             else:
@@ -603,7 +599,7 @@ def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         server = await connect_redis(url, replicas=1)
         windows = [Window(f"stream-{number}", 1) for number in range(8)]
-        await Pool(server).add({window: _reports(5) for window in windows})
+        await Pool(server).add({window: sealed_reports(5) for window in windows})
         assert (await Pool(server).held_of_streams()).total() == 40
         await server.close()
         with pytest.raises(StoreUnavailable):

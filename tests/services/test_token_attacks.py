@@ -27,16 +27,12 @@ from tests.services.test_guards import Front, serving_front
 from tests.services.test_http_door import open_door
 from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.issuer_server import DAY, Issuance, IssuerHouse
-from tests.support.moment import now
+from tests.support.moment import today
 from tests.support.relay_process import Relay
 from tests.support.servers import redis_server
 from tests.support.waiting import HANG_SECONDS
 
 _SPENT, _NO_TOKEN = Reason.REASON_TOKEN_SPENT, Reason.REASON_NO_TOKEN
-
-
-def _today() -> int:
-    return int(now()) // DAY
 
 
 def _paid(house: IssuerHouse, tokens: Sequence[Minted], epoch: int) -> SubmitRequest:
@@ -60,7 +56,7 @@ def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """And none to whoever takes the moment to ask for others."""
-    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), today()
     key = house.account("one")
     drawn, request = house.question({("homepage", epoch): 5})
     with house.serving(redis_url):
@@ -75,7 +71,7 @@ def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_
 async def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), today()
 
     def refused(answers: Sequence[SubmitResponse]) -> list[set[int]]:
         return [{refusal.index for refusal in answer.refused} for answer in answers]
@@ -99,7 +95,7 @@ async def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """Of two shufflers that share a Redis; also after the Redis was killed and is back."""
-    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), today()
     redeemer = Redeemer(house.key)
 
     async def taken(token: Minted, *fronts: Front) -> int:
@@ -137,7 +133,7 @@ async def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis
 async def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), today()
     write_certificates(tmp_path / "tls", {})
     make_gateway_key(tmp_path / "tls")
     token = _issued_for(house, epoch)
@@ -176,7 +172,7 @@ async def test_a_token_is_worth_something_while_its_epoch_is_open(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, days: int, reason: int | None
 ) -> None:
     """And what is refused for its time has spent no token."""
-    house, epoch = IssuerHouse(catalog_files, tmp_path), _today() + days
+    house, epoch = IssuerHouse(catalog_files, tmp_path), today() + days
     token = _issued_for(house, epoch)
     async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
         answer = await front.send(_paid(house, [token], epoch))
@@ -196,7 +192,7 @@ async def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
     """The key changes between the asking for a token and its spending, at the edge of an epoch."""
     former, other = (IssuerHouse(catalog_files, tmp_path / name) for name in ("former", "other"))
     state = FolderState(tmp_path / "device")
-    clock = FakeClock(_today() * DAY - 0.5)  # tokens of the day to come are asked for by then
+    clock = FakeClock(today() * DAY - 0.5)  # tokens of the day to come are asked for by then
 
     def device(house: IssuerHouse, address: str) -> Client:
         transport = transport_to(address, roots=None, insecure=True)
@@ -232,7 +228,7 @@ async def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
 async def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_it_had(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), today()
     with house.serving(redis_url):
         key = house.account("one")
         tokens = _minted(house.mint(key, "homepage", epoch, 3))
