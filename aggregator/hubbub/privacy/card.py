@@ -34,8 +34,6 @@ class MetricCard:
         shuffled: of one report, for an observer who sees only shuffled batches.
         rests_on: what `shuffled` refers to, and what it requires.
         sentence: everything in words; `further` leaves out the sentence about one answer.
-        verdict: one word for one answer.
-        facts: the catalog's other fields.
     """
 
     name: str
@@ -71,8 +69,6 @@ class Card:
         caps: limits of the catalog; central_cap: of all crowds in a year, as devices count them.
         central: of all metrics with a central promise, for an observer who sees whole epochs, at
             `delta`; None if there are none.
-        verdicts: one word for all answers in a span.
-        advice: how to reveal less, where much is revealed.
     """
 
     metrics: tuple[MetricCard, ...]

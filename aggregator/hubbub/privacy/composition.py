@@ -71,8 +71,7 @@ class Event:
 class Composed:
     """The epsilon of all events together at `delta`, in nats, by each method; None: no bound.
 
-    Args:
-        advanced_leading: first term of the advanced bound, as textbooks quote it; not a bound.
+    `advanced_leading` is the first term of the advanced bound, as textbooks quote it; not a bound.
     """
 
     delta: float

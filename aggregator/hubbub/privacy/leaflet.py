@@ -49,9 +49,7 @@ _SENTENCES: Final = (
 class LeafletRow:
     """One metric.
 
-    Args:
-        right: largest number of times, of 100, that an observer of one answer is right; 50 is a
-            guess between two.
+    An observer of one answer is `right` at most so many times of 100; 50 is a guess between two.
     """
 
     asks: str
@@ -64,12 +62,7 @@ class LeafletRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaflet:
-    """The whole page.
-
-    Args:
-        unlisted: number of questions that do not fit on the page.
-        year: verdict on all answers of a year.
-    """
+    """The page; `unlisted` questions do not fit on it, `year` is the verdict on a whole year."""
 
     questions: tuple[LeafletRow, ...]
     unlisted: int

@@ -13,11 +13,7 @@ _OF_CROWDS: Final = ("central_", "crowd", "count_", "dummies")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One field and its text.
-
-    Args:
-        label: name of the field for people, as "asked by".
-    """
+    """One field and its text; `label` is the field's name for people, as "asked by"."""
 
     field: str
     label: str

@@ -39,8 +39,7 @@ _WIDE_SPLIT: Final = 0.01
 class OneCount:
     """One count of two values: for each block of splits, the law of the others' count.
 
-    Args:
-        noises: probability of each number, and of all beyond it, on the side where that is less.
+    That is the probability of each number, and of all beyond it, on the side where that is less.
     """
 
     crowd: ShuffledEpoch

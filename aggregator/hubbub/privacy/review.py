@@ -28,12 +28,9 @@ class Claim:
 
 
 def claims(catalog: Catalog, path: str, demo: str = "") -> tuple[Claim, ...]:
-    """The ten claims of a catalog.
+    """The ten claims of a catalog, whose file commands name by `path`.
 
-    Args:
-        catalog: the catalog, with its promises.
-        path: its file, as commands name it.
-        demo: the folder that `hubbub demo --keep` left, if commands are about that.
+    `demo` is the folder that `hubbub demo --keep` left, if commands are about that.
     """
     privacy_card = card(catalog)
     return (

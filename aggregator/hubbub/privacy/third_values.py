@@ -54,12 +54,7 @@ _Numbers = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class ThirdValues:
-    """Blocks of W.
-
-    Args:
-        mean: of L, as a Poisson number.
-        blocks: of W.
-    """
+    """Blocks of W; `mean` is that of L, as a Poisson number."""
 
     mean: float
     blocks: tuple["CoinBlock", ...]
@@ -109,10 +104,8 @@ class CoinBlock:
         Binomial(L - c; W) = sum over all i of Binomial(i - c; U) Binomial(L - i; V)
 
     which is almost the same, times `step`, over each multiple i of `step`. For each c the share of
-    this sum that is nowhere above the left side counts; of the rest L is given away.
-
-    Args:
-        shares: for each c modulo `step`, this share.
+    this sum that is nowhere above the left side counts, as `shares` has it for each c modulo
+    `step`; of the rest L is given away.
     """
 
     coins: int

@@ -27,13 +27,9 @@ class Accounts:
         self._accounts = _read(path) if path else {}
 
     def account(self, key: str, named: str) -> tuple[str, bool]:
-        """The account that `key` identifies.
+        """The account that `key` identifies, and whether a backend named it.
 
-        Returns:
-            The account, and whether a backend named it.
-
-        Raises:
-            AccessRefused: the key is unknown, or a backend named no valid account.
+        Raises AccessRefused if the key is unknown, or a backend named no valid account.
         """
         digest = hashlib.sha256(key.encode()).hexdigest()
         if digest not in self._accounts:

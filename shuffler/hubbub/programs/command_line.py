@@ -142,9 +142,8 @@ class HelpFormatter(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """An argument parser that quotes what was typed in its errors, with control characters visible.
 
-    Attributes:
-        actions: the actions of a command that can also go without one. If the first word is none of
-            them, the command's own options and arguments are read.
+    A command that has `actions` can also go without one: if the first word is none of them, its own
+    options and arguments are read.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -250,11 +249,8 @@ def add_commands(
 ) -> None:
     """Adds commands to the command line; those of two words become actions of their first word.
 
-    Args:
-        commands: where they are added.
-        added: the commands, those of the same first word one after another.
-        examples: lines for the end of each command's help, by its name.
-        description: what the help of that first word prints above its actions.
+    Those of the same first word follow one another; its help prints `description` above them.
+    `examples` are lines for the end of each command's help, by its name.
     """
     for name, group in groupby(added, lambda command: command.name.partition(" ")[0]):
         members = {command.name.partition(" ")[2]: command for command in group}

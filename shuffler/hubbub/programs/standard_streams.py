@@ -15,11 +15,10 @@ from hubbub.programs.atomic_write import refusal_with_remedy
 
 
 def run_program(program: Callable[[], int]) -> int:
-    """Run a program to its end.
+    """Runs a program to its end, and returns its exit status.
 
-    Returns:
-        Its exit status; 2, with a message, where the system refuses a file, or what it wrote to
-        standard output was lost. A reader that ends early is no failure.
+    It is 2, with a message, where the system refuses a file, or what the program wrote to standard
+    output was lost. A reader that ends early is no failure.
     """
     _open_closed()
     former: TextIOWrapper = sys.stdout  # type: ignore[assignment]  # as Python opens it
@@ -78,11 +77,7 @@ def _open_closed() -> None:
 
 
 def _drop_if_lost(stream: TextIO) -> OSError | None:
-    """Flushes a stream; redirects it to /dev/null on failure, as Python flushes again at its end.
-
-    Returns:
-        Why it could not be written; None if it was.
-    """
+    """Flushes a stream; returns why it could not, and sends Python's last flush to /dev/null."""
     try:
         stream.flush()
     except OSError as error:

@@ -36,9 +36,8 @@ Draw = Callable[[Any], Reports]
 class Attacked:
     """Result of the best attack: a lower bound on epsilon, in nats, and its event.
 
-    Args:
-        reach: the bound that would have resulted if this event alone reached the claim; if it is
-            far below the claim, there were too few observations.
+    `reach` is the bound that would have resulted if this event alone reached the claim; if it is
+    far below the claim, there were too few observations.
     """
 
     lower: float

@@ -49,7 +49,6 @@ class Calls:
     Args:
         arrive_seconds: limit from a call's headers to the end of its message.
         of_peer: limit of arriving calls, and of calls not yet answered, of one peer; 0 for none.
-        largest_message_bytes: limit of one message.
         refusals: counts the refused calls, by reason.
         trailers: metadata that goes along with a refusal.
     """
