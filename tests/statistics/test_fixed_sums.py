@@ -24,7 +24,7 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import delta_of
+from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.value_noise import ValueNoise
 
@@ -76,7 +76,7 @@ def test_delta_is_never_below_that_of_all_that_can_be_drawn(
 ) -> None:
     noise = ValueNoise(each, values, of_sum)
     outcomes = _outcomes(noise)
-    claim = delta_of(_crowd(noise), float(np.log(float(t))))
+    claim = profile(_crowd(noise), 1e-15)(float(np.log(float(t))))
 
     def view_of(value: int) -> dict[tuple[int, ...], Fraction]:
         return {
@@ -110,7 +110,7 @@ def test_the_account_is_that_of_three_secret_numbers_to_one_percent(central: flo
     v, w = _views(noise)
     for epsilon in (0.5 * central, central):
         exact = float(np.maximum(v - exp(epsilon) * w, 0).sum())
-        claimed = delta_of(_crowd(noise), epsilon)
+        claimed = profile(_crowd(noise), 1e-15)(epsilon)
         assert exact <= claimed * (1 + 1e-9)
         assert claimed <= float(np.maximum(v - exp(0.98 * epsilon) * w, 0).sum())
 
