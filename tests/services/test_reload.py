@@ -27,9 +27,9 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
 from hubbub.fields.rules import Interval
 from hubbub.programs.options import option, options
+from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.service_options import read_limits
-from hubbub.runtime.loop_clock import Clock
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import web
