@@ -1,13 +1,16 @@
 """What dummies add to the totals of a value, by every number of them that can be drawn."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from itertools import product
-from math import isclose
+from math import isclose, prod
 from typing import Any
 
 import pytest
 
 from hubbub.mechanisms import Totals
+from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.value_noise import ValueNoise
 
 VALUES = 3
 NUMBERS = {0: 0.25, 1: 0.5, 2: 0.25}
@@ -43,6 +46,45 @@ def test_the_spread_of_dummies_that_hold_any_value_alike_is_that_of_a_multinomia
     totals = Totals(cells=[0] * VALUES, reports=0, dummies=6)
     assert totals.evenly() == 6
     assert isclose(totals.spread(), 6 * (1 / VALUES) * (1 - 1 / VALUES), rel_tol=1e-12)
+
+
+def _in_turn(numbers: Iterable[int]) -> Callable[[CountNoise], int]:
+    upcoming = iter(numbers)
+    return lambda _: next(upcoming)
+
+
+def test_dummies_of_a_fixed_sum_have_the_moments_of_all_that_can_be_drawn() -> None:
+    each, of_sum, values = CountNoise(3 << 31, 1), CountNoise(5 << 30, 2), 4
+    noise = ValueNoise(each, values, of_sum)
+    laws = [*[each] * values, of_sum]
+    drawn: list[tuple[float, list[int]]] = []
+    for numbers in product(*(range(law.most + 1) for law in laws)):
+        chances = (law.weights[n] / sum(law.weights) for n, law in zip(numbers, laws, strict=True))
+        drawn.append((prod(chances), noise.draw(_in_turn(numbers))))
+    totals = Totals(
+        cells=[0] * values,
+        reports=0,
+        dummies=noise.expected,
+        value_law=[weight / sum(each.weights) for weight in each.weights],
+        sum_variance=of_sum.variance,
+        sums=1,
+        at_ends=2 * noise.ends,
+    )
+    assert {sum(numbers) for _, numbers in drawn} == {totals.dummies}
+    assert isclose(totals.evenly(), 0, abs_tol=1e-12)
+    rising = [step - 1.5 for step in range(values)]
+    sums = [
+        (chance, sum(w * n for w, n in zip(rising, numbers, strict=True)))
+        for chance, numbers in drawn
+    ]
+    assert isclose(sum(chance * total for chance, total in sums), 0, abs_tol=1e-12)
+    variance = sum(chance * total**2 for chance, total in sums)
+    assert isclose(totals.weighted_variance(rising), variance, rel_tol=1e-9)
+    for step, expected in enumerate(totals.by_cell()):
+        mean = sum(chance * numbers[step] for chance, numbers in drawn)
+        assert abs(mean - expected) <= 1, "the one dummy between the ends"
+        own = sum(chance * (numbers[step] - mean) ** 2 for chance, numbers in drawn)
+        assert own <= totals.spread() + of_sum.variance / (values - 1) ** 2 + 1
 
 
 @pytest.mark.parametrize(
