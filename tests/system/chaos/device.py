@@ -12,7 +12,6 @@ from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, transport_to
 from hubbub.client.delivery import waits
 from hubbub.client.state import payload_queries
-from tests.support.client_parts import client_state
 
 MAX_WAITING = 3000
 
@@ -35,7 +34,7 @@ def main() -> None:
     client = open_client(Path(bundle_path), Path(folder), shuffler)
     metrics = list(read_bundle(Path(bundle_path)).metrics.values())
     while True:
-        if client_state(client).waiting() < MAX_WAITING:
+        if client._state.waiting() < MAX_WAITING:
             metric = random.choice(metrics)
             values = metric.values or [f"string {number}" for number in range(50)]
             client.report(metric.name, random.choice(values))
