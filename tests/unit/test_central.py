@@ -564,7 +564,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
     output = capsys.readouterr()
     if options[0] == "--mean":
         assert noisy == 0
-        assert "crowd, 147 dummies a value, 2,883 in all" in output.out
+        assert "crowd, 147 dummies a value, 2,937 in all" in output.out
         assert 'crowd = 30000, dummies = "noise"' in output.out
     else:
         assert noisy == 2

@@ -483,3 +483,5 @@ def test_reports_of_a_flush_that_a_signal_ends_are_free_for_the_next_at_once(
     next_process = client_of(shuffler := FakeShuffler(), FolderState(tmp_path / "state"))
     assert next_process.flush()
     assert len(shuffler.reports()) == 1
+    assert next_process.close()
+    assert client.close()
