@@ -11,7 +11,7 @@ from hubbub.authoring.crowds.dummy_counts import devices_at_least, reports_at_le
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, sum_scale, value_noise
+from hubbub.catalog.crowds.noise_dummies import can_seal, named_dummies, sum_scale, value_noise
 from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
@@ -130,7 +130,7 @@ class ExactAccountant:
             return drawn
         even = replace(promise, dummies=best_dummies(lying, promise.epsilon, promise.delta))
         other = crowd_of_promise(even, categories, self.local_epsilon(even, categories))
-        few = 2 * drawn.dummies_shift * categories <= MAX_SEALED
+        few = can_seal(drawn.dummies_shift, categories)
         return drawn if few and wins(replace(lying, noise_dummies=drawn.noise), other) else even
 
     def gaussian(

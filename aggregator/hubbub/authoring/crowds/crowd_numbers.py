@@ -11,7 +11,7 @@ from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_fields import CROWD_MEANS, MAX_SUM_SCALE, NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, sum_scale
+from hubbub.catalog.crowds.noise_dummies import can_seal, sum_scale
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly
@@ -68,7 +68,7 @@ def noisy_mean(
 
     def variance(of_mean: CentralPromise) -> float:
         planned = planned_number(table, of_mean, accountant)
-        if 2 * of_mean.dummies_shift * planned.categories > MAX_SEALED:
+        if not can_seal(of_mean.dummies_shift, planned.categories):
             return inf
         written = {name: table[name] for name in ("low", "high", "steps") if name in table}
         epsilon = accountant.local_epsilon(of_mean, planned.categories)

@@ -8,7 +8,7 @@ from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.crowds.central_fields import CROWD_PARTS, NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
+from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import EvenLies, even_lies
@@ -81,7 +81,7 @@ def noisy_parts(
     all_parts, pairs = ({"sizes": sizes, "ways": ways} for ways in (len(sizes), 2))
     joint: Any = build(CROWD_PARTS, epsilon=promise.max_local_epsilon, **all_parts)
     padded = accountant.padded(promise, joint.points, NOISE)
-    few = 2 * padded.dummies_shift * joint.points <= MAX_SEALED
+    few = can_seal(padded.dummies_shift, joint.points)
     if dummies == NOISE or not (padded.noise and few and joint.names_one_cell):
         return padded if dummies == NOISE else promise
     plain = planned_geometry(CROWD_PARTS, pairs, table, promise, accountant)

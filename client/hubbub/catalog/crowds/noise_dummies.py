@@ -86,6 +86,11 @@ def _refuse_small(**scales: float) -> None:
             raise BadParameter(f"{name} {scale:g} is below {MIN_SCALE:g}; write a larger one")
 
 
+def can_seal(shift: int, values: float) -> bool:
+    """Whether the shuffler seals the most dummies of so many values, with this mean of each."""
+    return 2 * shift * values <= MAX_SEALED
+
+
 def noise_conflicts(metric: Any) -> dict[str, str]:
     """What conflicts with noise dummies in a metric with a crowd."""
     scale, shift = metric.dummies_scale, metric.dummies_shift
@@ -110,7 +115,7 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
             "cannot be combined with breakdown, whose cells would each need separate "
             "numbers; leave one of them out"
         )
-    elif 2 * shift * _named_values(metric) > MAX_SEALED:
+    elif not can_seal(shift, _named_values(metric)):
         message = (
             f"have the shuffler seal more than {MAX_SEALED:,} of them an epoch; use fewer "
             "values, or raise central_epsilon or delta"

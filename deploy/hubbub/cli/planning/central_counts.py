@@ -21,7 +21,7 @@ from hubbub.catalog import CentralPromise
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_TREE
 from hubbub.catalog.crowds.central_fields import CROWD_PARTS, NOISE
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
+from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.cli.planning.central_rows import (
     Way,
     count_row,
@@ -235,7 +235,7 @@ def _listed_errors(
         promise, epsilon=promise.epsilon / tables, delta=promise.delta / tables, **NO_DUMMIES
     )
     share = ExactAccountant().padded(share, cells, NOISE)
-    if 2 * share.dummies_shift * cells > MAX_SEALED:
+    if not can_seal(share.dummies_shift, cells):
         return None, None
     return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
 
