@@ -24,6 +24,7 @@ from hubbub.mechanisms.layout import OneHot
 from hubbub.signing.sign_bundle import sign_notice
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import refresh, store_reports
 from tests.support.commands import output_of
 from tests.support.devices import idle_client
@@ -341,3 +342,21 @@ def test_the_command_says_what_a_notice_cannot(
     assert main(["notice", "make", *files, "--out", str(out), *options]) != 0
     assert why in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "epoch"), [('kind = "activity"', "day"), ('kind = "retention"\nweeks = 2', "week")]
+)
+def test_a_notice_samples_no_metric_that_devices_compute_from_their_reports(
+    kind: str, epoch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of devices that are all there every week, a tenth would seem to come back at .1."""
+    text = catalog_toml(metric_toml("use", kind, epoch=epoch, mechanism="grr", epsilon=4.0))
+    signed = make_signed(tmp_path, text, start=20_000 * DAY)
+    files = "--keys", str(signed.keys), "--bundle", str(signed.path)
+    out = tmp_path / "notice.hubbub"
+    assert main(["notice", "make", *files, "--out", str(out), "--sampling", "use=0.1"]) != 0
+    assert "reports in all epochs of use: write --stop use" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(["notice", "make", *files, "--out", str(out), "--stop", "use"]) == 0
+    assert main(["notice", "make", *files, "--out", str(out), "--lift", "use"]) == 0

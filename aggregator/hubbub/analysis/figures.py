@@ -201,16 +201,13 @@ def conversions(
     ]
 
 
-def came_back(
-    joints: Mapping[int, Joint], cohorts: Sequence[int], week: int, sampling: float
-) -> Ratio:
+def came_back(joints: Mapping[int, Joint], cohorts: Sequence[int], week: int) -> Ratio:
     """The share of the devices of some cohorts that came back so many weeks after their first.
 
     Args:
         joints: by epoch, all of the same values: "week 0", "week 1" and so on.
         cohorts: first weeks; `joints` has the week in question of each, too.
         week: how many weeks after the first.
-        sampling: the chance that a device is asked in a week.
     """
     numerator = denominator = certain = drawn = 0.0
     variance, hidden = np.zeros(4), np.zeros(3)
@@ -234,7 +231,7 @@ def came_back(
         certain += float(per_value[2] @ inside + beside[2])
         drawn += joint.drawn(1) * float(below @ inside)
     # A device of the cohort tells whether it came back; other devices contribute both weeks.
-    variance += drawn * np.array([0.0, 1.0, 1 - 2 * sampling, 0.0])
+    variance += drawn * np.array([0.0, 1.0, -1.0, 0.0])
     return Ratio(
         numerator=numerator,
         denominator=denominator,
@@ -247,7 +244,6 @@ def came_back(
 def back_in_weeks(
     joints: Mapping[int, Joint],
     weeks: int,
-    sampling: float,
     dates: Mapping[int, str],
     confidence: float,
     *,
@@ -270,7 +266,7 @@ def back_in_weeks(
         ):
             used = {*cohorts, *(cohort + week for cohort in cohorts)}
             named = dates[cohorts[0]]
-            yield came_back(joints, cohorts, week, sampling).figure(
+            yield came_back(joints, cohorts, week).figure(
                 f"back in week {week}",
                 below="devices in their first week",
                 dates=named if len(cohorts) == 1 else f"{named}..{dates[cohorts[-1]]}",

@@ -103,7 +103,7 @@ def _retention(
     }
     dates = dict.fromkeys(joints, "")
     for by_cohort in (False, True):
-        figures = list(back_in_weeks(joints, 2, 1.0, dates, 0.95, by_cohort=by_cohort))
+        figures = list(back_in_weeks(joints, 2, dates, 0.95, by_cohort=by_cohort))
         every = [share for share, many in zip(back, (4, 3), strict=True) for _ in range(many)]
         yield from _figure_hits(figures, every if by_cohort else back)
 

@@ -173,7 +173,6 @@ class Figuring:
             back_in_weeks(
                 {week: self._joint([week], weeks) for week in weeks},
                 len(metric.values or ()) - 2,
-                metric.sampling,
                 {week: self.selection.date(week) for week in weeks},
                 self.confidence,
                 by_cohort=self.by_cohort,
