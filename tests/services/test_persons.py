@@ -162,7 +162,11 @@ def test_the_apps_own_no_and_local_mode_hold_for_its_persons(
 
     local = client(local=True)
     assert local.person("ann").report("theme", "dark") is Outcome.COUNTED
-    assert local.ledger().own_counts == {"theme": {"dark": 1}}
+    local.person("ann").disable()
+    assert local.person("ann").report("theme", "dark") is Outcome.DISABLED
+    assert local.person("eve").report("theme", "dark") is Outcome.COUNTED
+    assert local.ledger().own_counts == {"theme": {"dark": 2}}
+    local.person("ann").enable()
     here, there = client(), client()
     assert there.person("bob").report("days") is Outcome.NOTED
     here.disable()

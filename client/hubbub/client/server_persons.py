@@ -179,12 +179,13 @@ class Person:
         return self._change(lambda _, state: view(bundle, state.device_state(), [], now))
 
     def _report(self, metric: str, value: Any) -> Outcome:
-        reporter = self.host.reporter
-        if reporter.is_local:
-            return reporter.report(metric, value)
-        if not reporter.is_on:
+        app = self.host.reporter
+        if not app.is_on:
             return Outcome.DISABLED
         try:
+            if app.is_local:  # counts of all persons are the app's own; each one's no holds
+                is_on = self._change(lambda reporter, _: reporter.is_on)
+                return app.report(metric, value) if is_on else Outcome.DISABLED
             return self._change(lambda reporter, _: reporter.report(metric, value))
         except StateBusy:
             return Outcome.OVERFLOWED

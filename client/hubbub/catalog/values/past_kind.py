@@ -65,20 +65,20 @@ class PastKind(ValueKind):
         kind = metric.kind
         if (self.FAMILY or "listed") != REGISTRY[metric.mechanism].FAMILY:
             raise BadParameter(
-                f'kind: {metric.mechanism} cannot be used with a {kind}; write mechanism = "auto"'
+                f'kind: {metric.mechanism} cannot be used with "{kind}"; write mechanism = "auto"'
             )
         if self.EPOCH and metric.epoch != self.EPOCH:
             raise BadParameter(f'epoch: must be "{self.EPOCH}" with kind = "{kind}"')
         if metric.limits.reports_per_epoch != 1:
             raise BadParameter(
-                f"limits: reports_per_epoch must be 1: a device reports a {kind} once an epoch"
+                f'limits: reports_per_epoch must be 1: a device reports "{kind}" once an epoch'
             )
         if metric.default is not None or metric.discover or metric.report_on:
-            raise BadParameter(f"kind: a {kind} has no default, discover or period")
+            raise BadParameter(f'kind: "{kind}" has no default, discover or period')
         arms = {metric.experiment.name} if metric.experiment else set()
         if self.COUNTS and {*metric.breakdown} - arms:
             raise BadParameter(
-                f"breakdown: cannot be used with a {kind}: devices report it after its epoch, when "
+                f'breakdown: cannot be used with "{kind}": devices report it after its epoch, when '
                 "a public field, such as the app's version, may no longer be that of the events; "
                 "leave it out, or name an experiment, whose arms stay the same"
             )
