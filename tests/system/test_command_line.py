@@ -115,6 +115,15 @@ def test_lost_output_is_an_error_and_lost_errors_are_not(
     assert "Exception ignored" not in done.stderr
 
 
+def test_letters_that_the_encoding_of_the_output_lacks_are_escaped(tmp_path: Path) -> None:
+    catalog = CATALOG.replace('description = "', 'description = "\u00e9 \u65e5', 1)
+    (tmp_path / "metrics.toml").write_text(catalog, encoding="utf-8")
+    shell = f"{sys.executable} -m hubbub.cli privacy card"
+    done = _in_shell(shell, tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "\\xe9 \\u65e5" in done.stdout
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
 def test_a_refusal_that_nobody_can_read_still_ends_with_2(tmp_path: Path, stream: str) -> None:

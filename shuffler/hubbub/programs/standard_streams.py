@@ -23,11 +23,12 @@ def run_program(program: Callable[[], int]) -> int:
     _open_closed()
     former: TextIOWrapper = sys.stdout  # type: ignore[assignment]  # as Python opens it
     # Buffered even with PYTHONUNBUFFERED: the buffer keeps unwritten text, so that the last flush
-    # fails as well if argparse or others dropped the error.
+    # fails as well if argparse or others dropped the error. Letters that its encoding lacks are
+    # escaped, as on standard error.
     sys.stdout = TextIOWrapper(
         io.BufferedWriter(io.FileIO(1, "w", closefd=False)),
         encoding=former.encoding,
-        errors=former.errors,
+        errors="backslashreplace",
         line_buffering=former.line_buffering or former.write_through,
     )
     status, refused = 0, None

@@ -1,7 +1,9 @@
 """`hubbub rappor decode`: decodes a collection made with the original RAPPOR tools."""
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
+from typing import cast
 
 from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
@@ -63,6 +65,7 @@ def _decode(options: DecodeOptions) -> None:
     elif sys.stdout.isatty():
         _show(list(rows))
     else:
+        cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8")
         write_results(sys.stdout, rows)
     _summary(names, decoded, collection.reports, options.fdr)
 
