@@ -3,7 +3,6 @@
 import sys
 from io import TextIOWrapper
 from pathlib import Path
-from typing import cast
 
 from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
@@ -65,7 +64,8 @@ def _decode(options: DecodeOptions) -> None:
     elif sys.stdout.isatty():
         _show(list(rows))
     else:
-        cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8")
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
         write_results(sys.stdout, rows)
     _summary(names, decoded, collection.reports, options.fdr)
 
