@@ -412,12 +412,13 @@ def test_the_background_thread_sends_once_what_was_held_for_its_time(
 def test_sealing_and_grpc_are_loaded_when_they_are_needed(signed: Signed, tmp_path: Path) -> None:
     code = (
         "import sys, hubbub.client\n"
+        "start = hubbub.client.Client.from_bundle\n"
         "late = {'grpc', 'google', 'numpy', 'redis', 'asyncio', 'platformdirs'}\n"
         "sealing = {'cryptography.hazmat.backends.openssl.backend'}\n"
         "told = lambda: print(sorted(late & set(sys.modules)))\n"
         "told()\n"
+        "assert not {'cryptography', 'sqlite3'} & set(sys.modules)\n"
         "bundle, folder, shuffler = sys.argv[1:]\n"
-        "start = hubbub.client.Client.from_bundle\n"
         "client = start(bundle, state_dir=folder, shuffler=shuffler, insecure=True)\n"
         "assert not sealing & set(sys.modules)\n"
         "client.report('theme', 'dark')\n"

@@ -6,15 +6,16 @@ it to the bundle's signer, by one signature after the other, and needs no other 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Final, Self
-
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from typing import TYPE_CHECKING, Final, Self
 
 from hubbub.bundles.encoding import from_text, to_text
+from hubbub.bundles.signatures import SignatureMismatch, check_signature
 from hubbub.bundles.weak_keys import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MAX_HANDOVERS: Final = 16
 """How many a bundle carries at most; the oldest are left out first."""
@@ -40,10 +41,8 @@ class Handover:
         if self.old == self.new:
             raise BadParameter("a handover leads from a key to itself")
         try:
-            Ed25519PublicKey.from_public_bytes(self.old).verify(
-                self.signature, _SIGNED + self.old + self.new
-            )
-        except (InvalidSignature, TypeError, ValueError):
+            check_signature(self.old, self.signature, _SIGNED + self.old + self.new)
+        except (SignatureMismatch, TypeError, ValueError):
             raise BadParameter("the key that hands over did not sign the handover") from None
 
     def words(self) -> dict[str, str]:
@@ -60,7 +59,7 @@ class Handover:
         return cls(*(from_text(words[name]) for name in ("old", "new", "signature")))
 
 
-def hand_over(old: Ed25519PrivateKey, new: bytes) -> Handover:
+def hand_over(old: "Ed25519PrivateKey", new: bytes) -> Handover:
     """Signs the new key with the old one."""
     public = old.public_key().public_bytes_raw()
     return Handover(public, new, old.sign(_SIGNED + public + new))

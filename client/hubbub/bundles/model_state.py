@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, Self
 
-from cryptography.exceptions import InvalidSignature
-
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.handover import Handover, line_of
+from hubbub.bundles.signatures import SignatureMismatch
 from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.errors import BadParameter, ModelsRefused
 from hubbub.fields.frozen import frozen, set_derived
@@ -106,7 +105,7 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
             raise ValueError("of a later version")
     except (*MALFORMED, BadParameter) as error:
         raise ModelsRefused("not a state of models; make it: hubbub model publish") from error
-    except InvalidSignature as error:
+    except SignatureMismatch as error:
         raise ModelsRefused(
             "the signature of the models' state does not match: altered after signing; serve it as "
             "it was made"

@@ -10,10 +10,9 @@ from dataclasses import field
 from itertools import pairwise
 from typing import Any, Final, Self
 
-from cryptography.exceptions import InvalidSignature
-
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.handover import Handover, line_of
+from hubbub.bundles.signatures import SignatureMismatch
 from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.metric import Metric
@@ -111,7 +110,7 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
         _, signer = check_lines("notice", head, body)
     except (*MALFORMED, BadParameter) as error:
         raise NoticeRefused("not a notice; make one: hubbub notice make") from error
-    except InvalidSignature as error:
+    except SignatureMismatch as error:
         raise NoticeRefused(
             "the signature does not match: altered after signing; serve it as it was made"
         ) from error

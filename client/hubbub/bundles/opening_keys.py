@@ -8,9 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from dataclasses import replace as replaced
-from typing import Any, Final, Self
-
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.bundles.weak_keys import KEY_BYTES, refuse_weak_opening_key
@@ -27,6 +25,9 @@ from hubbub.sealing.kems import (
     x_wing_private,
     x_wing_public,
 )
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 _LAST_ID: Final = (1 << 32) - 1  # as the wire has it
 DEVELOPMENT_IDS: Final = 1 << 31
@@ -71,9 +72,13 @@ class OpeningKeyPublic:
     def half(self, kem: Kem) -> PublicKey:
         """The key that a metric of this KEM is sealed to. Raises BadParameter if it has none.
 
-        The X25519 half is made here, since that loads most of the library.
+        The X25519 half is made here, since that loads the library, which a start can do without.
         """
         if kem == X25519:
+            from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415 as above
+                X25519PublicKey,
+            )
+
             return X25519PublicKey.from_public_bytes(self.public)
         if self._hybrid is None:
             raise BadParameter(f"opening key {self.id} has no X-Wing half")
@@ -105,8 +110,12 @@ class OpeningKey:
     private: bytes
     x_wing: bytes = b""
 
-    def load(self) -> X25519PrivateKey:
+    def load(self) -> "X25519PrivateKey":
         """Its X25519 half."""
+        from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415 as above
+            X25519PrivateKey,
+        )
+
         return X25519PrivateKey.from_private_bytes(self.private)
 
     def halves(self) -> dict[Kem, PrivateKey]:

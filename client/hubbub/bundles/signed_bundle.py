@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from cryptography.exceptions import InvalidSignature
-
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.bundles.handover import Handover
 from hubbub.bundles.opening_keys import OpeningKeyPublic
 from hubbub.bundles.promise import Promise
+from hubbub.bundles.signatures import SignatureMismatch
 from hubbub.bundles.signed_lines import check_lines
 from hubbub.bundles.weak_keys import KEY_BYTES
 from hubbub.catalog.metric import Metric
@@ -70,7 +69,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
         _, signer = check_lines("bundle", head, body)
     except (*MALFORMED, BadParameter) as error:
         raise BundleRefused(f"{path}: {_NO_BUNDLE}") from error
-    except InvalidSignature as error:
+    except SignatureMismatch as error:
         raise BundleRefused(
             f"{path}: the signature does not match: altered after signing; ship it as it was built"
         ) from error

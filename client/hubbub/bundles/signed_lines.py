@@ -6,12 +6,14 @@ nothing has to be canonicalised.
 
 import json
 from collections.abc import Mapping
-from typing import Any
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from typing import TYPE_CHECKING, Any
 
 from hubbub.bundles.encoding import from_text, read_json, to_text
+from hubbub.bundles.signatures import check_signature
 from hubbub.bundles.weak_keys import refuse_weak_signing_key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
 def as_line(thing: Mapping[str, Any]) -> bytes:
@@ -19,7 +21,7 @@ def as_line(thing: Mapping[str, Any]) -> bytes:
     return json.dumps(thing, separators=(",", ":")).encode()
 
 
-def sign_lines(kind: str, body: bytes, operator: Ed25519PrivateKey) -> bytes:
+def sign_lines(kind: str, body: bytes, operator: "Ed25519PrivateKey") -> bytes:
     """Makes both lines; `kind`, such as "bundle", separates signatures of different documents."""
     head = {
         f"hubbub {kind}": 1,
@@ -34,12 +36,12 @@ def check_lines(kind: str, head: bytes, body: bytes) -> tuple[Any, bytes]:
 
     Raises:
         MALFORMED, BadParameter: they are no such lines.
-        InvalidSignature: they were altered.
+        SignatureMismatch: they were altered.
     """
     seal = read_json(head)
     signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
     refuse_weak_signing_key(signer)
-    Ed25519PublicKey.from_public_bytes(signer).verify(signature, _signed(kind, body))
+    check_signature(signer, signature, _signed(kind, body))
     return seal.get(f"hubbub {kind}"), signer
 
 

@@ -10,6 +10,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
@@ -27,10 +28,8 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
-from hubbub.client.settings import Account, Settings, at_most
-from hubbub.client.startup import issuer_of, state_of, transport_of
+from hubbub.client.settings import Account, at_most
 from hubbub.client.state.contract import Dropped, State
-from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import (
     BadParameter,
@@ -156,9 +155,9 @@ class Client:
             insecure: no TLS; only for a shuffler on this machine.
             on_drop: as for `Client`.
             public: as for `Client`.
-            account: for a bundle with a token issuer: the key of an account, which overrides
-                HUBBUB_ACCOUNT; or a function that sends the bytes of a request to the issuer,
-                through the app's own server, and returns the answer's.
+            account: at the bundle's token issuer: its key, which overrides HUBBUB_ACCOUNT; or a
+                function that sends a request's bytes there, through the app's own server, and
+                returns the answer's.
             persons: as for `Client`.
             **settings: app, state_dir, disabled, local, strict, shuffler, transport, relay,
                 max_epsilon, hold_seconds, log; each overrides its variable (HUBBUB_APP, ...).
@@ -168,17 +167,16 @@ class Client:
                 asking for more than was promised.
             BadParameter: an invalid setting.
         """
-        config = Settings.read(bundle=path, **settings)
-        if config.log:
-            from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 as in person
+        # Importing hubbub.client does not load SQLite.
+        from hubbub.client import startup  # noqa: PLC0415 as above
 
-            log_to_stderr(config.log)
+        config = startup.settings_of(path, settings)
         bundle = read_bundle(config.bundle, operator=operator)
-        transport = transport_of(bundle, config, insecure=insecure)
-        ask_issuer = None if config.disabled else issuer_of(bundle, account or config.account)
+        transport = startup.transport_of(bundle, config, insecure=insecure)
+        ask_issuer = startup.issuer_of(bundle, config, account)
         client = cls(
             bundle,
-            MemoryState() if config.disabled else state_of(bundle, config, operator),
+            startup.state_of(bundle, config, operator),
             transport,
             hold_seconds=config.hold_seconds,
             strict=config.is_strict(development=bundle.development),
@@ -191,7 +189,8 @@ class Client:
             persons=persons,
         )
         if config.disabled:
-            client._unopened = partial(state_of, bundle, config, operator)
+            enabled = replace(config, disabled=False)
+            client._unopened = partial(startup.state_of, bundle, enabled, operator)
         return client
 
     def report(self, metric: str, value: Any = None) -> Outcome:

@@ -1,11 +1,12 @@
 """The start of a client: finds its state, or a replacement in memory, and its transport."""
 
 import contextlib
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.bundles import Bundle
 from hubbub.client.files import NOWHERE, settled
@@ -67,6 +68,16 @@ def state_home() -> Path:
         return NOWHERE
 
 
+def settings_of(path: str | os.PathLike[str] | None, arguments: Mapping[str, Any]) -> Settings:
+    """Reads the settings, and starts the log that they name. Raises BadParameter."""
+    settings = Settings.read(bundle=path, **arguments)
+    if settings.log:
+        from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 of apps without a log
+
+        log_to_stderr(settings.log)
+    return settings
+
+
 def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:
     """Returns the transport to the shuffler of the settings or bundle. Raises BadParameter."""
     address = settings.shuffler or bundle.shuffler
@@ -77,9 +88,10 @@ def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Trans
     return relay_to(settings.relay, gateway=bundle.gateway, shuffler=address, roots=bundle.roots)
 
 
-def issuer_of(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
+def issuer_of(bundle: Bundle, settings: Settings, account: Account | None) -> "AskIssuer | None":
     """Returns the function that asks the bundle's issuer, if any. Raises BadParameter."""
-    if bundle.tokens is None and account is None:
+    account = account or settings.account
+    if settings.disabled or (bundle.tokens is None and account is None):
         return None
     from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 of few bundles
 
@@ -116,6 +128,8 @@ def state_of(
     app trusts another operator, the bundle takes more than was promised, or a newer bundle was used
     before.
     """
+    if settings.disabled:
+        return MemoryState()
     state_dir = settings.state_dir and settled(settings.state_dir)
     home = NOWHERE if state_dir else settled(state_home())
     key = "" if state_dir else settings.app or program_name()

@@ -7,9 +7,6 @@ is. The info binds stream and epoch, so a report moved to another metric or day 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-
 from hubbub.errors import BadPayload
 from hubbub.sealing.kems import PrivateKey, PublicKey
 
@@ -35,22 +32,31 @@ def filler_info(stream: str, epoch: int) -> bytes:
 
 def seal(payload: bytes, key: PublicKey, info: bytes) -> bytes:
     """The sealed payload, longer than `payload` by the SEAL_BYTES of the key's KEM."""
-    return _suite(x_wing=not isinstance(key, X25519PublicKey)).encrypt(payload, key, info)
+    key_type: type = type(key)
+    return _suite(key_type).encrypt(payload, key, info)
 
 
 def open_sealed(sealed: bytes, key: PrivateKey, info: bytes) -> bytes:
     """Decrypts a sealed report. Raises BadPayload for another key or info, or altered bytes."""
-    suite = _suite(x_wing=not isinstance(key, X25519PrivateKey))
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 as in _suite
+
+    key_type: type = type(key)
+    suite = _suite(key_type)
     try:
         return suite.decrypt(sealed, key, info)
     except (InvalidTag, ValueError):
         raise BadPayload("a report that does not open") from None
 
 
-@lru_cache(maxsize=2)
-def _suite(*, x_wing: bool) -> "Suite":
+@lru_cache(maxsize=4)
+def _suite(key_type: type) -> "Suite":
     # PRIVACY: a shuffler without dummies does not even load code that opens or seals.
+    from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415
+        X25519PrivateKey,
+        X25519PublicKey,
+    )
     from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite  # noqa: PLC0415
 
-    kem = KEM.MLKEM768_X25519 if x_wing else KEM.X25519
+    is_x25519 = issubclass(key_type, X25519PublicKey | X25519PrivateKey)
+    kem = KEM.X25519 if is_x25519 else KEM.MLKEM768_X25519
     return Suite(kem, KDF.HKDF_SHA256, AEAD.AES_128_GCM)

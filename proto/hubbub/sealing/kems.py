@@ -9,21 +9,18 @@ ML-KEM-768 followed by that of X25519.
 import hashlib
 from typing import TYPE_CHECKING, Final, Literal, Union
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-
 from hubbub.errors import BadParameter
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.hpke import (
         MLKEM768X25519PrivateKey,
         MLKEM768X25519PublicKey,
     )
 
-
-PrivateKey = Union[X25519PrivateKey, "MLKEM768X25519PrivateKey"]
-PublicKey = Union[X25519PublicKey, "MLKEM768X25519PublicKey"]
+PrivateKey = Union["X25519PrivateKey", "MLKEM768X25519PrivateKey"]
+PublicKey = Union["X25519PublicKey", "MLKEM768X25519PublicKey"]
 Kem = Literal["x25519", "x-wing"]
 """How a stream's reports are sealed."""
 X25519: Final = "x25519"
@@ -67,7 +64,9 @@ def x_wing_public_bytes(seed: bytes) -> bytes:
 def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
     """The public key in these 1,216 bytes. Raises BadParameter if not, or without ML-KEM here."""
     # PRIVACY: a shuffler without dummies does not even load code that opens or seals.
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.hpke import MLKEM768X25519PublicKey  # noqa: PLC0415
 
     size = _ML_KEM_PUBLIC_BYTES + _X25519_BYTES
@@ -84,7 +83,9 @@ def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
 
 
 def _halves(seed: bytes) -> "tuple[MLKEM768PrivateKey, X25519PrivateKey]":
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415
 
     if not (isinstance(seed, bytes) and len(seed) == SEED_BYTES):
         raise BadParameter(f"an X-Wing private key is not {SEED_BYTES} bytes")

@@ -8,15 +8,16 @@ import binascii
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Final, Self
-
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from typing import TYPE_CHECKING, Final, Self
 
 from hubbub.bundles.log.merkle import HASH_BYTES
+from hubbub.bundles.signatures import SignatureMismatch, check_signature
 from hubbub.bundles.weak_keys import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 ED25519: Final = b"\x01"
 COSIGNATURE: Final = b"\x04"
@@ -125,8 +126,8 @@ def signatures(note: str, key: NoteKey) -> list[bytes]:
 def refuse_unfit(signature: bytes, message: str, key: NoteKey) -> None:
     """Raises BadParameter if the key did not sign this message."""
     try:
-        Ed25519PublicKey.from_public_bytes(key.public).verify(signature, message.encode())
-    except InvalidSignature:
+        check_signature(key.public, signature, message.encode())
+    except SignatureMismatch:
         raise BadParameter(f"the signature of {key.name} does not match the note") from None
 
 
@@ -140,7 +141,7 @@ class Checkpoint:
     note: str
 
     @classmethod
-    def sign(cls, origin: str, size: int, root: bytes, key: Ed25519PrivateKey) -> Self:
+    def sign(cls, origin: str, size: int, root: bytes, key: "Ed25519PrivateKey") -> Self:
         """Signs a checkpoint with the log's key."""
         text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
         note_key = NoteKey(origin, key.public_key().public_bytes_raw())
