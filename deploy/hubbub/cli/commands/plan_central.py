@@ -3,13 +3,11 @@
 from dataclasses import fields
 from typing import Final, Literal
 
-from hubbub.catalog import CentralPromise, Metric
+from hubbub.catalog import CentralPromise
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.cli.commands.plan_model import plan_rounds
-from hubbub.cli.planning.central_counts import plan_counts
-from hubbub.cli.planning.central_numbers import plan_numbers
-from hubbub.cli.planning.central_rows import check_as_fields
+from hubbub.cli.planning.central import check_as_fields, plan_central
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
@@ -92,25 +90,18 @@ def _central(options: CentralOptions) -> None:
         return
     check_as_fields(crowd=options.reports, dummies=options.dummies)
     question, metric = draft_of(options.subject)
-    dummies = options.dummies or (_dummies_of(metric) if metric else 0)
+    dummies = options.dummies
+    if metric and not dummies:
+        dummies = (
+            NOISE if metric.dummies_scale else DEVICES if metric.dummies_each else metric.dummies
+        )
     if question.kind == "sets":
         raise BadParameter(
             "sets have no crowd: plan them without central; each report keeps its own epsilon"
         )
-    noise = str(dummies) if dummies in (AUTO, NOISE) else ""
-    noisy = noise and question.kind in ("mean", "parts")
+    noisy = dummies in (AUTO, NOISE) and question.kind in ("mean", "parts")
     if dummies and question.kind != "values" and not noisy:
         raise BadParameter(
             "--dummies go only with listed values, noise also with a mean and parts: leave them out"
         )
-    if question.kind in ("mean", "ranges", "vector"):
-        plan_numbers(promise, question, noise, as_json=as_json)
-    else:
-        plan_counts(promise, question, dummies, as_json=as_json)
-
-
-def _dummies_of(metric: Metric) -> int | str:
-    """The `dummies` of a catalog's metric."""
-    if metric.dummies_scale:
-        return NOISE
-    return DEVICES if metric.dummies_each else metric.dummies
+    plan_central(promise, question, dummies, as_json=as_json)
