@@ -24,10 +24,10 @@ from benchmarks.overload import Measured
 from benchmarks.stock import Stock, library_rate, sealed_stock
 from benchmarks.sustained import sustained
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
-from hubbub.cli.local.local_run import Ports
-from hubbub.cli.local.ports import free_port
+from hubbub.installation.child_process import Child
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.local_run import Ports
+from hubbub.installation.ports import free_port
 from hubbub.runtime.tls import TlsFolder
 
 _SUSTAINED_SECONDS: Final = 300.0

@@ -31,8 +31,8 @@ from benchmarks.overload import Measured, processor_seconds
 from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.local_run import Ports
 from hubbub.conservation import balances
+from hubbub.installation.local_run import Ports
 from hubbub.simulation.load_devices import Times
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.law_terms import total_counts

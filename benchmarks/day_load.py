@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.stock import METRIC, Stock, sealed_stock
-from hubbub.cli.local.local_run import LocalRun
 from hubbub.errors.authorities import trusting
+from hubbub.installation.local_run import LocalRun
 from hubbub.simulation.load_devices import Times
 
 _PORTION: Final = 40_000  # reports that are sealed at a time, beside everything else

@@ -16,8 +16,8 @@ from benchmarks.measure import Row
 from benchmarks.overload import Measured
 from benchmarks.stock import METRIC, sealed_stock
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.local_run import Ports
 from hubbub.client import SealedReport
+from hubbub.installation.local_run import Ports
 
 _SIZES: Final = Path(__file__).parents[1] / "docs" / "operate" / "size.md"
 _CONNECTIONS: Final = 10_000

@@ -34,10 +34,10 @@ from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.catalog.models.features import features_of
 from hubbub.catalog.models.model_metric import in_minutes
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import HubbubError
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.support.law_terms import total_counts
 
 _LISTED: Final = ("workclass", "education", "marital_status", "occupation")

@@ -24,8 +24,8 @@ from benchmarks.stock import sealed_stock
 from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.conservation import balances
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.support.law_terms import total_counts
 
 _REPORTS_A_CALL = 500  # as the SDK sends what has waited

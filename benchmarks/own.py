@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
-from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.local_run import LocalRun, Ports
 
 
 @contextmanager

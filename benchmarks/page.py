@@ -28,7 +28,7 @@ from playwright.sync_api import Browser, Page
 
 from benchmarks.measure import Row
 from hubbub.authoring import read_catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.runtime.tls import TlsFolder
 from tests.interfaces.browser import CHROMIUM, OPTIONS, chromium
 

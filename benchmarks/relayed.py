@@ -16,11 +16,11 @@ from typing import Final
 from benchmarks.door import cost, dial_http, dial_posts, pid_of, sealed
 from benchmarks.measure import Row
 from benchmarks.own import own_hubbub
-from hubbub.cli.local.local_run import LocalRun
-from hubbub.cli.local.ports import free_port
 from hubbub.client import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.client.transport.messages import request_of
+from hubbub.installation.local_run import LocalRun
+from hubbub.installation.ports import free_port
 from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.oblivious.key_config import REQUEST_TYPE

@@ -20,8 +20,8 @@ from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.cli.local.local_run import LocalRun
 from hubbub.conservation import Window
+from hubbub.installation.local_run import LocalRun
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
 from hubbub.runtime.monitoring.stages import Stages

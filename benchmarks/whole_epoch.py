@@ -23,8 +23,8 @@ from benchmarks.own import times
 from benchmarks.stock import METRIC, Opening, opening, sealed_stock
 from benchmarks.sustained import Devices
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import Ports
 from hubbub.conservation import balances, sum_terms
+from hubbub.installation.local_run import Ports
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.law_terms import report_counts
 

@@ -159,7 +159,7 @@ def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.setenv(variable, str(tmp_path_factory.mktemp(variable.lower())))
         patch.setattr("tempfile.tempdir", None)
         if find_spec("grpc_health"):  # the bare install has nothing to start
-            from hubbub.cli.local.local_run import LocalRun
+            from hubbub.installation.local_run import LocalRun
 
             patch.setattr(LocalRun, "__enter__", _far_from_midnight(LocalRun.__enter__))
         yield
@@ -221,7 +221,7 @@ def device(
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from redis import Redis
 
-    from hubbub.cli.local.embedded_redis import EmbeddedRedis
+    from hubbub.installation.embedded_redis import EmbeddedRedis
 
     server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
     with Redis.from_url(server.url) as client:

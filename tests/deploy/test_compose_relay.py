@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, Outcome
+from hubbub.installation.child_process import Child
+from hubbub.installation.ports import free_port
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.compose_services import COMPOSE, check_schema
 from tests.support.development_server import developing

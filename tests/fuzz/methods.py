@@ -24,9 +24,9 @@ from hubbub.aggregator.ingest.intake import Intake as Counting
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
-from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.ports import free_port
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks

@@ -26,9 +26,9 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.catalog import Metric, conditions_in
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.conservation import Window
+from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.ports import free_port
 from hubbub.runtime.redis.client import connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed

@@ -30,9 +30,9 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web import gauges
 from hubbub.aggregator.web.gauges import exposition
-from hubbub.cli.local.ports import free_port
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
+from hubbub.installation.ports import free_port
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.interfaces.running_aggregator import DAYS, House

@@ -13,9 +13,9 @@ import pytest
 
 import hubbub.notebook
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens, remove_token
-from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
+from hubbub.installation.certificate_authorities import write_certificates
 from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, House, house, until_known
 from tests.support import web
 from tests.support.commands import Capture, output_of

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.cli.backup.snapshot import copy_into, loaded
-from hubbub.cli.local import embedded_redis
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
-from hubbub.cli.local.redis_programs import Server, program_for, server_programs
 from hubbub.errors import BackupUnusable, ServiceUnavailable
+from hubbub.installation import embedded_redis
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.redis_programs import Server, program_for, server_programs
+from hubbub.installation.snapshot import copy_into, loaded
 from tests.support.servers import installed_redis, redis_server
 
 OLD_FILE = Path(__file__).parents[1] / "data" / "redis" / "6.2.14.aof"

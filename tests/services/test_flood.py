@@ -8,8 +8,8 @@ import redis
 
 from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.conservation import Window, balances
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CatalogFiles

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.local.redis_programs import server_programs
+from hubbub.installation.child_process import Child
+from hubbub.installation.ports import free_port
+from hubbub.installation.redis_programs import server_programs
 from tests.support.servers import answering
 from tests.support.waiting import eventually
 

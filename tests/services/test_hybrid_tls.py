@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 
-from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.runtime.tls import TlsFolder
 from tests.support.waiting import HANG_SECONDS
 

@@ -10,11 +10,11 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
-from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.client.transport.issuer_connection import ask_by_app
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable, ServiceUnavailable
+from hubbub.installation.ports import free_port
 from hubbub.issuer.issuing import Subjects
 from hubbub.issuer.settings import parse
 from hubbub.runtime.oidc.provider_keys import ProviderKeys

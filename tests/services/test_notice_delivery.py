@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import Catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Transport, transport_to
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.conftest import CatalogFiles
 from tests.support.law_terms import total_counts
 from tests.support.waiting import HANG_SECONDS, eventually

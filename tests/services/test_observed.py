@@ -17,10 +17,10 @@ import hubbub.shuffler.metrics
 from docs.reference.prometheus import declared
 from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.version import VERSION

@@ -22,12 +22,12 @@ from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import epoch_at, epoch_start
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.client.testing import FakeClock, coins
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.privacy.crowd import amplified_of
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.tls import TlsFolder
@@ -347,7 +347,7 @@ def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> Non
 
 
 def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: Path) -> None:
-    from hubbub.cli.certificate_authorities import write_certificates
+    from hubbub.installation.certificate_authorities import write_certificates
 
     strangers = tmp_path / "strangers"
     write_certificates(strangers, {})

@@ -13,10 +13,10 @@ from typing import Any, Final
 import pytest
 import uvloop
 
-from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.ports import free_port
 from hubbub.errors import ServiceUnavailable
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.child_process import Child
+from hubbub.installation.ports import free_port
 from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder

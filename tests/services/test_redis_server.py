@@ -20,10 +20,10 @@ from hubbub.aggregator.releases.release_entry import Entry
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.ports import free_port
 from hubbub.issuer.issuing import allow
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis

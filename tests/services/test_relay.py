@@ -10,13 +10,13 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, Outcome, TryAgain
 from hubbub.client.transport.addresses import relay_to
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.ports import free_port
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate

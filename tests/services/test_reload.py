@@ -19,13 +19,13 @@ from hubbub.aggregator.access.tokens import add_token, remove_token
 from hubbub.aggregator.reload import check_fits, check_follows
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
-from hubbub.cli.certificate_authorities import renew_certificates, write_certificates
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.installation_keys import OPERATORS, build_bundle, make_keys
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
 from hubbub.fields.rules import Interval
+from hubbub.installation.certificate_authorities import renew_certificates, write_certificates
+from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.programs.options import option, options
 from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.reloading import Reloader, Take

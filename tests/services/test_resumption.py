@@ -11,8 +11,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.client import SealedReport, Transport, transport_to
+from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 from tests.support.http_shuffler import HttpShuffler
 from tests.support.waiting import HANG_SECONDS

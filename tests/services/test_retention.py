@@ -18,10 +18,10 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_at, epoch_start
-from hubbub.cli.local import totals_redis
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
+from hubbub.installation import totals_redis
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer

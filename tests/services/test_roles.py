@@ -25,14 +25,14 @@ import hubbub.notebook
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
-from hubbub.cli.certificate_authorities import names_by_role, write_certificates
-from hubbub.cli.installation_keys import build_bundle
-from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
+from hubbub.installation.certificate_authorities import names_by_role, write_certificates
+from hubbub.installation.keys_and_bundles import build_bundle
+from hubbub.installation.local_run import LocalRun, Ports
+from hubbub.installation.ports import free_port
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import _cluster, connect_redis

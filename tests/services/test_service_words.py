@@ -12,10 +12,10 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings, parse
 from hubbub.aggregator.web.server import HttpServer
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
+from hubbub.installation.endpoints import Endpoints, read_endpoints
+from hubbub.installation.ports import free_port
 from hubbub.notebook.service import Service
 from hubbub.programs.http_calls import HttpCalls
 from tests.conftest import CatalogFiles

@@ -15,8 +15,8 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.local.ports import free_port
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.ports import free_port
 from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.tls import TlsFolder

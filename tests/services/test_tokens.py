@@ -14,10 +14,7 @@ from flask.testing import FlaskClient
 from hubbub.authoring import read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
-from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome, TryAgain, transport_to
 from hubbub.client.testing import FakeClock
@@ -25,6 +22,9 @@ from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
+from hubbub.installation.ports import free_port
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issuing import allow
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway

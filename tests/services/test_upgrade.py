@@ -19,11 +19,11 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.catalog import epoch_start
-from hubbub.cli.installation_keys import build_bundle
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.client import Client, FolderState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.keys_and_bundles import build_bundle
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.runtime.redis.client import connect_redis

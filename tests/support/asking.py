@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from hubbub.cli.terminal.service_client import Endpoints
+from hubbub.installation.endpoints import Endpoints
 
 
 def attributes(document: Mapping[str, Any]) -> Any:

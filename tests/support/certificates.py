@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from hubbub.cli.certificate_authorities import signed
+from hubbub.installation.certificate_authorities import signed
 
 
 def write_old_certificates(

@@ -11,8 +11,8 @@ from typing import Any
 
 from hubbub.bundles import Bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
-from hubbub.cli.local.ports import free_port
 from hubbub.client.transport.issuer_connection import ask_issuer
+from hubbub.installation.ports import free_port
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import Subjects, TokensApp

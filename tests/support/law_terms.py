@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.conservation import TERMS
 from hubbub.errors import ServiceUnavailable
+from hubbub.installation.endpoints import Endpoints
 
 
 def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:

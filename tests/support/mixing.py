@@ -16,8 +16,8 @@ import grpc.aio
 import pytest
 
 from hubbub.bundles import Bundle
-from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
+from hubbub.installation.ports import free_port
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks

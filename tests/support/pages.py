@@ -16,8 +16,8 @@ from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.analysis.families import draw
-from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
+from hubbub.installation.ports import free_port
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore

@@ -3,7 +3,7 @@
 import ssl
 import urllib.request
 
-from hubbub.cli.local.local_run import LocalRun
+from hubbub.installation.local_run import LocalRun
 
 
 def scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:

@@ -9,9 +9,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.local.redis_programs import server_programs
+from hubbub.installation.child_process import Child
+from hubbub.installation.ports import free_port
+from hubbub.installation.redis_programs import server_programs
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from tests.support.waiting import eventually

@@ -12,11 +12,11 @@ import pyrage
 import pytest
 
 from hubbub.authoring import Catalog
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
-from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.local_run import LocalRun, Ports
+from hubbub.installation.ports import free_port
 from tests.conftest import CatalogFiles
 from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually

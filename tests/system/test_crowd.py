@@ -17,10 +17,10 @@ from hubbub.catalog import epoch_at
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.demonstration.history import Day, write_history
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.conservation import Window, balances
 from hubbub.epochs import epoch_date
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.catalog_reader import read_with_promises

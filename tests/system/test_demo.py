@@ -17,9 +17,9 @@ from hubbub.authoring.crowds.dummy_counts import number_variance
 from hubbub.cli.commands.demo import candidates, close_epochs, people
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.demonstration.questions import demo_questions
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.support.client_parts import drawn_reports
 from tests.support.law_terms import report_counts
 from tests.support.moment import far_from_midnight

@@ -17,8 +17,8 @@ import pytest
 
 from hubbub.authoring import read_catalog
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import Capture, document_of

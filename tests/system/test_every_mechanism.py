@@ -11,9 +11,9 @@ import pytest
 from hubbub import notebook
 from hubbub.authoring import read_catalog
 from hubbub.catalog import epoch_at, epoch_start
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.conservation import balances, sum_terms
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.mechanisms import REGISTRY
 from hubbub.simulation.devices import Person, send_everyone
 from tests.support import web

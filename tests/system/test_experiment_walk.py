@@ -8,9 +8,9 @@ import pytest
 
 from hubbub.authoring import read_catalog
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.law_terms import total_counts
 from tests.support.waiting import HANG_SECONDS, eventually

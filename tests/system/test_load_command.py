@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import Catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import metric_toml

@@ -15,10 +15,10 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.demonstration.history import Day, write_history
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
 from tests.conftest import CATALOG

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.installation_keys import DEMO_DEVICE
 from hubbub.cli.main import main, whole_parser
+from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.leaflet import leaflet

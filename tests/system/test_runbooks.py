@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from hubbub.authoring import Catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.programs import run_program
 

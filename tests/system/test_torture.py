@@ -21,10 +21,10 @@ import redis
 
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import balances
+from hubbub.installation.local_run import LocalRun, Ports
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import client_state
 from tests.support.law_terms import report_counts, total_counts

@@ -32,8 +32,8 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
-from hubbub.cli.local.ports import free_port
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
+from hubbub.installation.ports import free_port
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.clean_environment import CALLER

@@ -11,11 +11,11 @@ from hubbub.aggregator.publishing.publisher import webhook
 from hubbub.aggregator.settings import parse as aggregator
 from hubbub.bundles.tokens import Tokens
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.addresses import has_port, is_loopback, url_parts
 from hubbub.fields.rules import is_address, is_log_name
+from hubbub.installation.endpoints import Endpoints
 from hubbub.issuer.settings import parse as issuer
 from hubbub.relay.settings import parse as relay
 from hubbub.shuffler.settings import parse as shuffler

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.backup import archive
 from hubbub.errors import BackupUnusable
+from hubbub.installation import archive
 
 # Keys made from words are meant to take long.
 pytestmark = pytest.mark.slow

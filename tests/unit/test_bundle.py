@@ -17,9 +17,9 @@ from hubbub.bundles.handover import MAX_HANDOVERS
 from hubbub.bundles.opening_keys import OpeningKey
 from hubbub.catalog import epoch_at, epoch_start
 from hubbub.catalog.limits import Limits
-from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
+from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
 from hubbub.keys.operator import hand_over_to_new, read_operator_key
 from hubbub.sealing.hpke import open_sealed, seal, seal_info

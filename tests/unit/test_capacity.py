@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.planning.capacity_model import (
+from hubbub.installation.capacity_model import (
     MEASURED,
     Door,
     Machine,

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from hubbub.cli.certificate_authorities import renew_certificates, write_certificates
 from hubbub.client import Client, MemoryState, SealedReport, transport_to
 from hubbub.errors.authorities import trusting
+from hubbub.installation.certificate_authorities import renew_certificates, write_certificates
 from hubbub.runtime.tls import SERVERS, authorities_of
 from tests.support.bundles import Signed
 from tests.support.certificates import write_old_certificates

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import cast
 
 from hubbub.cli.commands import demo
-from hubbub.cli.local.local_run import LocalRun
 from hubbub.conservation import TERMS
+from hubbub.installation.local_run import LocalRun
 
 
 def test_the_bar_counts_reports_without_dummies_and_never_more_than_were_sent() -> None:

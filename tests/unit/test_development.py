@@ -19,7 +19,6 @@ from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.commands.status import show_pipeline
-from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.cli.terminal.answer_tables import (
     show_changes,
     show_estimates,
@@ -31,6 +30,7 @@ from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.development_messages import PROTECTS_NOBODY
+from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.keys.opening_keys import read_public_keys
 from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer

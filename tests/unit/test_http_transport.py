@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.client import GivenUp, SealedReport, TryAgain, transport_to
 from hubbub.errors import BadParameter
+from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.http_shuffler import HttpShuffler, http_shuffler

@@ -20,12 +20,12 @@ from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.signed_lines import _signed
-from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused
+from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.shuffler.streams import read_stream_table

@@ -12,11 +12,11 @@ import pytest
 from hubbub.authoring import crowds_within, exposure, read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric, days_of_period, reports_of_one
-from hubbub.cli.installation_keys import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
+from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.signing.succession import refuse_changes
 from tests.conftest import CATALOG

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from hubbub.cli.local import ports
+from hubbub.installation import ports
 
 OTHER = """
 import sys
-from hubbub.cli.local import ports
+from hubbub.installation import ports
 ports._FIRST, ports._LAST = int(sys.argv[1]), int(sys.argv[1]) + 1
 print(ports.free_port(), flush=True)
 sys.stdin.read()

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
-from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.errors import ServiceUnavailable
+from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.runtime.monitoring.logs import lost_lines, write_logs
 from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS

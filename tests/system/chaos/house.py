@@ -17,14 +17,14 @@ from urllib.parse import urlsplit
 from hubbub.authoring import Catalog
 from hubbub.bundles import read_bundle
 from hubbub.bundles.tokens import Tokens
-from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.installation_keys import build_bundle, make_keys
-from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.client import Client
 from hubbub.errors import HubbubError
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.child_process import Child
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.keys_and_bundles import build_bundle, make_keys
+from hubbub.installation.ports import free_port
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.catalogs import metric_toml
 from tests.support.law_terms import total_counts

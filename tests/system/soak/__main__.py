@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.authoring import read_catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError
+from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.shuffler.streams import read_stream_table
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.waiting import HANG_SECONDS

@@ -10,9 +10,9 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.local_run import LocalRun
 from hubbub.conservation import balances, sum_terms
 from hubbub.errors import ServiceUnavailable
+from hubbub.installation.local_run import LocalRun
 from tests.support.law_terms import report_counts, total_counts
 from tests.support.waiting import HANG_SECONDS
 

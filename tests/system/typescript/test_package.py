@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.errors import HubbubError
+from hubbub.installation.ports import free_port
 from hubbub.mechanisms import REGISTRY
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from hubbub.cli.local.local_run import ACCOUNT_KEY
+from hubbub.installation.local_run import ACCOUNT_KEY
 from tests.interfaces.browser import HANG_MS
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import developing

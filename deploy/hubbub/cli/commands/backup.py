@@ -1,19 +1,17 @@
 """`hubbub backup`, `verify` and `restore`: an installation kept, and made again."""
 
 import asyncio
-import hashlib
-import json
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from hubbub.cli.backup.archive import (
+from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.progress import progress
+from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
+from hubbub.installation.archive import (
     Opener,
     lock_for,
     lock_with,
@@ -22,13 +20,17 @@ from hubbub.cli.backup.archive import (
     pack,
     unpack,
 )
-from hubbub.cli.backup.snapshot import copy_into, loaded, number_of_keys, read_together, refuse_keys
-from hubbub.cli.local.embedded_redis import EmbeddedRedis, url_of
-from hubbub.cli.local.redis_programs import Server
-from hubbub.cli.terminal.output import say
-from hubbub.cli.terminal.progress import progress
-from hubbub.cli.terminal.service_client import nothing_runs
-from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
+from hubbub.installation.backup_manifest import read_checked, write_manifest
+from hubbub.installation.embedded_redis import EmbeddedRedis, url_of
+from hubbub.installation.endpoints import nothing_runs
+from hubbub.installation.redis_programs import Server
+from hubbub.installation.snapshot import (
+    copy_into,
+    loaded,
+    number_of_keys,
+    read_together,
+    refuse_keys,
+)
 from hubbub.programs.atomic_write import refusal_with_remedy
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
@@ -40,9 +42,6 @@ _SETTINGS_BY_ROLE: Final = {
     "aggregator": "HUBBUB_AGGREGATOR_REDIS_URL",
 }
 ROLES: Final = (*_SETTINGS_BY_ROLE,)
-FILES: Final = ("shuffler.rdb", "aggregator.rdb", "installation.age")
-_NAME: Final = "manifest.json"
-_FORMAT: Final = 1
 _LOCK: Final = Exclusive(required=True)
 _OPENER: Final = Exclusive()
 _WHERE: Final = Exclusive(required=True)
@@ -129,7 +128,7 @@ def _backup(options: BackupOptions) -> None:
             files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
             asyncio.run(read_together(urls, files, on))
         absent = pack(home, folder / "installation.age", lock, passphrase)
-        _write_manifest(folder)
+        write_manifest(folder)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)  # an incomplete backup is removed
         if isinstance(error, StoreUnavailable) and url_of(home, "aggregator"):
@@ -253,70 +252,3 @@ def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[role], completed=done, total=total)
 
         yield on
-
-
-def _write_manifest(folder: Path) -> None:
-    """Writes the list of parts, last of all: a backup without it is incomplete."""
-    created_at = datetime.fromtimestamp(int(time.time()), UTC).isoformat()
-    parts = {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": _digest(folder / name)}
-        for name in FILES
-    }
-    body = {"format": _FORMAT, "hubbub": version("hubbub"), "made": created_at, "files": parts}
-    text = json.dumps(body | {"sha256": _of(body)}, indent=2)
-    (folder / _NAME).write_text(text + "\n", encoding="utf-8")
-
-
-def read_checked(folder: Path) -> dict[str, Any]:
-    """Reads a backup's manifest, and checks that all its parts are unchanged.
-
-    Returns:
-        The version of `hubbub`, and when it was `made`, in ISO 8601 and UTC.
-
-    Raises:
-        BackupUnusable: a part is missing, damaged, or of a format that is not known.
-    """
-    path = folder / _NAME
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BackupUnusable(
-            f"{path}: {error.strerror}; an unfinished backup lacks it: make the backup again"
-        ) from error
-    except ValueError:
-        raise _broken(path, "is damaged") from None
-    if not isinstance(body, dict):
-        raise _broken(path, "is damaged")
-    if body.get("format") != _FORMAT:
-        raise BackupUnusable(
-            f"{folder}: its format is newer than this version; use the version of hubbub "
-            "that made it, or newer"
-        )
-    digest = body.pop("sha256", None)
-    if digest != _of(body):
-        raise _broken(path, "is damaged")
-    files: Mapping[str, Mapping[str, Any]] = body["files"]
-    for name in FILES:
-        path = folder / name
-        if not path.is_file():
-            raise _broken(path, "is missing")
-        size = path.stat().st_size
-        if size != files[name]["bytes"]:
-            written = files[name]["bytes"]
-            raise _broken(path, f"has {size:,} bytes, but {written:,} were written")
-        if _digest(path) != files[name]["sha256"]:
-            raise _broken(path, "is damaged")
-    return body
-
-
-def _broken(path: Path, problem: str) -> BackupUnusable:
-    return BackupUnusable(f"{path}: {problem}; use another copy of this backup")
-
-
-def _of(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,11 +2,11 @@
 
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.commands.catalog import BuildOptions, kept_mechanisms
-from hubbub.cli.installation_keys import OPERATORS, build_bundle
 from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
+from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle
 from hubbub.programs.text_files import read_text
 from hubbub.signing.log.log_writer import LOG
 

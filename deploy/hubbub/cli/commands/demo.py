@@ -28,8 +28,6 @@ from hubbub.cli.demonstration.history import (
     write_history,
 )
 from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
-from hubbub.cli.installation_keys import DEMO_DEVICE
-from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
 from hubbub.client import Client
@@ -37,6 +35,8 @@ from hubbub.conservation import TERMS, Window, balances
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
+from hubbub.installation.keys_and_bundles import DEMO_DEVICE
+from hubbub.installation.local_run import LocalRun, Ports, program
 from hubbub.programs.atomic_write import read_output, refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options

@@ -18,13 +18,13 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
-from hubbub.cli.local.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.cli.terminal.output import first_second, say
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
+from hubbub.installation.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime.clocks import Clocks

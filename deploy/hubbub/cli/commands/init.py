@@ -12,19 +12,19 @@ from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring import Catalog
-from hubbub.cli.certificate_authorities import (
+from hubbub.cli.terminal.catalog_reading import read_aloud
+from hubbub.cli.terminal.output import say
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.development_messages import PROTECTS_NOBODY
+from hubbub.fields.rules import is_address
+from hubbub.installation.certificate_authorities import (
     PARTIES,
     ROLES,
     names_by_role,
     trust_other,
     write_certificates,
 )
-from hubbub.cli.installation_keys import build_bundle, make_keys
-from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.output import say
-from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.errors.development_messages import PROTECTS_NOBODY
-from hubbub.fields.rules import is_address
+from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.keys.issuer import make_token_key, take_token_public
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command

@@ -12,22 +12,22 @@ from hubbub.aggregator.access.rights import ROLES, Role
 from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
 from hubbub.bundles.encoding import to_text
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
-from hubbub.cli.certificate_authorities import (
+from hubbub.cli.commands.doctor import first_end
+from hubbub.cli.terminal.output import day_of, first_second, listing, say
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.fields.rules import Interval
+from hubbub.installation.certificate_authorities import (
     PARTIES,
     names_by_role,
     renew_certificates,
     trust_other,
     write_certificates,
 )
-from hubbub.cli.commands.doctor import first_end
-from hubbub.cli.installation_keys import (
+from hubbub.installation.keys_and_bundles import (
     DEFAULT_DAYS,
     DEFAULT_PERIODS,
     make_keys,
 )
-from hubbub.cli.terminal.output import day_of, first_second, listing, say
-from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.fields.rules import Interval
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key

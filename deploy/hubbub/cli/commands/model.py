@@ -6,7 +6,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from hubbub.cli.installation_keys import publish_models
 from hubbub.cli.terminal.answer_tables import say_notice
 from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import explain, listing, say
@@ -18,6 +17,7 @@ from hubbub.cli.terminal.query_options import (
 )
 from hubbub.errors import HubbubError, ServiceUnavailable
 from hubbub.fields.rules import Interval
+from hubbub.installation.keys_and_bundles import publish_models
 from hubbub.programs.atomic_write import read_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options

@@ -8,7 +8,11 @@ from typing import Final, Literal
 
 from hubbub.bundles import OpeningKey
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
-from hubbub.cli.planning.capacity_model import (
+from hubbub.cli.planning.subject import MetricsOptions
+from hubbub.cli.terminal.output import listing, say, say_json
+from hubbub.errors import BadParameter
+from hubbub.fields.rules import Interval
+from hubbub.installation.capacity_model import (
     MEASURED,
     Costs,
     Door,
@@ -20,10 +24,6 @@ from hubbub.cli.planning.capacity_model import (
     needs,
     traffic_of,
 )
-from hubbub.cli.planning.subject import MetricsOptions
-from hubbub.cli.terminal.output import listing, say, say_json
-from hubbub.errors import BadParameter
-from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 from hubbub.sealing.hpke import open_sealed, seal

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 from hubbub.bundles import read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.catalog import SPANS
-from hubbub.cli.installation_keys import DEMO_DEVICE
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
@@ -18,6 +17,7 @@ from hubbub.cli.terminal.review_and_leaflet import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
+from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose

@@ -15,9 +15,9 @@ from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.offline import totals_at
 from hubbub.bundles import Bundle
-from hubbub.cli.local.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.cli.terminal.output import say
 from hubbub.errors.grammar import several
+from hubbub.installation.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime.clocks import Clocks

@@ -9,12 +9,12 @@ from typing import Final
 
 from hubbub.aggregator.settings import Outlets
 from hubbub.authoring import Catalog
-from hubbub.cli.local.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.errors.grammar import several
+from hubbub.installation.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 

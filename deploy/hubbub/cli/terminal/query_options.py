@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
-from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.installing import install_with
+from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, refuse_unwritable

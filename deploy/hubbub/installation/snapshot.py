@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Final
 
 from redis.asyncio import Redis
 
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StoreUnavailable
+from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 

@@ -11,10 +11,10 @@ from typing import Final
 import redis
 from redis.exceptions import BusyLoadingError, RedisError
 
-from hubbub.cli.local.child_process import Child, postponed_endings
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.local.redis_programs import program_for
 from hubbub.errors import ServiceUnavailable, StateUnusable
+from hubbub.installation.child_process import Child, postponed_endings
+from hubbub.installation.ports import free_port
+from hubbub.installation.redis_programs import program_for
 
 # It answers at once, unless it has stored data to read first.
 _START_SECONDS: Final = 300.0

@@ -26,19 +26,19 @@ from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import is_development
 from hubbub.catalog.models.model_metric import in_minutes
-from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.installation_keys import OPERATORS, build_bundle, make_keys, publish_models
-from hubbub.cli.local.child_process import (
+from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
+from hubbub.errors.addresses import proxy_options
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.child_process import (
     Child,
     endings_to,
     handle_endings,
     postponed_endings,
 )
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
-from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints
-from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
-from hubbub.errors.addresses import proxy_options
+from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys, publish_models
+from hubbub.installation.ports import free_port
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from hubbub.bundles import Bundle, read_bundle
-from hubbub.cli.installation_keys import OPERATORS
-from hubbub.cli.local.embedded_redis import url_of
-from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
+from hubbub.installation.embedded_redis import url_of
+from hubbub.installation.endpoints import nothing_runs
+from hubbub.installation.keys_and_bundles import OPERATORS
 from hubbub.programs.options import option, options
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer

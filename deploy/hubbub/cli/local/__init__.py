@@ -1,1 +1,0 @@
-"""Runs an installation on this machine: processes, ports, certificates, Redis, devices."""
