@@ -21,12 +21,12 @@ import yaml
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.commands.init import initialise
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import KeysUnusable
 from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.new_installation import initialise
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.compose_services import (

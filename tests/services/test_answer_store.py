@@ -173,7 +173,7 @@ async def test_other_programs_read_them_and_nothing_else(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     """As the user that ships for it."""
-    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)
     with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
         url = f"redis://aggregator:CHANGE-ME-AGGREGATOR@127.0.0.1:{port}/0"

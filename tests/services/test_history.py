@@ -21,7 +21,6 @@ from hubbub.catalog import epoch_at
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.cli.commands import demo
 from hubbub.cli.commands.demo import people
-from hubbub.cli.demonstration.history import DAYS, Day, days_before, drawn_notice, write_history
 from hubbub.cli.demonstration.questions import answers_of, demo_questions
 from hubbub.cli.main import main
 from hubbub.conservation import Window, balances, sum_terms
@@ -29,6 +28,7 @@ from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.shuffler.pool import Pool
+from hubbub.simulation.demo_history import DAYS, Day, days_before, drawn_notice, write_history
 from tests.support.moment import now
 from tests.support.stores import commit_of, totals_of
 

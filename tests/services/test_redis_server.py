@@ -297,7 +297,7 @@ async def test_a_redis_that_answers_is_not_said_to_be_away(
 
 async def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
     """The users that ship, on one server."""
-    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)
     assert len(re.findall(r">CHANGE-ME-\w+", users)) == 5
     with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
@@ -413,7 +413,7 @@ async def _crowd_leaves(pool: Pool) -> None:
 
 async def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path: Path) -> None:
     """As the users of version 0.1 may."""
-    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
     [line] = [line for line in users.splitlines() if line.startswith("user shuffler")]
     lacked = {"+hexists", "+unlink", "+rename", "+persist", "+sscan", "+sunionstore"}
     rules = line.split()[2:]
@@ -439,7 +439,7 @@ async def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path:
 
 @pytest.mark.parametrize("role", ["shuffler", "aggregator", "issuer"])
 def test_each_role_may_do_whatever_its_scripts_ask(role: str) -> None:
-    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
     [line] = [line for line in users.splitlines() if line.startswith(f"user {role} ")]
     commands = {
         command.lower()
@@ -488,11 +488,13 @@ def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
     write_certificates(tmp_path / "tls", {})
     text = (
-        (ROOT / "deploy/hubbub/cli/redis/redis.conf")
+        (ROOT / "deploy/hubbub/installation/redis/redis.conf")
         .read_text()
         .replace("/etc/redis", str(tmp_path))
     )
-    (tmp_path / "users.acl").write_text((ROOT / "deploy/hubbub/cli/redis/users.acl").read_text())
+    (tmp_path / "users.acl").write_text(
+        (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
+    )
     port = free_port()
     text = text.replace("tls-port 6379", f"tls-port {port}")
     settings = dict(line.split(" ", 1) for line in text.splitlines() if line[:1] not in {"#", ""})
@@ -507,7 +509,7 @@ def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
 def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) -> None:
     """Redis reads its append-only file as its default user; where that may do nothing, 7.0 drops
     every script that it reads, which is everything of ours."""
-    shutil.copyfile(ROOT / "deploy/hubbub/cli/redis/users.acl", tmp_path / "users.acl")
+    shutil.copyfile(ROOT / "deploy/hubbub/installation/redis/users.acl", tmp_path / "users.acl")
     report_totals = []
 
     async def body(port: int, number: int) -> None:
@@ -565,7 +567,7 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
 
 
 def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
-    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text().splitlines()
+    users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text().splitlines()
 
     async def body(cluster: Cluster) -> None:
         hosts = cluster.url.removeprefix("redis://")

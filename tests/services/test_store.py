@@ -543,7 +543,7 @@ async def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
 
 async def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
     """As the users of version 0.1 may."""
-    users = Path("deploy/hubbub/cli/redis/users.acl").read_text().splitlines()  # noqa: ASYNC240 nothing else runs
+    users = Path("deploy/hubbub/installation/redis/users.acl").read_text().splitlines()  # noqa: ASYNC240 nothing else runs
     [line] = [line for line in users if line.startswith("user aggregator")]
     now = line.replace(">CHANGE-ME-AGGREGATOR", ">secret").split()[2:]
     newer = {"+hdel", "+hkeys", "+sadd", "+sismember", "+smismember", "+persist", "+unlink"}

@@ -16,7 +16,6 @@ from hubbub.analysis.families import draw
 from hubbub.catalog import epoch_at
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.main import main
 from hubbub.conservation import Window, balances
 from hubbub.epochs import epoch_date
@@ -26,6 +25,7 @@ from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.count_noise import CountNoise
+from hubbub.simulation.demo_history import Day, write_history
 from hubbub.simulation.devices import send_everyone
 from tests.interfaces.browser import Watched, chromium
 from tests.support import web

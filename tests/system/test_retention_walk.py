@@ -14,13 +14,13 @@ from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
-from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
+from hubbub.simulation.demo_history import Day, write_history
 from tests.conftest import CATALOG
 from tests.interfaces.browser import CHROMIUM, chromium
 from tests.support import web

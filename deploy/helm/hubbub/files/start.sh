@@ -1,1 +1,1 @@
-../../../hubbub/cli/redis/start.sh
+../../../hubbub/installation/redis/start.sh

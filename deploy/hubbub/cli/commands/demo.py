@@ -19,14 +19,6 @@ from hubbub.authoring.crowds.dummy_counts import number_variance
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
 from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
-from hubbub.cli.demonstration.history import (
-    CHANGED_DAYS_AGO,
-    DAYS,
-    STORY,
-    days_before,
-    drawn_notice,
-    write_history,
-)
 from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
@@ -42,6 +34,14 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
+from hubbub.simulation.demo_history import (
+    CHANGED_DAYS_AGO,
+    DAYS,
+    STORY,
+    days_before,
+    drawn_notice,
+    write_history,
+)
 from hubbub.simulation.devices import Person, Sent, send_everyone
 
 PEOPLE: Final = 30_162

@@ -7,10 +7,11 @@ from statistics import median
 from typing import Any, Final
 
 from hubbub.catalog import Metric
-from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays, listed
+from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays
 from hubbub.cli.terminal.output import filled, say, table
 from hubbub.errors import HubbubError
 from hubbub.notebook import Connection
+from hubbub.simulation.demo_history import listed
 from hubbub.simulation.devices import Person
 
 _ROWS: Final = 12

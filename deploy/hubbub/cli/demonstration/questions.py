@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.privacy.catalog_reader import read_with_promises
@@ -68,10 +68,3 @@ def answers_of(everyone: Sequence[Person]) -> list[Person]:
         }
         for person in everyone
     ]
-
-
-def listed(value: Any) -> str:
-    """A person's value as answers name it; for parts "age=65+, over_50k=no"."""
-    if isinstance(value, str):
-        return value
-    return ", ".join(f"{part}={part_value}" for part, part_value in value.items())

@@ -19,7 +19,6 @@ from hubbub.analysis.families import draw
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
-from hubbub.cli.demonstration.questions import listed
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.runtime.redis.client import connect_redis
@@ -141,3 +140,10 @@ def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: st
             await counters.close()
 
     asyncio.run(write())
+
+
+def listed(value: Any) -> str:
+    """A person's value as answers name it; for parts "age=65+, over_50k=no"."""
+    if isinstance(value, str):
+        return value
+    return ", ".join(f"{part}={part_value}" for part, part_value in value.items())
