@@ -277,6 +277,9 @@ async def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         (("REPLICAOF", "127.0.0.1", "1"), "name the primary"),
         (("CONFIG", "SET", "maxclients", "1"), "raise its maxclients"),
         (("ACL", "SETUSER", "default", "-@all", "+client|kill"), "users.acl"),
+        (("ACL", "SETUSER", "default", "resetkeys", "~other:*"), "users.acl"),
+        (("CONFIG", "SET", "min-replicas-to-write", "1"), "connect its replicas"),
+        (("SET", WINDOW.key("shuffler:pool"), "x"), "another program's"),
     ],
 )
 async def test_a_redis_that_answers_is_not_said_to_be_away(
@@ -292,6 +295,7 @@ async def test_a_redis_that_answers_is_not_said_to_be_away(
             with pytest.raises(StoreUnavailable, match=remedy) as error:
                 await pool.add({WINDOW: sealed_reports(2)})
         assert "start it" not in str(error.value)
+        assert "',)" not in str(error.value), "no tuple"
         await server.close()
 
 

@@ -66,3 +66,9 @@ def test_an_option_of_another_scheme_is_refused_in_words(url: str) -> None:
         StoreUnavailable, match=r"option \w+ has no meaning for (redis|unix)://; write"
     ):
         asyncio.run(connect_redis(url))
+
+
+def test_a_password_that_has_signs_of_a_url_is_answered_with_their_codes() -> None:
+    for password in ("a/b", "a#b", "a?b"):
+        with pytest.raises(StoreUnavailable, match="write @:/%#\\? as %40 %3A %2F %25"):
+            asyncio.run(connect_redis(f"redis://:{password}@h:6379/0"))

@@ -169,7 +169,8 @@ def _addresses(url: str) -> list[str]:
             _check_url(redis_url)
     except (ValueError, TypeError):
         # The parser's own text could contain a password.
-        raise StoreUnavailable(f"the Redis URL is invalid; {_REMEDY}") from None
+        codes = "; before the host write @:/%#? as %40 %3A %2F %25 %23 %3F" if "@" in url else ""
+        raise StoreUnavailable(f"the Redis URL is invalid; {_REMEDY}{codes}") from None
     return urls
 
 

@@ -33,12 +33,17 @@ from hubbub.errors import StoreFull, StoreUnavailable
 
 _log: Final = logging.getLogger("hubbub.redis")
 
-# What to do about an error of a Redis that answers, by a part of its text; and about any other.
+# What to do about an error of a Redis that answers, by a part of its text in small letters; and
+# about any other.
 _REMEDIES: Final = {
-    "AuthenticationError": "give HUBBUB_REDIS_URL the user and the password that Redis has",
+    "authenticationerror": "give HUBBUB_REDIS_URL the user and the password that Redis has",
     "read only replica": "wait for its failover, or name the primary with HUBBUB_REDIS_URL",
     "max number of clients": "raise its maxclients",
     "no permissions": "give its user the rights in users.acl",
+    "loading the dataset": "wait until it has read its files",
+    "enough good replicas": "connect its replicas, or lower min-replicas-to-write",
+    "wrong kind of value": "a key is another program's: give hubbub a Redis of its own",
+    "db index": "name a database that it has in HUBBUB_REDIS_URL",
 }
 _AWAY: Final = "start it, or name another with HUBBUB_REDIS_URL"
 
@@ -286,7 +291,8 @@ class RedisServer:
                 # It is a replica now: look for the primary again.
                 await self.client.connection_pool.disconnect(inuse_connections=False)
             text = _error_text(error)
-            remedy = next((remedy for cause, remedy in _REMEDIES.items() if cause in text), _AWAY)
+            lower = text.lower()
+            remedy = next((remedy for cause, remedy in _REMEDIES.items() if cause in lower), _AWAY)
             raise StoreUnavailable(f"Redis at {self._hosts}: {text}; {remedy}") from error
         finally:
             self._under_way -= 1
@@ -389,7 +395,8 @@ def _error_text(error: Exception) -> str:
     """An error's text without the command: redis-py quotes its arguments, which are reports."""
     text = str(error.args[0]) if error.args else ""
     if isinstance(error, RedisError) and text.startswith("Command # "):
-        text = text.rpartition("caused error: ")[2]
+        # It shows the error's arguments, a tuple of one text.
+        text = text.rpartition("caused error: ")[2].strip("(,)").strip("'\"")
     return f"{type(error).__name__}: {text}"
 
 
