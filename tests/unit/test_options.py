@@ -113,6 +113,7 @@ def test_a_number_outside_its_interval_is_refused_by_the_options_name(
         (["--quick", "--kind", "jsan"], 'did you mean "json"?'),
         (["--quick", "--share", "5%"], "'5%' is not a number; write 0.05"),
         (["--quick", "--day", "soon"], "'soon' is not a date; write YYYY-MM-DD"),
+        (["--quick", "--day", "2026-W48"], "'2026-W48' is not a date; write YYYY-MM-DD"),
         (["--quick", "--most", "2.5"], "'2.5' is not a whole number; write one like 100 or 1e6"),
         (["--quick", "--most", "nan"], "'nan' is not a whole number"),
         (["--quick", "--most", "1" * 41], f"'{'1' * 40}'... has more than 40 digits; write a"),

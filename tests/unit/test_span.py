@@ -123,6 +123,9 @@ def test_nothing_held_is_nothing_meant() -> None:
         ("", "2026-11-31", "^epochs: 2026-11-31 does not exist in the calendar$"),
         ("", "2026-11-01..2026-11-31", "epochs: 2026-11-31 does not exist"),
         ("", "2026-13", "2026-13 does not exist"),
+        ("", "2026-W48", "write newest, closed, all"),
+        ("", "2026-W53-7", "write newest, closed, all"),
+        ("", "20261122T14:00", "write newest, closed, all"),
         ("", "2026-11-22T25:00", "2026-11-22T25:00 does not exist"),
     ],
 )

@@ -163,7 +163,7 @@ class Metric:
     )
     epoch: str = setting(
         EPOCH,
-        "The time over which reports are added up, in UTC.",
+        "The time over which reports are added up, in UTC; weeks begin on Thursdays.",
         '"day"',
         label="counted by the",
         defines=True,

@@ -17,6 +17,7 @@ from hubbub.programs.options import add_options, read_options
 
 # No option has this form: numbers, with commas or colons between them, are values.
 _NEGATIVE_NUMBER: Final = re.compile(r"-\.?\d")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MAX_DIGITS: Final = 40  # Larger numbers are useless here, and one with 310 digits is no float.
 
 
@@ -104,8 +105,9 @@ def read_whole_number(text: str) -> int:
 
 def _read_day(text: str) -> date:
     """Reads YYYY-MM-DD. Raises ArgumentTypeError with a readable message if `text` is no day."""
+    dated = text if _DAY.fullmatch(text) else ""  # Python also reads 2026-W48, as its Monday
     try:
-        return date.fromisoformat(text)
+        return date.fromisoformat(dated)
     except ValueError:
         otherwise = f"{text[:40]!a} is not a date; write YYYY-MM-DD"
         raise argparse.ArgumentTypeError(absent_date(text) or otherwise) from None

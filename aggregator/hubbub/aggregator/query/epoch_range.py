@@ -116,8 +116,9 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
     if _NUMBER.fullmatch(text):
         return int(text), int(text)
     is_month = _MONTH.fullmatch(text) is not None
+    dated = text if _MONTH.match(text) else ""  # Python also reads 2026-W48, as its Monday
     try:
-        begin = datetime.fromisoformat(f"{text}-01" if is_month else text)
+        begin = datetime.fromisoformat(f"{text}-01" if is_month else dated)
         begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
         first = begin.timestamp()
     except (ValueError, OverflowError):
