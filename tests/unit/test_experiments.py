@@ -189,6 +189,14 @@ def test_arms_change_under_their_name_only_to_end(
         refuse_changes(read_catalog(catalog(after)).metrics, bundle)
 
 
+def test_arms_keep_their_order_which_decides_whose_arm_is_which(tmp_path: Path) -> None:
+    assert "control = 1, new = 1" in CATALOG
+    bundle = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
+    turned = CATALOG.replace("control = 1, new = 1", "new = 1, control = 1")
+    with pytest.raises(BundleRefused, match="arms changed under an old name"):
+        refuse_changes(read_catalog(_catalog_file(tmp_path, turned)).metrics, bundle)
+
+
 def test_a_metric_does_not_begin_in_an_experiment_that_has_ended(tmp_path: Path) -> None:
     before = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
     later = read_catalog(_catalog_file(tmp_path, TWO)).metrics

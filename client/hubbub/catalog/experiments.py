@@ -206,7 +206,9 @@ def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
             f'the experiment "{after.name}" ended its arm {revived[0]}, and devices that had it '
             "were given another: try it again in an experiment of another name"
         )
-    if {arm: weight or before.arms.get(arm) for arm, weight in after.arms.items()} != before.arms:
+    # Their order counts: it decides which arm a device draws, and which is compared with.
+    unended = [(arm, weight or before.arms.get(arm)) for arm, weight in after.arms.items()]
+    if unended != list(before.arms.items()):
         return (
             f'experiment "{after.name}": arms changed under an old name, so that devices would '
             "change theirs; give the experiment a new name, or end an arm by a weight of 0"
