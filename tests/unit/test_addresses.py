@@ -13,7 +13,7 @@ from hubbub.bundles.tokens import Tokens
 from hubbub.cli.main import main
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.addresses import has_port, is_loopback, url_parts
+from hubbub.errors.addresses import has_port, is_loopback, secure_parts, url_parts
 from hubbub.fields.rules import is_address, is_log_name
 from hubbub.installation.endpoints import Endpoints
 from hubbub.issuer.settings import parse as issuer
@@ -66,6 +66,23 @@ def test_a_service_takes_no_other_machine_for_this_one(address: str, *, here: bo
 @pytest.mark.parametrize("url", ["https://:70", "https://a:70000", "https://a:0", "a", "https://["])
 def test_a_url_without_a_host_or_with_another_port_is_none(url: str) -> None:
     assert url_parts(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "secure"),
+    [
+        ("https://example.org/path", True),
+        ("http://127.0.0.1:9", True),
+        ("http://localhost", True),
+        ("http://[::1]", True),
+        ("http://example.org", False),
+        ("http://127.0.0.1.example.org:1", False),
+        ("ftp://127.0.0.1", False),
+        ("https://example.org:0", False),
+    ],
+)
+def test_a_secret_goes_over_https_or_stays_on_this_machine(url: str, *, secure: bool) -> None:
+    assert (secure_parts(url) is not None) is secure
 
 
 @pytest.mark.parametrize(

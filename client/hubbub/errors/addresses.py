@@ -80,6 +80,14 @@ def shown_url(url: str) -> str:
     return ascii(_USER.sub("//...@", url))
 
 
+def secure_parts(url: str) -> SplitResult | None:
+    """The parts of an https URL, or of one of http on this machine; None for other text."""
+    parts = url_parts(url)
+    if parts is None or parts.scheme == "https":
+        return parts
+    return parts if parts.scheme == "http" and is_local(parts.hostname or "") else None
+
+
 def url_parts(url: str) -> SplitResult | None:
     """The parts of a URL with a host and a valid port; None for other text."""
     try:

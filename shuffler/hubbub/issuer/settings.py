@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import is_loopback, url_parts
+from hubbub.errors.addresses import secure_parts
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
@@ -14,12 +14,7 @@ from hubbub.runtime.service_options import Common, address_option, proxies_optio
 
 
 def _provider(name: str, address: str) -> str:
-    parts = url_parts(address)
-    if (
-        parts is None
-        or " " in address
-        or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc)))
-    ):
+    if " " in address or secure_parts(address) is None:
         raise BadParameter(
             f"{name} {address!a} is not an address of a provider; write https://HOST"
         )

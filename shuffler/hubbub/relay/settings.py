@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import secure_parts
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
@@ -21,15 +21,12 @@ from hubbub.runtime.service_options import (
 )
 from hubbub.runtime.tls import TlsFolder
 
-_HERE: Final = ("127.0.0.1", "localhost", "::1")
 _GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
 
 
 def _gateway(_: str, address: str) -> str:
-    parts = url_parts(address)
-    if parts is None or not (
-        parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
-    ):
+    parts = secure_parts(address)
+    if parts is None:
         raise BadParameter(f"--gateway {address!a} is not an address; write https://HOST:PORT")
     path = parts.path.rstrip("/") or _GATEWAY_PATH
     return f"{parts.scheme}://{parts.netloc}{path}"

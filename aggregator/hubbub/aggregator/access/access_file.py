@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import is_loopback, url_parts
+from hubbub.errors.addresses import secure_parts
 from hubbub.errors.grammar import did_you_mean
 from hubbub.programs.text_files import parse_toml, read_text
 
@@ -204,10 +204,7 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
 
 
 def _address(table: _Table, field: str, text: str) -> str:
-    parts = url_parts(text)
-    if parts is None or not (
-        parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc))
-    ):
+    if secure_parts(text) is None:
         raise table.wrong(field, "is not https://HOST (http:// is only for 127.0.0.1)")
     return text
 

@@ -16,7 +16,7 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from hubbub.errors import AccessRefused, KeysUnusable, ServiceUnavailable
-from hubbub.errors.addresses import is_loopback, proxy_to
+from hubbub.errors.addresses import proxy_to, secure_parts
 from hubbub.errors.authorities import trusting_file
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, check_claims, opened
@@ -197,9 +197,5 @@ class ProviderKeys:
 
 def check_address(name: str, url: object) -> None:
     """Raises ServiceUnavailable unless an endpoint's URL is https, or http on loopback."""
-    try:
-        parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
+    if not isinstance(url, str) or secure_parts(url) is None:
         raise ServiceUnavailable(f"the provider's {name} is not an https address")
