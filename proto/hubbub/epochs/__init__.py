@@ -54,10 +54,11 @@ def minute(seconds: float) -> str:
 
 def epoch_dates(epochs: Sequence[int], seconds: int) -> str:
     """Dates of ascending epochs, with runs joined: "2026-11-01..2026-11-07, 2026-11-09"."""
-    spans: list[list[int]] = []
-    for epoch in epochs:
-        if spans and epoch == spans[-1][-1] + 1:
-            spans[-1][1:] = [epoch]
+    spans: list[str] = []
+    for place, epoch in enumerate(epochs):
+        date = epoch_date(epoch, seconds)
+        if place and epoch == epochs[place - 1] + 1:
+            spans[-1] = f"{spans[-1].partition('..')[0]}..{date}"
         else:
-            spans.append([epoch])
-    return ", ".join("..".join(epoch_date(epoch, seconds) for epoch in span) for span in spans)
+            spans.append(date)
+    return ", ".join(spans)

@@ -38,13 +38,12 @@ from hubbub.runtime.http.app import (
     refused_for_now,
     respond,
 )
-from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
 from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.runtime.redis.command_lists import RedisServer, lua, script
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.limiter import Limiter, network_of
 from hubbub.tokens import poprf
 from hubbub.tokens.token import token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse

@@ -23,11 +23,10 @@ from hubbub.runtime.http.app import (
     refused_for_now,
     respond,
 )
-from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.limiter import Limiter, network_of
 
 _log: Final = logging.getLogger("hubbub.relay")
 

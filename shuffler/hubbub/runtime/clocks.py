@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Final
 
 from hubbub.errors import StoreUnavailable
@@ -57,17 +58,17 @@ class Clocks:
 
     def earliest(self) -> float:
         """Lower bound of the current time, in seconds since 1970."""
-        return self._monotonic() + self._possible()[0]
+        return self._monotonic() + min(self._possible())
 
     def latest(self) -> float:
         """Upper bound of the current time, in seconds since 1970."""
-        return self._monotonic() + self._possible()[1]
+        return self._monotonic() + max(self._possible())
 
     @property
     def apart_seconds(self) -> float:
         """Largest difference between this machine's clock, that of Redis, and their past."""
-        low, high = _range([self._machine(), *self._others, *self._before])
-        return high - low
+        offsets = [self._clock() - self._monotonic(), *self._others, *self._before]
+        return max(offsets) - min(offsets)
 
     @property
     def settled(self) -> bool:
@@ -98,26 +99,26 @@ class Clocks:
                 await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _machine(self) -> float:
-        return self._clock() - self._monotonic()
-
-    def _possible(self) -> tuple[float, float]:
-        """The smallest and largest offset that may be right."""
-        self._note()
-        machine = self._machine()
-        if not self._agreed or _alike([machine, *self._others]):
-            return _range([machine, *self._others, *self._before])
+    def _possible(self) -> list[float]:
+        """The offsets that may be right."""
+        offsets = self._note()
+        if not self._agreed or _alike(offsets):
+            return [*offsets, *self._before]
         # One clock has left the time of both; the other clock and the past outvote it.
         last = self._agreed[-1][1]
-        stayed = [side for side in ([machine], self._others) if side and _alike([*side, last])]
-        some = stayed[0] if len(stayed) == 1 else [machine, *self._others]
-        return _range([*some, *self._before])
+        stayed = [side for side in (offsets[:1], self._others) if side and _alike([*side, last])]
+        some = stayed[0] if len(stayed) == 1 else offsets
+        return [*some, *self._before]
 
-    def _note(self) -> None:
-        """Remembers the offset if the clocks agree now, and forgets offsets over an hour old."""
+    def _note(self) -> list[float]:
+        """The offsets of this machine and all others now.
+
+        Remembers one if the clocks agree, and forgets those over an hour old.
+        """
+        now = self._monotonic()
+        offsets = [self._clock() - now, *self._others]
         if self._beside is not None and not self._others:
-            return  # no other clock has confirmed this machine's yet
-        now, offsets = self._monotonic(), [self._machine(), *self._others]
+            return offsets  # no other clock has confirmed this machine's yet
         if self._agreed and now - self._agreed[-1][0] > _GAP_SECONDS:
             self._settled_since = now
         size = len(self._agreed)
@@ -134,8 +135,9 @@ class Clocks:
                 size = -1
         if size != len(self._agreed):
             # Read with every report, and changed every ten seconds.
-            before = [offset for _, offset in self._agreed]
-            self._before = _range(before) if before else ()
+            before = list(map(itemgetter(1), self._agreed))
+            self._before = (min(before), max(before)) if before else ()
+        return offsets
 
     def _say(self) -> None:
         """Logs a warning, once each time the clocks come apart."""
@@ -148,10 +150,6 @@ class Clocks:
                 apart,
             )
         self._has_warned = apart > _ALIKE_SECONDS
-
-
-def _range(offsets: Sequence[float]) -> tuple[float, float]:
-    return min(offsets), max(offsets)
 
 
 def _alike(offsets: Sequence[float]) -> bool:

@@ -22,9 +22,10 @@ from hubbub.runtime.http.app import (
     refused_for_now,
     respond,
 )
-from hubbub.runtime.http.connections import OpenConnections, among, network_of
+from hubbub.runtime.http.connections import OpenConnections, among
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
+from hubbub.runtime.rpc.limiter import network_of
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,
     MAX_SUBMIT_FIELDS,

@@ -20,13 +20,11 @@ from starlette.middleware.cors import CORSMiddleware
 
 from hubbub.aggregator.access.audit_trail import Seen, is_question
 from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.web.problems import problem
 from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.errors.addresses import is_loopback
-from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.rpc.call_checks import log_fault
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.limiter import Limiter, network_of
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -114,49 +112,45 @@ class Guard:
     async def _unknown(self, scope: Scope, headers: Headers) -> App | None:
         asking = network_of(scope.get("client"))
         # Before the token is checked, which may request keys from a provider.
-        if busy := self._too_many(asking):
-            return busy
-        caller, refusal = await self._identified(headers)
+        if wait_seconds := self.limiter.wait_seconds(asking):
+            return self._too_many(wait_seconds)
+        authorization, caller, refusal = headers.get("authorization", ""), None, None
+        try:
+            caller = await self.access.caller(authorization, headers.get("cookie", ""))
+        except AccessRefused as error:
+            refusal = self._unidentified(authorization, str(error))
+        except (ServiceUnavailable, StoreUnavailable) as error:
+            refusal = problem(503, type(error).__name__, str(error), {"retry-after": "5"})
         if caller and caller.way != "machine":
             asking = f"{caller.way} {caller.subject or caller.name}"
-            if busy := self._too_many(asking):
-                return busy
+            if wait_seconds := self.limiter.wait_seconds(asking):
+                return self._too_many(wait_seconds)
         self.limiter.charge(asking, 1)
         scope["state"]["caller"] = caller
         if caller is None:
             is_open = scope["path"] in self.pages or scope["path"].startswith(_OPEN)
-            return None if is_open else refusal
+            return None if is_open else refusal or self._unidentified(authorization)
         if caller.way == "login" and scope["method"] not in _READING and not _is_ours(headers):
             return problem(403, "OtherOrigin", "a session is only for pages of this service")
         return None
 
-    def _too_many(self, asking: str) -> App | None:
-        """Returns the refusal of a caller above its rate; None otherwise."""
-        wait_seconds = self.limiter.wait_seconds(asking)
-        if not wait_seconds:
-            return None
+    def _too_many(self, wait_seconds: float) -> App:
+        """Returns the refusal of a caller above its rate."""
         self.refusals["peer_limit"] += 1
         after = {"retry-after": str(int(wait_seconds) + 1)}
         return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
-    async def _identified(self, headers: Headers) -> tuple[Caller | None, App | None]:
-        """Returns the caller, or the refusal if the route requires a caller."""
+    def _unidentified(self, authorization: str, why: str = "") -> App:
+        """Returns the refusal of an unknown caller; `why` states why its token was refused."""
         login = self.access.login
-        way = {"login": login.oidc.title} if login else {}
-        detail, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
-        authorization, cookie = headers.get("authorization", ""), headers.get("cookie", "")
-        try:
-            if caller := await self.access.caller(authorization, cookie):
-                return caller, None
-        except AccessRefused as error:
-            title, detail = "TokenRefused", str(error)
-        except (ServiceUnavailable, StoreUnavailable) as error:
-            again = {"retry-after": "5"}
-            return None, problem(503, type(error).__name__, str(error), again)
         if login and not authorization:
-            detail, title = "log in, or send a token", "NotLoggedIn"
-        asks = {"www-authenticate": "Bearer"}
-        return None, problem(401, title, detail, asks, **way)
+            title, detail = "NotLoggedIn", "log in, or send a token"
+        elif why:
+            title, detail = "TokenRefused", why
+        else:
+            title, detail = "NoToken", "send a token: Authorization: Bearer hubbub_..."
+        way = {"login": login.oidc.title} if login else {}
+        return problem(401, title, detail, {"www-authenticate": "Bearer"}, **way)
 
 
 def shared(app: App, origins: Collection[str]) -> App:

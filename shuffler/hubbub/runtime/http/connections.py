@@ -10,8 +10,6 @@ from collections.abc import Collection
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, Protocol
 
-from hubbub.runtime.rpc.limiter import network
-
 _log: Final = logging.getLogger("hubbub.runtime")
 
 # An idle connection costs a file and some memory.
@@ -173,8 +171,3 @@ def among(client: tuple[str, int] | None, networks: Collection[IPv4Network | IPv
     except ValueError:
         return False
     return any(host in network for network in networks)
-
-
-def network_of(client: tuple[str, int] | None) -> str:
-    """The key by which limits recognise a caller: its IPv4 address, or its IPv6 network."""
-    return network(client[0] if client else "unknown")

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hubbub.runtime.http.connections import OpenConnections, network_of
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.rpc.limiter import network_of
 from hubbub.runtime.tls import role_names
 
 # Limit of a request's head, ten times a browser's, and of all else besides the body, as the framing

@@ -14,7 +14,8 @@ from hubbub.errors.installing import install_with
 _WHERETO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADER: Final = "traceparent"
 
-_tracer: Any = None
+tracer: Any = None
+"""Makes spans; None unless this process is traced."""
 _propagator: Any = None  # there with the tracer
 
 
@@ -23,7 +24,7 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
 
     Raises MissingDependency if OpenTelemetry is not installed.
     """
-    global _tracer, _propagator
+    global tracer, _propagator
     if not any(environment.get(name) for name in _WHERETO):
         return
     try:
@@ -44,24 +45,12 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
     # Only the service's name: a collector adds data of the host if its operator wants it.
     provider = TracerProvider(resource=Resource({"service.name": f"hubbub-{role}"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    _tracer, _propagator = provider.get_tracer("hubbub"), TraceContextTextMapPropagator()
-
-
-@contextmanager
-def span(name: str, reports: int = 0) -> Iterator[None]:
-    """Records one step of a trace; does nothing unless this process is traced."""
-    if _tracer is None:
-        yield
-        return
-    with _tracer.start_as_current_span(name, record_exception=False) as step:
-        if reports:
-            step.set_attribute("hubbub.reports", reports)
-        yield
+    tracer, _propagator = provider.get_tracer("hubbub"), TraceContextTextMapPropagator()
 
 
 def headers() -> Sequence[tuple[str, str]]:
     """The headers that make a call continue the current trace."""
-    if _tracer is None:
+    if tracer is None:
         return ()
     carrier: dict[str, str] = {}
     _propagator.inject(carrier)
@@ -71,7 +60,7 @@ def headers() -> Sequence[tuple[str, str]]:
 @contextmanager
 def continued(metadata: Mapping[str, str]) -> Iterator[None]:
     """Continues the trace of an incoming call, which must be a shuffler's, never a device's."""
-    if _tracer is None or _HEADER not in metadata:
+    if tracer is None or _HEADER not in metadata:
         yield
         return
     from opentelemetry import trace  # noqa: PLC0415 installed, if traced

@@ -110,3 +110,8 @@ def network(address: str) -> str:
             return str(ip.ipv4_mapped)
         return f"{int(ip) >> 128 - _IPV6_NETWORK:014x}"
     return str(ip)
+
+
+def network_of(client: tuple[str, int] | None) -> str:
+    """The key by which limits recognise a caller: its IPv4 address, or its IPv6 network."""
+    return network(client[0] if client else "unknown")
