@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
-from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
+from hubbub.analysis.uncertainty.discoveries import discoveries
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals, build, tally
@@ -69,14 +69,6 @@ def test_discoveries_spend_the_whole_rate() -> None:
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(BadParameter):
             discoveries(np.ones(1), wrong)
-
-
-def test_p_values_are_the_upper_tail_of_the_normal_law() -> None:
-    np.testing.assert_allclose(
-        p_values(np.array([0.0, 1.6448536269514722, -1.6448536269514722, 10.0])),
-        [0.5, 0.05, 0.95, 7.61985302416e-24],
-        rtol=1e-9,
-    )
 
 
 def test_one_value_alone_has_the_plain_interval() -> None:

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask, bisected
 from hubbub.analysis.uncertainty.count_intervals import CountLaw
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical, p_values
+from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical
 from hubbub.analysis.uncertainty.intervals import Tail, end_of, pushed_up, reach_of, sampled
 
 # Past so many standard errors above a cut, having been selected says nothing any more; a bound
@@ -174,7 +174,7 @@ class ValueEstimates:
             places = np.minimum(places, _places(estimates, absent * reach))
         surely = pushed_up(places, confidence)
         # A mark is against what nobody holds, and judged by the law of that.
-        chances = p_values(scores if tail is None else tail.of(scores))
+        chances = ndtr(-(scores if tail is None else tail.of(scores)))
         level = critical(chances, rate)
         detected: Mask = chances <= level
         upwards = np.full_like(estimates, plain)

@@ -106,9 +106,10 @@ def amplified(
     variation = min(distance, most)
     formula = closed_form(epsilon, reports, delta)
     # By epsilon alone, and by the total variation if that is smaller.
-    variations = [most] if variation >= most * (1 - 1e-9) else [most, variation]
-    crowds = [_Crowd.of(epsilon, reports, value, delta) for value in variations]
-    numerical = min(_search(crowd, epsilon, delta) for crowd in crowds)
+    numerical = epsilon
+    for value in [most] if variation >= most * (1 - 1e-9) else [most, variation]:
+        crowd = _Crowd.of(epsilon, reports, value, delta)
+        numerical = min(numerical, _search(crowd, epsilon, delta))
     best = min(numerical, formula, epsilon)
     method = "none" if best == epsilon else "numerical" if best == numerical else "closed form"
     return Amplified(
@@ -171,10 +172,16 @@ class _Crowd:
         side = min(variation / (odds - 1), 1 / (odds + 1))  # r
         neither = max(0.0, 1 - side * (odds + 1)) if variation < (odds - 1) / (odds + 1) else 0.0
         hidden = 2 * side + neither / odds
-        members, block_laws = _blocks(others, hidden, cut, _MEMBERS if neither else _BLOCKS)
+        members = _likely(others, hidden, cut)
+        # Within a block all count as the lowest: a thousandth below the others at most, if that
+        # fits.
+        fine = 2 + 1000 * len(members) // max(int(members[0]), 1)
+        fine = min(fine, _MEMBERS if neither else _BLOCKS)
+        starts = np.arange(0, len(members), -(-len(members) // fine))
+        block_laws = np.add.reduceat(pmf(members, others, hidden), starts)
         blocks = []
-        for low, block_chance in zip(members.tolist(), block_laws, strict=True):
-            coins, odds_ratios, weights = _coins(int(low), 2 * side / hidden, neither, odds, cut)
+        for low, block_chance in zip(members[starts].tolist(), block_laws, strict=True):
+            coins, odds_ratios, weights = _coins(low, 2 * side / hidden, neither, odds, cut)
             blocks.append((coins, odds_ratios, weights * block_chance))
         coins, odds_ratios, weights = map(np.concatenate, zip(*blocks, strict=True))
         return cls(coins, odds_ratios, weights, 2 * cut)
@@ -194,15 +201,6 @@ class _Crowd:
         error = _FLOAT_ERROR * np.abs(chances) + 1e-11 * at_edge
         total = float((self.weights[telling] * (np.maximum(chances, 0) + error)).sum())
         return total + self.left_out
-
-
-def _blocks(trials: int, chance: float, cut: float, most: int) -> tuple[Floats, Floats]:
-    """The lowest number in each block of a binomial's numbers, and the block's probability."""
-    numbers = _likely(trials, chance, cut)
-    # Within a block all count as the lowest: a thousandth below the others at most, if that fits.
-    fine = min(most, 2 + 1000 * len(numbers) // max(int(numbers[0]), 1))
-    starts = np.arange(0, len(numbers), -(-len(numbers) // fine))
-    return numbers[starts].astype(np.float64), np.add.reduceat(pmf(numbers, trials, chance), starts)
 
 
 def _likely(trials: int, chance: float, cut: float) -> Integers:

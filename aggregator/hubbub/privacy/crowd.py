@@ -26,20 +26,25 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_local, profile
 
 
-def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) -> Amplified:
+def amplified_of(
+    mechanism: AnyMechanism, reports: int, delta: float = DELTA, loss: float | None = None
+) -> Amplified:
     """The central guarantee of one report of this mechanism in a batch of this size.
+
+    `loss` is the mechanism's own privacy loss, where it is known.
 
     A device draws some things once for life and shows them in every report (RAPPOR's cohort, which
     buckets it answers about). An observer may know them for one person: then only reports that show
     the same hide theirs. Their number is random; half of `delta` covers an unusually small one.
     """
+    loss = mechanism.privacy_loss() if loss is None else loss
     if isinstance(mechanism, Memoized) and (groups := mechanism.permanent_groups) > 1:
         # Down: rounding may not promise one report too many.
         others = least(delta / 2 * (1 - 1e-6), reports - 1, 1 / groups)
-        guarantee = amplified(mechanism.privacy_loss(), 1 + max(0, others), delta / 2)
+        guarantee = amplified(loss, 1 + max(0, others), delta / 2)
         return replace(guarantee, delta=delta, reports=reports)
     variation = float(mechanism.total_variation()) * (1 + 2**-50)
-    return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
+    return amplified(loss, reports, delta, min(variation, 1.0))
 
 
 # Of a promise: what is told below it is not for the accountant's grain alone.
@@ -380,12 +385,13 @@ def shuffled_of(
         leaving = 1  # PRIVACY: all others of a batch may be fillers, which hide no value
     if metric.central:
         return central_of(metric, leaving, dummies)
-    mechanisms: list[AnyMechanism] = [metric.randomizer]
-    if metric.model:
-        # PRIVACY: values of one round may lie further apart than of another
-        mechanisms.append(codes_of_round(metric, 0))
-        mechanisms += [judging(metric)] if metric.model.held_out else []
-    guarantees = [amplified_of(mechanism, leaving, delta) for mechanism in mechanisms]
+    guarantee = amplified_of(metric.randomizer, leaving, delta, metric.randomizer_loss)
+    if not metric.model:
+        return guarantee
+    # PRIVACY: values of one round may lie further apart than of another
+    guarantees = [guarantee, amplified_of(codes_of_round(metric, 0), leaving, delta)]
+    if metric.model.held_out:
+        guarantees.append(amplified_of(judging(metric), leaving, delta))
     return max(guarantees, key=attrgetter("epsilon"))
 
 

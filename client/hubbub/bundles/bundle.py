@@ -143,9 +143,9 @@ class Bundle:
 
         A metric whose values have grown includes all its lists; the name of a stream selects one.
         """
-        _check_name(name)
-        if name in self.metrics:
+        if isinstance(name, str) and name in self.metrics:
             return self.metrics[name]
+        _check_name(name)
         metric_name, (cell, slash, tier) = metric_name_of(name), name.partition("/")
         metric = self.metrics.get(metric_name)
         if metric is None or f"{metric_name}{slash}{tier}" not in self.streams:

@@ -90,7 +90,8 @@ class Metric:
         made_each: average number of dummies that a device makes per report.
         central: promise of a whole shuffled epoch; None for none, as in development.
         memoized: the randomizer, if it has a permanent response.
-        report_loss: privacy loss of one report in nats, proven.
+        report_loss: privacy loss of one report in nats, proven, in every role of a device.
+        randomizer_loss: the same of the randomizer alone.
         lifetime_loss: loss of all reports of one unchanged value; infinite if not memoized.
 
     Raises:
@@ -320,6 +321,7 @@ class Metric:
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)
+    randomizer_loss: float = field(init=False, repr=False, compare=False)
     lifetime_loss: float = field(init=False, repr=False, compare=False)
     _index: Mapping[str, int] = field(init=False, repr=False, compare=False)
     _codes: Mapping[str, int] = field(init=False, repr=False, compare=False)
@@ -355,6 +357,7 @@ class Metric:
             randomizer=randomizer,
             memoized=memoized,
             report_loss=report_loss,
+            randomizer_loss=report_loss,
             lifetime_loss=memoized.permanent_loss() if memoized else inf,
             _index=index,
             _codes=index if by_text else {},

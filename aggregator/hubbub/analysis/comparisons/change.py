@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask, bisected, records
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
+from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, stand_out
 from hubbub.analysis.uncertainty.intervals import Tail, pushed_up, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
@@ -133,7 +133,7 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
     else:
         stderr = np.sqrt(_variance(before) + _variance(after))
         scores = _scores(difference, stderr)
-    p = 2 * p_values(np.abs(scores))
+    p = 2 * ndtr(-np.abs(scores))
     # An interval with a higher confidence than the marks could contain 0 for a marked value.
     changed = stand_out(p, min(FALSE_DISCOVERY_RATE, 1 - before.confidence))
     if together:

@@ -8,10 +8,10 @@ For several pairs the doubts are added up (Boole), so a list's confidence is a l
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.uncertainty.discoveries import p_values
 from hubbub.errors import BadParameter
 
 
@@ -78,7 +78,7 @@ def _apart(estimates: Floats, stderrs: Floats, number: int) -> float:
     cut = (last * far + next_ * near) / (near + far) if near + far else (last + next_) / 2
     gaps = np.abs(estimates - cut)
     scores = np.divide(gaps, stderrs, out=np.full_like(gaps, np.inf), where=stderrs > 0)
-    return max(0.0, 1 - float(p_values(scores).sum()))
+    return max(0.0, 1 - float(ndtr(-scores).sum()))
 
 
 def _behind(
@@ -88,4 +88,6 @@ def _behind(
     both = stderrs * other_stderrs
     spread = np.sqrt(stderrs**2 + other_stderrs**2 + 2 * correlation * both)
     gaps = ahead - behind
-    return p_values(np.divide(gaps, spread, out=np.full_like(gaps, np.inf), where=spread > 0))
+    scores = np.divide(gaps, spread, out=np.full_like(gaps, np.inf), where=spread > 0)
+    chances: Floats = ndtr(-scores)
+    return chances

@@ -20,7 +20,6 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.contract import BitSum
 from hubbub.analysis.families.tiers import Tier
 from hubbub.mechanisms import Memoized
 
@@ -48,24 +47,21 @@ def plausibility(tiers: Sequence[Tier], repeats: int = 1) -> Plausibility:
     `repeats` is the largest number of these reports from one device with the same permanent
     response; it is ignored for mechanisms without one.
     """
-    overall, findings = 1.0, []
+    smallest, tested, findings = 1.0, 0, []
     for mechanism, totals in tiers:
         if not totals.reports or mechanism.layout.size > _LARGEST:
             continue
         cells = np.array(totals.cells, dtype=np.float64)
         sums = list(family_for(mechanism).sums(mechanism, cells, totals))
         own_repeats = repeats if isinstance(mechanism, Memoized) else 1
+        tested += 1
         for bit_sum in sums:
-            p_value = len(sums) * _p_value(bit_sum, own_repeats)
-            overall = min(overall, len(tiers) * p_value)
+            if bit_sum.off <= 0:
+                continue
+            # Reports of one device may be the same coins over again: `own_repeats` are one term.
+            spread = own_repeats * (bit_sum.variance + bit_sum.off / 3)
+            p_value = len(sums) * bit_sum.times * exp(-(bit_sum.off**2) / (2 * spread))
+            smallest = min(smallest, p_value)
             if p_value < _ALARM:
                 findings.append(bit_sum.what)
-    return Plausibility(overall, tuple(findings))
-
-
-def _p_value(bit_sum: BitSum, repeats: int) -> float:
-    if bit_sum.off <= 0:
-        return 1.0
-    # Reports of one device may be the same coins over again: `repeats` of them are one term.
-    spread = repeats * (bit_sum.variance + bit_sum.off / 3)
-    return bit_sum.times * exp(-(bit_sum.off**2) / (2 * spread))
+    return Plausibility(min(max(tested, 1) * smallest, 1.0), tuple(findings))

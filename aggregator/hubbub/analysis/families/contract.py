@@ -172,7 +172,10 @@ class Family(ABC):
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
         """A row for each of `names`, which are the candidates of a family over strings."""
-        numbers = [totals.reports for _, totals in tiers]
+        numbers, correlation = [], 0.0
+        for mechanism, totals in tiers:
+            numbers.append(totals.reports)
+            correlation = max(correlation, self.correlation(mechanism))
         reports = sum(numbers)
         estimates, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
         figures = merged(estimates, numbers, scales)
@@ -190,7 +193,7 @@ class Family(ABC):
             reports=reports,
             confidence=confidence,
             values=values,
-            correlation=max(self.correlation(mechanism) for mechanism, _ in tiers),
+            correlation=correlation,
             repeats=repeats,
             figures=figures,
         )

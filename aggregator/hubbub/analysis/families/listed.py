@@ -51,7 +51,7 @@ class Listed(Family):
         raw_estimate, channel = estimate(mechanism, totals), mechanism.channel
         stderrs = np.sqrt(np.array(raw_estimate.variances))
         padded = channel.dummies_variances([0.0], totals)[0] if totals.has_dummies else 0.0
-        absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports) + padded))
+        absent = np.full_like(stderrs, sqrt(channel.variance(0, totals.reports) + padded))
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports, totals)
         step = 1 / float(channel.p - channel.q)

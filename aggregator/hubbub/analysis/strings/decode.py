@@ -16,11 +16,12 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.strings.decode_equations import Collection, Design, Places, bloom_places
 from hubbub.analysis.strings.regression import Fit, fit, independent, non_negative
-from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
+from hubbub.analysis.uncertainty.discoveries import discoveries
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals
@@ -115,7 +116,7 @@ def decode_counts(
             f"at least {_FEWEST}"
         )
     fit_result = _search(design, rate)
-    p = p_values(fit_result.scores)
+    p = ndtr(-fit_result.scores)
     # A candidate whose score is reduced has an interval wider by the same amount.
     figures = ValueEstimates.flat(fit_result.estimates, fit_result.held_back)
     low, high, detected = figures.ranked(collection.reports, confidence, rate)
@@ -168,7 +169,7 @@ def _standing(design: Design, rate: float) -> Fit:
     keys: set[bytes] = set()
     for _ in range(_ROUNDS):
         scores = _fit(design, columns, everywhere=False).scores
-        standing = np.nonzero(discoveries(p_values(scores), rate))[0]
+        standing = np.nonzero(discoveries(ndtr(-scores), rate))[0]
         columns = standing[np.argsort(-scores[standing], kind="stable")[:most]]
         if (key := np.sort(columns).tobytes()) in keys:
             break

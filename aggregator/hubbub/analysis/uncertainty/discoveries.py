@@ -3,7 +3,6 @@
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.errors import BadParameter
@@ -13,12 +12,6 @@ FALSE_DISCOVERY_RATE: Final = 0.05
 
 # Standard errors above a cut; wider smooths over a density that rises to the cut.
 _NEAR_CUT: Final = 2.0
-
-
-def p_values(scores: Floats) -> Floats:
-    """One-sided normal p-values of scores (in standard errors), against a truth of zero."""
-    answer: Floats = ndtr(-scores)
-    return answer
 
 
 def discoveries(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
