@@ -14,6 +14,8 @@ from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.questions import compare, top
+from hubbub.aggregator.query.trends import trend
 from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.bundles import Bundle, read_bundle
@@ -186,9 +188,9 @@ async def _all_answers(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
     line, _ = await engine.metrics()
     return {
         "estimates": _document(await engine.estimate("theme", every)),
-        "top": _document(await engine.top("theme", every, 2)),
-        "compare": _document(await engine.compare("theme", EstimateQuery(range=before), after)),
-        "trend": _document(await engine.trend("theme", every)),
+        "top": _document(await top(engine, "theme", every, 2)),
+        "compare": _document(await compare(engine, "theme", EstimateQuery(range=before), after)),
+        "trend": _document(await trend(engine, "theme", every)),
         "metrics": {"metrics": [_document(line)], "total": 1},
         "status": _document(await engine.status()),
     }

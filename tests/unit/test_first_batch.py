@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub.aggregator.query.overview import notice_of, until_first_batch
-from hubbub.aggregator.query.report_counts import upstream_reports
+from hubbub.aggregator.query.overview import notice_of
+from hubbub.aggregator.query.shuffler_terms import until_first_batch, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
 from hubbub.catalog import Metric, epoch_at
@@ -88,8 +88,8 @@ def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(
     plain = replace(metrics["crowded"], development=True)
     hidden = replace(plain, count_epsilon=0.5, development=False)
     upstream = {Window("crowded", 19_000): {"pooled": 7, "in_flight": 0, "withheld": 2}}
-    assert upstream_reports(EpochSelection(plain, (19_000,), {}), upstream) == (7, 2)
-    assert upstream_reports(EpochSelection(hidden, (19_000,), {}), upstream) == (None, None)
+    assert upstream_reports(plain, (19_000,), upstream) == (7, 2)
+    assert upstream_reports(hidden, (19_000,), upstream) == (None, None)
     assert notice_of(EpochSelection(hidden, (), {})) == (
         "crowded: nothing has left the shuffler, which never reveals how many reports wait."
     )

@@ -10,14 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.report_counts import (
-    Shuffler,
-    Terms,
-    status,
-    upstream_reports,
-    visible_status,
-)
-from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.aggregator.query.report_counts import status, visible_status
+from hubbub.aggregator.query.shuffler_terms import Shuffler, Terms, upstream_reports
 from hubbub.conservation import TERMS, Window, balances
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.bundles import crowd_text
@@ -90,9 +84,8 @@ def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path
     ):
         path.write_text(catalog)
         metric = replace(read_with_promises(path).metrics["theme"], development=development)
-        selection = EpochSelection(metric, (7,), {})
         upstream = {WINDOW: {"pooled": 3, "in_flight": 1, "withheld": 5}}
-        assert upstream_reports(selection, upstream) == expected
+        assert upstream_reports(metric, (7,), upstream) == expected
 
 
 async def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> None:

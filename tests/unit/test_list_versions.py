@@ -12,9 +12,11 @@ import pytest
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_types import Compared, Estimated
+from hubbub.aggregator.query.breakdowns import breakdown
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.trends import Trended
+from hubbub.aggregator.query.questions import compare
+from hubbub.aggregator.query.trends import Trended, trend
 from hubbub.aggregator.reload import check_follows
 from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
@@ -178,7 +180,7 @@ def test_what_was_other_before_is_not_what_it_is_now(installation: Installation)
     async def follow() -> Trended:
         engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
         every = EstimateQuery(range=EpochRange(epochs="all"))
-        return await engine.trend("theme", every, ["dark", "other"])
+        return await trend(engine, "theme", every, ["dark", "other"])
 
     dark, other = asyncio.run(follow()).series
     assert [point.reports for point in dark.points] == [1500, 3500, 2000]
@@ -202,7 +204,7 @@ async def test_every_tier_and_cell_of_every_list_is_counted(installation: Instal
     answers = [await engine.estimate(name, every) for name in names]
     # Of one list alone, as its own stream has it.
     answers.append(await engine.estimate("theme/v4/0.5", every))
-    table = await engine.breakdown("theme", every)
+    table = await breakdown(engine, "theme", every)
     for part_answer in answers:
         cell, _, tier = part_answer.metric.partition("/")
         streams = [
@@ -357,8 +359,8 @@ def _list_answers(
         days = [EpochRange(epochs=str(FIRST + n)) for n in (1, 2)]
         return (
             await engine.estimate("theme", every),
-            await engine.trend("theme", every, ["dark", "sepia"]),
-            await engine.compare("theme", EstimateQuery(range=days[0]), days[1]),
+            await trend(engine, "theme", every, ["dark", "sepia"]),
+            await compare(engine, "theme", EstimateQuery(range=days[0]), days[1]),
             [metric.reports for metric in await engine.metrics()],
         )
 

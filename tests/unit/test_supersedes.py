@@ -12,7 +12,7 @@ import pytest
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.trends import Point, Trended
+from hubbub.aggregator.query.trends import Point, Trended, trend
 from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
@@ -103,7 +103,7 @@ def _trend(
             await store.count(Window(name, epoch), totals)
         engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
         last = list(bundle.metrics)[-1]
-        return await engine.trend(last, EstimateQuery(range=EpochRange(epochs="all")), values)
+        return await trend(engine, last, EstimateQuery(range=EpochRange(epochs="all")), values)
 
     return asyncio.run(trend_of())
 

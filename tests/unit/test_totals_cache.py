@@ -55,26 +55,30 @@ async def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure(
             raise BadParameter("no")
         return "answer"
 
-    once = SingleFlightCache[str](100, len)
-    tasks = [asyncio.create_task(once.get("key", (1,), make)) for _ in range(50)]
+    once = SingleFlightCache[str](100)
+    tasks = [asyncio.create_task(once.get("key", (1,), make, len)) for _ in range(50)]
     await asyncio.sleep(0)
     tasks[0].cancel()  # one who leaves does not take it from the others
     gate.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert results[1:] == ["answer"] * 49
-    assert await once.get("key", (1,), make) == "answer"
+    assert await once.get("key", (1,), make, len) == "answer"
     assert call_count == 1
     with pytest.raises(BadParameter):
-        await once.get("other", (1,), make)
-    assert await once.get("other", (1,), make) == "answer"
+        await once.get("other", (1,), make, len)
+    assert await once.get("other", (1,), make, len) == "answer"
 
 
 class Held:
     """What can be looked for."""
 
 
+def _of_eight(_: Held) -> int:
+    return 8
+
+
 async def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
-    cache = SingleFlightCache[Held](1000, lambda _: 8)
+    cache = SingleFlightCache[Held](1000)
     references = list[weakref.ref[Held]]()
 
     async def make() -> Held:
@@ -82,20 +86,20 @@ async def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
         return answer
 
     for version in range(50):
-        await cache.get("question", (version,), make)
-        await cache.get("question", (version,), make)
+        await cache.get("question", (version,), make, _of_eight)
+        await cache.get("question", (version,), make, _of_eight)
     assert len(references) == 50, "each version is made once"
     assert sum(reference() is not None for reference in references) == 1
     for number in range(100):
-        await cache.get(number, (0,), make)
+        await cache.get(number, (0,), make, _of_eight)
     assert sum(reference() is not None for reference in references) <= 1000 / (8 + 10 + 2)
     for number in range(100):
-        await cache.get(number, tuple(range(91)), make)
+        await cache.get(number, tuple(range(91)), make, _of_eight)
     assert sum(reference() is not None for reference in references) == 1000 // (8 + 10 + 2 * 91)
 
 
 async def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept() -> None:
-    cache = SingleFlightCache[str](1000, len)
+    cache = SingleFlightCache[str](1000)
     gates = {"old": asyncio.Event(), "new": asyncio.Event()}
     versions = list[str]()
 
@@ -105,7 +109,7 @@ async def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_
             await gates[version].wait()
             return f"of {version}"
 
-        return await cache.get("question", (version,), make)
+        return await cache.get("question", (version,), make, len)
 
     asking = {}
     for version in ("old", "new"):

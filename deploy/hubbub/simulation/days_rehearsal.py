@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.trends import MAX_SERIES, MEAN, Shift, Trended
+from hubbub.aggregator.query.trends import MAX_SERIES, MEAN, Shift, Trended, trend
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.bundles import Bundle
@@ -152,12 +152,12 @@ def _run(
     query = QueryEngine(bundle, DrawnStore(windows), clock=lambda: now)
     question = EstimateQuery(range=_EVERY, confidence=confidence)
     try:
-        trend = asyncio.run(query.trend(metric.name, question, number=MAX_SERIES))
+        trended = asyncio.run(trend(query, metric.name, question, number=MAX_SERIES))
     except BatchTooSmall:
         return DayRun(
             reports=reports, series=(), missed=missed, answered=False, below=len(days.days)
         )
-    series = tuple(_beside(days, truth, trend))
+    series = tuple(_beside(days, truth, trended))
     below = sum(
         Window(metric.name, day) not in windows or int(counts.sum()) < metric.fewest
         for day, counts in zip(days.days, day_counts, strict=True)

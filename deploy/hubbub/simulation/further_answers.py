@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
+from hubbub.aggregator.query.breakdowns import breakdown
 from hubbub.aggregator.query.figures import WINDOWS, figure_kind
+from hubbub.aggregator.query.questions import cross, figures
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.figures import Figure
@@ -90,15 +92,15 @@ async def figure_rows(
         return []
     result = []
     for by in ("", *(metric.breakdown if people.streams else ())):
-        answer = await query.figures(metric.name, question, by)
+        answer = await figures(query, metric.name, question, by)
         for part, rows in groupby(answer.values, key=lambda row: row.part):
-            figures = list(rows)
+            part_figures = list(rows)
             truths = _true_figures(
-                answer.kind, metric, people.counts_of(by, part), people.codes, figures
+                answer.kind, metric, people.counts_of(by, part), people.codes, part_figures
             )
             result += [
                 with_truth(FigureRow, row, by=by, true=float(truth))
-                for row, truth in zip(figures, truths, strict=False)
+                for row, truth in zip(part_figures, truths, strict=False)
             ]
     return result
 
@@ -146,7 +148,7 @@ async def associations(
     for (first, rows), (other, columns) in combinations(enumerate(metric.parts), 2):
         table = np.zeros((mechanism.sizes[first], mechanism.sizes[other]))
         np.add.at(table, (places[:, first], places[:, other]), counts)
-        answer = (await query.cross(metric.name, question, (rows, columns, ""))).association
+        answer = (await cross(query, metric.name, question, (rows, columns, ""))).association
         true = _cramers_v(table)
         result.append(with_truth(Associated, answer, rows=rows, columns=columns, true=true))
     return result
@@ -170,7 +172,7 @@ async def public_rows(
     rows = []
     for by in metric.breakdown:
         shares: dict[str, dict[str, float]] = {}
-        answer = await query.breakdown(metric.name, question, by)
+        answer = await breakdown(query, metric.name, question, by)
         for row in answer.values:
             if row.part not in shares:
                 part_counts = people.counts_of(by, row.part)

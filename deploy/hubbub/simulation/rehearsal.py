@@ -15,6 +15,7 @@ import numpy as np
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answer_types import Estimated
 from hubbub.aggregator.query.experiments import EffectRow, experimented
+from hubbub.aggregator.query.questions import top
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
@@ -269,8 +270,8 @@ async def _run_of(
     answer = await query.estimate(metric.name, replace(question, percentiles=plan.percentiles))
     visible_names = {value.value for value in answer.values}  # those that a top list would show
     if answer.kind not in OF_NUMBERS and not plan.finds:
-        top = await query.top(metric.name, question, _TOP_VALUES)
-        visible_names = {value.value.value for value in top.values}
+        top_list = await top(query, metric.name, question, _TOP_VALUES)
+        visible_names = {value.value.value for value in top_list.values}
     begun: list[str] = codes
     if plan.finds:
         begun = [told_as(metric.randomizer, code) for code in codes]

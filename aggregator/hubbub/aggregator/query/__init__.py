@@ -1,7 +1,8 @@
 """The query core: answers analysts' queries in one place, for every interface.
 
-epoch_range parses the requested epochs; totals and cache read them; estimating, trends and
-report_counts compute results; answers defines their shape; engine combines all of it.
+epoch_range parses the requested epochs; totals and cache read them; engine answers with estimates,
+and questions, trends, breakdowns, experiments and models with what rests on them; answer_types has
+the shapes of answers.
 """
 
 from hubbub.aggregator.query.engine import QueryEngine

@@ -11,8 +11,9 @@ from hubbub.aggregator.query.answer_types import Compared
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.questions import compare
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.aggregator.query.trends import Point, Trended
+from hubbub.aggregator.query.trends import Point, Trended, trend
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.comparisons.change import Change
 from hubbub.catalog import Metric
@@ -65,7 +66,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
         if not earlier:
             return None
         before = EpochRange(epochs=str(earlier[-1]))
-        compared = await query.compare(metric.name, EstimateQuery(range=before), here)
+        compared = await compare(query, metric.name, EstimateQuery(range=before), here)
         values, sentence = _of_change(compared, alert.confidence)
     else:
         # Strings are looked for beside the catalog's list.
@@ -78,7 +79,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
             percentiles=(rule.percentile,) if rule.of == "percentile" else (),
         )
         names = [rule.value] if rule.of == "share" else []
-        trended = await query.trend(metric.name, one_sided, names)
+        trended = await trend(query, metric.name, one_sided, names)
         values, sentence = _of_limit(trended, rule, alert)
     date = (await query.collected.find(metric.name, here)).date(epoch)
     return AlertVerdict(

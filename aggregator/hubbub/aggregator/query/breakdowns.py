@@ -1,15 +1,17 @@
 """Breakdowns: a metric by a public field of devices, each value compared with all others."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hubbub.aggregator.query.answer_types import Envelope
-from hubbub.aggregator.query.estimating import RangeEstimate
+from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate
 from hubbub.aggregator.query.overview import notes_of_outside
-from hubbub.aggregator.query.report_counts import Terms, upstream_reports
+from hubbub.aggregator.query.shuffler_terms import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.comparisons.change import Change, changes
@@ -147,49 +149,62 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
     return parts
 
 
-def broken_down(
-    envelope: Mapping[str, Any],
-    parts: Sequence[Part],
-    works: Mapping[str, tuple[RangeEstimate, RangeEstimate | None]],
-    terms: Terms | None,
-    by: str,
+async def breakdown(
+    engine: QueryEngine, name: str, query: EstimateQuery, by: str = ""
 ) -> BrokenDown:
-    """The answer, from those to each answered part and to its others, by the part's name.
+    """Each value of the public field `by` ("" for the first), compared with all others.
 
-    `envelope` has the common fields, `terms` are the shuffler's, `by` is the public field.
+    Values with fewer reports than the minimum batch are named without an answer.
     """
-    public_parts = []
-    for part in parts:
-        waiting, withheld = upstream_reports(part.own, terms)
-        ranks = works[part.name][0].ranks if part.name in works else None
-        public_parts.append(
-            PublicPart(
-                part=part.name,
-                reports=part.own.reports,
-                waiting=waiting,
-                withheld=withheld,
-                answered=part.is_answered,
-                percentiles=percentiles_of(ranks, PERCENTILES, envelope["confidence"])
-                if ranks
-                else [],
-            )
+    query, selection, answer = await engine.find_answer(name, query)
+    parts = parts_by(engine.collected.bundle, selection, by)
+    if not query.candidates and selection.metric.values is None and answer.kind == "values":
+        # Each part is queried for the strings that were found in all reports.
+        query = replace(query, candidates=tuple(value.value for value in answer.values))
+    works = {
+        part.name: (
+            await engine.work(part.own, query),
+            await engine.work(part.rest, query) if part.rest else None,
         )
+        for part in parts
+        if part.is_answered
+    }
     answers = {
         name: (work.answer, rest.answer if rest else None) for name, (work, rest) in works.items()
     }
-    rows = part_rows(answers)
+    rows = await asyncio.to_thread(part_rows, answers)
     bounds = [
         (row.difference, row.difference_low or 0.0, row.difference_high or 0.0)
         for row in rows
         if row.difference is not None
     ]
+    terms = await engine.collected.terms()
     return BrokenDown(
-        **envelope,
-        by=by,
+        **engine.envelope(query, answer.kind, selection),
+        by=field_of(selection.metric, by),
         min_batch=parts[0].own.metric.fewest,
-        parts=public_parts,
+        parts=[_public_part(part, works.get(part.name), query, terms) for part in parts],
         values=rows,
-        notes=notes_of_outside(bounds, "A difference", envelope["reports"]),
+        notes=notes_of_outside(bounds, "A difference", selection.reports),
+    )
+
+
+def _public_part(
+    part: Part,
+    work: tuple[RangeEstimate, RangeEstimate | None] | None,
+    query: EstimateQuery,
+    terms: Terms | None,
+) -> PublicPart:
+    """The part; `work` has the estimates of it and of its others, if it is answered."""
+    ranks = work and work[0].ranks
+    waiting, withheld = upstream_reports(part.own.metric, part.own.epochs, terms)
+    return PublicPart(
+        part=part.name,
+        reports=part.own.reports,
+        waiting=waiting,
+        withheld=withheld,
+        answered=part.is_answered,
+        percentiles=percentiles_of(ranks, PERCENTILES, query.confidence) if ranks else [],
     )
 
 

@@ -17,8 +17,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from itertools import count
 from math import floor
 from typing import Any, Final, Generic, TypeVar
@@ -45,6 +45,8 @@ _OWN_SIZE: Final = 10
 _SIZE_OF_PART: Final = 2
 # Sums past this could pass 64 bits; no honest totals come near.
 _LARGEST_SUM: Final = 1 << 62
+# Holds a window's place among others until the store has answered.
+_UNREAD: Final = WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, batch_reports=0, at=0)
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -95,9 +97,8 @@ class SingleFlightCache(Generic[Value]):
     newer one was ready first.
     """
 
-    def __init__(self, most: int, size_of: Callable[[Value], int]) -> None:
+    def __init__(self, most: int) -> None:
         self._recent: LruCache[Hashable, _Result[Value]] = LruCache(most)
-        self._size_of = size_of
         self._working: dict[Hashable, asyncio.Task[Value]] = {}
         self._begun = count()
 
@@ -106,8 +107,9 @@ class SingleFlightCache(Generic[Value]):
         question: Hashable,
         version: tuple[Hashable, ...],
         make: Callable[[], Awaitable[Value]],
+        size_of: Callable[[Value], int],
     ) -> Value:
-        """The cached result of this version, or that of `make`.
+        """The cached result of this version, or that of `make`, with its size by `size_of`.
 
         `version` describes everything that the result is computed from, part by part.
         """
@@ -122,7 +124,7 @@ class SingleFlightCache(Generic[Value]):
                 value = await make()
                 entry = self._recent.get(question)
                 if entry is None or entry.begun < begun:
-                    size = self._size_of(value) + _OWN_SIZE + _SIZE_OF_PART * len(version)
+                    size = size_of(value) + _OWN_SIZE + _SIZE_OF_PART * len(version)
                     self._recent.keep(question, _Result(begun, version, value), size)
                 return value
             finally:
@@ -133,13 +135,13 @@ class SingleFlightCache(Generic[Value]):
         return await asyncio.shield(self._working[key])
 
 
+@dataclass(eq=False, slots=True)
 class CoalescedRead(Generic[Value]):
     """One read for all callers who wait, begun after each of their calls: never out of date."""
 
-    def __init__(self, fetch: Callable[[], Awaitable[Value]]) -> None:
-        self._read = fetch
-        self._under_way: asyncio.Task[Value] | None = None
-        self._next: asyncio.Task[Value] | None = None
+    fetch: Callable[[], Awaitable[Value]]
+    _under_way: "asyncio.Task[Value] | None" = field(default=None, init=False)
+    _next: "asyncio.Task[Value] | None" = field(default=None, init=False)
 
     async def get(self) -> Value:
         """The result of the next read, after the current one."""
@@ -148,7 +150,7 @@ class CoalescedRead(Generic[Value]):
             if before:
                 await asyncio.wait([before])
             self._under_way, self._next = self._next, None
-            return await self._read()
+            return await self.fetch()
 
         if self._next is None:
             self._next = _begun(read(self._under_way))
@@ -178,16 +180,12 @@ class TotalsCache:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """Count of every window of these streams that has a report."""
         key = frozenset(streams)
-
-        async def read() -> Mapping[Window, Counted]:
-            counts = await self._store.counted(key)
-            if not self.dummies_each:
-                return counts
-            return {window: self._apart(window, count) for window, count in counts.items()}
-
         if key not in self._counting:
-            self._counting[key] = CoalescedRead(read)
-        return await self._counting[key].get()
+            self._counting[key] = CoalescedRead(partial(self._store.counted, key))
+        counts = await self._counting[key].get()
+        if not self.dummies_each:
+            return counts
+        return {window: self._apart(window, count) for window, count in counts.items()}
 
     def _apart(self, window: Window, count: Counted) -> Counted:
         """The estimated split into reports and dummies, if devices add dummies."""
@@ -204,6 +202,7 @@ class TotalsCache:
             if recent and Counted(recent.counted, recent.dummies, recent.last) == current:
                 totals[window] = recent
             else:
+                totals[window] = _UNREAD
                 missing.append(window)
         for window, raw in zip(missing, await self._store.read(missing), strict=True):
             totals[window] = raw
@@ -211,7 +210,7 @@ class TotalsCache:
                 split = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
                 totals[window] = replace(raw, counted=split.reports, dummies=split.dummies)
             self._recent.keep(window, totals[window], raw.cells.nbytes + _SMALLEST_BYTES)
-        return {window: totals[window] for window in counted}
+        return totals
 
 
 def sum_totals(

@@ -131,6 +131,7 @@ class RangeEstimate:
         updated: time of the last counted report; 0 if unknown.
         shuffled: central privacy of the actual batches.
         promised: central privacy of the smallest permitted batch.
+        size: memory of the answer, in numbers of values.
         ranks: of the reporters; None without parts.
         population: of the population; None without parts.
     """
@@ -140,25 +141,19 @@ class RangeEstimate:
     shuffled: Amplified | None
     promised: Amplified
     updated: int
+    size: int
     ranks: Ranks | None = None
     population: Ranks | None = None
-
-    @property
-    def size(self) -> int:
-        """Memory of the answer, in numbers of values."""
-        size = len(self.answer.values)
-        if self.ranks and self.population:
-            size += (self.ranks.size + self.population.size) // _NUMBERS_A_VALUE
-        return size
 
 
 def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstimate:
     """Estimates, their plausibility and amplification, from the totals of some epochs' windows."""
-    metric = selected.metric
+    metric = selected.selection.metric
     repeats = reports_of_one(metric, selected.selection.epochs)
-    of_lists = [*selected.by_list()][::-1] if metric.grown else [selected]
-    lists = [(part.tiers(), len(part.metric.values or ())) for part in of_lists]
-    tiers = [tier for own_tiers, _ in lists for tier in own_tiers if tier[1].reports]
+    tiers, lists = [], []
+    for part in reversed([*selected.by_list()]) if metric.grown else [selected]:
+        lists.append((part.tiers(), len(part.selection.metric.values or ())))
+        tiers += lists[-1][0]
     answer = _answer(metric, lists, query, query.confidence, repeats)
     if query.anytime:
         surer = _answer(metric, lists, query, _surer(metric, answer), repeats)
@@ -166,15 +161,19 @@ def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstim
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
     ranks = population = None
+    size = len(answer.values)
     if metric.edges or metric.values is None:  # of a range
         of = lists[-1][0], metric.edges, repeats, metric.value_kind.LEAST
         ranks, population = ranks_of(*of), ranks_of(*of, population=True)
+        if ranks and population:
+            size += (ranks.size + population.size) // _NUMBERS_A_VALUE
     return RangeEstimate(
         answer=answer,
         plausibility=plausibility(tiers, repeats),
         shuffled=_weakest(selected),
         promised=shuffled_of(metric),
         updated=max(map(attrgetter("at"), selected.by_window.values())),
+        size=size,
         ranks=ranks,
         population=population,
     )
@@ -263,7 +262,7 @@ def _weakest(selected: SelectedTotals) -> Amplified | None:
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
     for window, window_totals in selected.by_window.items():
-        metric, hiding = selected.bundle.asked_in(window.stream), 0
+        metric, hiding = selected.bundle.streams[window.stream], 0
         size = window_totals.batch_reports  # with a central promise, the whole epoch instead
         if metric.central is not None:
             # Expected number of dummies that hide the number of reports; possibly none were made.
@@ -275,8 +274,9 @@ def _weakest(selected: SelectedTotals) -> Amplified | None:
         dummies[window.stream] = min(surely, dummies.get(window.stream, surely))
     if not all(sizes.values()):
         return None
-    guarantees = [
-        shuffled_of(selected.bundle.asked_in(name), size, dummies=dummies[name])
-        for name, size in sizes.items()
-    ]
-    return max(guarantees, key=attrgetter("epsilon"), default=None)
+    weakest: Amplified | None = None
+    for stream, size in sizes.items():
+        guarantee = shuffled_of(selected.bundle.streams[stream], size, dummies=dummies[stream])
+        if weakest is None or guarantee.epsilon > weakest.epsilon:
+            weakest = guarantee
+    return weakest

@@ -15,6 +15,7 @@ from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
 from hubbub.aggregator.query.figures import effect_measure, figure_kind
 from hubbub.aggregator.query.overview import notes_of_outside
+from hubbub.aggregator.query.questions import figures_of
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.comparisons.effect import (
@@ -216,7 +217,7 @@ async def experimented(
         ratio_fits=fits,
         sizes=_sizes_sentence(arms_by_metric, p_value, fits=fits),
         verdict=" ".join(_sentences(experiment, values, unanswered, reports=reports, fits=fits)),
-        notice=query.notice(),
+        notice=query.notice,
         arms=[row for arms in arms_by_metric for row in arms.sizes],
         values=values,
         unanswered=unanswered,
@@ -231,7 +232,7 @@ async def _arm_estimates(
         control_bounds, arm_bounds = [
             {
                 measure.format(figure=figure.figure): figure.bounds
-                for figure in await query.figures_of(part, confidence)
+                for figure in await figures_of(query, part, confidence)
             }
             for part in arms.pair(arm)
         ]
@@ -253,7 +254,7 @@ async def _unbounded(
     return [
         Unanswered(metric=arms.metric.name, arm=name, why=f"{figure.figure}: {figure.note}")
         for name, part in zip((arms.experiment.control, arm), arms.pair(arm), strict=True)
-        for figure in await query.figures_of(part, confidence)
+        for figure in await figures_of(query, part, confidence)
         if figure.bounds is None
     ]
 

@@ -23,24 +23,19 @@ from hubbub.aggregator.query.estimating import (
     ranks_for,
 )
 from hubbub.aggregator.query.figures import figure_kind
-from hubbub.aggregator.query.report_counts import Terms, upstream_reports
+from hubbub.aggregator.query.shuffler_terms import Terms, until_first_batch, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.families import family_for
 from hubbub.analysis.figures import Figure
 from hubbub.analysis.percentiles import (
     PERCENTILES,
-    PercentileShift,
-    percentile_shifts,
     percentiles_of,
     shares_below,
 )
 from hubbub.analysis.uncertainty.intervals import Bounds
 from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start
-from hubbub.catalog.epochs import grace_seconds
-from hubbub.epochs import minute
-from hubbub.errors import BadParameter
 from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
@@ -64,15 +59,12 @@ async def line(
     collected: TotalsByEpoch,
     selection: EpochSelection,
     terms: Terms | None,
-    reserve: float | None = None,
 ) -> MetricLine:
-    """A metric with its reports and newest 60 epochs; `terms`, `reserve` are the shuffler's."""
+    """A metric with its reports and newest 60 epochs; `terms` are the shuffler's, if known."""
     metric = selection.metric
     # All waiting reports, also in epochs without counted reports.
     everything = {w.epoch for w in terms or {} if metric_name_of(w.stream) == metric.base_name}
-    waiting, withheld = upstream_reports(
-        EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
-    )
+    waiting, withheld = upstream_reports(metric, everything.union(selection.epochs), terms)
     family = None if metric.model else family_for(metric.randomizer)
     lowest, highest = number_range(metric) or (None, None)
     updated = await collected.updated(selection.only(selection.epochs[-2:]))
@@ -99,7 +91,7 @@ async def line(
         lowest=lowest,
         highest=highest,
         until_first_batch=until_first_batch(
-            metric, terms, reserve, has_left=bool(selection.counted)
+            metric, terms, collected.reserve, has_left=bool(selection.counted)
         ),
         notice=notice_of(selection) if metric.central else NOTICES[metric.development],
         parts=list(metric.parts),
@@ -116,12 +108,11 @@ async def detail(
     collected: TotalsByEpoch,
     selection: EpochSelection,
     terms: Terms | None,
-    reserve: float | None = None,
 ) -> MetricDetail:
     """The metric with the figures of its privacy card."""
     card = await asyncio.to_thread(metric_card, selection.metric)
     return MetricDetail(
-        metric=await line(collected, selection, terms, reserve),
+        metric=await line(collected, selection, terms),
         per_report=card.per_report,
         reports_per_epoch=card.reports_per_epoch,
         per_epoch=card.per_epoch,
@@ -336,65 +327,6 @@ def whole_answer(
         notes=notes(metric, answer),
         anytime=query.anytime,
         figures=metric.kind if metric.kind and figure_kind(metric) else "",
-    )
-
-
-def shifts_between(
-    metric: Metric, query: EstimateQuery, before: RangeEstimate, after: RangeEstimate
-) -> list[PercentileShift]:
-    """Shifts of the population's percentiles between two ranges of epochs."""
-    if query.below:
-        raise BadParameter("a comparison has no share below a number: leave below out")
-    old, new = (ranks_for(metric, query, work.population) for work in (before, after))
-    if old is None or new is None:
-        return []
-    return percentile_shifts(old, new, query.percentiles or PERCENTILES, before.answer.confidence)
-
-
-def until_first_batch(
-    metric: Metric, terms: Terms | None, reserve: float | None, *, has_left: bool
-) -> str:
-    """Why there is no batch yet, without full stop; "" if nothing waits, or a batch has left.
-
-    `terms` are the shuffler's, if known; `reserve` is its smallest reserve in minimum batches.
-    PRIVACY: of a stream whose waiting reports the shuffler does not show, it depends only on the
-    catalog, on the reserve, and on whether a batch `has_left`.
-    """
-    waiting = [
-        window
-        for window, counts in (terms or {}).items()
-        if window.stream == metric.name
-        and 0 < counts.get("pooled", 0) == counts.get("acknowledged")
-    ]
-    reserve_count = round(metric.fewest * (reserve or 0.0)) if metric.mix == "pool" else 0
-    stay = f", of which {reserve_count:,} stay behind" if reserve_count else ""
-    first = metric.fewest + reserve_count
-    withheld = f"fewer than {metric.fewest:,} by then are withheld"
-    if not terms or not waiting:
-        if has_left or metric.development:
-            return ""
-        over = "once the epoch and its grace are over"
-        hidden = "how many wait is not shown"
-        if metric.mix == "epoch":
-            return (
-                f"{metric.crowd:,} reports of an epoch leave the shuffler together {over}, or not "
-                f"at all; {hidden}"
-            )
-        return (
-            f"{first:,} reports of an epoch must reach the shuffler for the first batch{stay}, or "
-            f"it leaves {over}; {withheld}; {hidden}"
-        )
-    newest = max(waiting, key=lambda window: window.epoch)
-    pooled = terms[newest]["pooled"]
-    latest = minute(epoch_start(newest.epoch + 1, metric.epoch) + grace_seconds(metric.epoch))
-    if metric.mix == "epoch":
-        return (
-            f"{pooled:,} of the {metric.crowd:,} reports of a crowd wait at the shuffler; they "
-            f"leave together at {latest}, or not at all"
-        )
-    return (
-        f"{pooled:,} of {first:,} reports wait at the shuffler until the first batch{stay}, or "
-        f"until {latest} at the latest; {withheld}"
     )
 
 

@@ -5,25 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-import grpc
-import grpc.aio
-
-from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.aggregator.query.shuffler_terms import Shuffler
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
-from hubbub.authoring.crowds.dummy_counts import hides_withheld
 from hubbub.conservation import Window, balances, sum_terms
-from hubbub.runtime.rpc.server import channel
-from hubbub.runtime.tls import TlsFolder
-from hubbub.wire.v1.methods import stub
-from hubbub.wire.v1.services_pb2 import StatusRequest
-
-Terms = Mapping[Window, Mapping[str, int]]
 
 # Two services are queried one after the other: reports that move meanwhile are on neither side.
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.2
-_CALL_SECONDS: Final = 2.0
-_FRESH_SECONDS: Final = 1.0
 # The terms that only the shuffler has.
 _BEYOND: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
 
@@ -72,58 +60,6 @@ class PipelineStatus:
     windows: list[ReportCounts]
     notice: str = ""
     waiting: str = ""
-
-
-class Shuffler:
-    """Client of the shuffler's Operator service, which reads counts once a second at most.
-
-    While a call is slow, callers that do not need fresh terms get the previous ones.
-
-    Attributes:
-        reserve: in minimum batches, if known.
-        total: terms over all streams, as of the last call of `terms`.
-    """
-
-    def __init__(self, address: str, tls: TlsFolder | None) -> None:
-        self._address, self._tls = address, tls
-        self._channel = channel(address, "shuffler", tls=tls)
-        self._cached_terms: tuple[float, Terms | None] | None = None
-        self.reserve: float | None = None
-        self.total: Mapping[str, int] = {}
-        self._asking = asyncio.Lock()
-
-    async def terms(self, *, fresh: bool = False) -> Terms | None:
-        """Terms per window, up to a second old unless `fresh`; None without an answer."""
-        if not fresh and self._cached_terms and self._asking.locked():
-            return self._cached_terms[1]
-        async with self._asking:
-            now = asyncio.get_running_loop().time()
-            if not fresh and self._cached_terms and now - self._cached_terms[0] < _FRESH_SECONDS:
-                return self._cached_terms[1]
-            try:
-                status = await stub("Operator", self._channel).Status(
-                    StatusRequest(), timeout=_CALL_SECONDS
-                )
-            except grpc.RpcError:
-                terms = None
-            else:
-                self.reserve, self.total = status.reserve, dict(status.total)
-                terms = {
-                    Window(window.stream, window.epoch): dict(window.terms)
-                    for window in status.windows
-                }
-            self._cached_terms = (asyncio.get_running_loop().time(), terms)
-            return terms
-
-    def renew(self) -> None:
-        """Uses the current certificates in the folder. Raises KeysUnusable."""
-        former = self._channel
-        self._channel = channel(self._address, "shuffler", tls=self._tls)
-        self._former = asyncio.create_task(former.close(_CALL_SECONDS))
-
-    async def close(self) -> None:
-        """Closes the channel."""
-        await self._channel.close()
 
 
 async def status(
@@ -175,26 +111,6 @@ def _waiting(total: ReportCounts) -> str:
         f"Waiting reports are {shown}, and a stream from its first batch on: a number that grows "
         "as a report arrives would show which stream the report is of."
     )
-
-
-def upstream_reports(
-    selection: EpochSelection, terms: Terms | None
-) -> tuple[int | None, int | None]:
-    """For a metric's epochs, reports that wait at the shuffler, and reports that it withheld.
-
-    None if the shuffler does not show it: in production the waiting reports of a metric, and with
-    secret numbers of dummies also the withheld ones.
-    """
-    if terms is None or hides_withheld(selection.metric):
-        return None, None
-    streams, epochs = set(selection.metric.streams), set(selection.epochs)
-    sums = sum_terms(
-        counts
-        for window, counts in terms.items()
-        if window.stream in streams and window.epoch in epochs
-    )
-    waiting = sums["pooled"] + sums["in_flight"] if selection.metric.development else None
-    return waiting, sums["withheld"]
 
 
 def _line(

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange, select_epochs
+from hubbub.aggregator.query.shuffler_terms import Shuffler, Terms, until_first_batch
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
 from hubbub.authoring.crowds.dummy_counts import count_variance, expected_dummies
 from hubbub.bundles import Bundle
@@ -69,11 +70,6 @@ class EpochSelection:
         return _selection(metric, counted)
 
     @property
-    def windows(self) -> tuple[Window, ...]:
-        """The windows, in order."""
-        return tuple(sorted(self.counted))
-
-    @property
     def version(self) -> tuple[tuple[Window, Counted], ...]:
         """A key that stays the same while the totals do."""
         return tuple(sorted(self.counted.items()))
@@ -98,17 +94,17 @@ class SelectedTotals:
         If values were appended, only reports to the newest list.
         """
         epochs_to_sum = set(self.selection.epochs if epochs is None else epochs)
-        cells: dict[str, list[str]] = {}
-        for stream in self.metric.own_streams:
-            cells.setdefault(stream.partition("/")[2], []).append(stream)
+        metrics: dict[str, Metric] = {}
+        parts_by_tier: dict[str, list[WindowTotals]] = {}
+        for stream in self.selection.metric.own_streams:
+            tier = stream.partition("/")[2]
+            metrics[tier], parts_by_tier[tier] = self.bundle.streams[stream], []
+        for window, window_totals in self.by_window.items():
+            if window.stream in self.selection.metric.own_streams and window.epoch in epochs_to_sum:
+                parts_by_tier[window.stream.partition("/")[2]].append(window_totals)
         tiers = []
-        for streams in cells.values():  # of one mechanism each, so that their totals add exactly
-            metric = self.bundle.asked_in(streams[0])
-            parts = [
-                window_totals
-                for w, window_totals in self.by_window.items()
-                if w.stream in streams and w.epoch in epochs_to_sum
-            ]
+        # All cells of a tier have one mechanism, so that their totals add exactly.
+        for metric, parts in zip(metrics.values(), parts_by_tier.values(), strict=True):
             size = metric.randomizer.layout.size
             if metric.central is None:
                 added = sum_totals(parts, size, dummies=metric.dummies)
@@ -140,6 +136,7 @@ class TotalsByEpoch:
     Args:
         clock: for ranges that are counted back from now.
         clocks: decide what is closed; derived from `clock` by default.
+        upstream: source of the shuffler's terms; without it they are unknown.
     """
 
     def __init__(
@@ -148,8 +145,10 @@ class TotalsByEpoch:
         store: TotalsReader,
         clock: Callable[[], float] = time.time,
         clocks: Clocks | None = None,
+        upstream: Shuffler | None = None,
     ) -> None:
         self.clocks = clocks or Clocks(clock)
+        self.upstream = upstream
         self._store = store
         self._shelf = TotalsCache(store)
         self._clock = clock
@@ -163,6 +162,15 @@ class TotalsByEpoch:
             for stream, metric in bundle.streams.items()
             if metric.made_each
         }
+
+    @property
+    def reserve(self) -> float | None:
+        """The shuffler's smallest reserve in minimum batches; None if unknown."""
+        return self.upstream.reserve if self.upstream else None
+
+    async def terms(self) -> Terms | None:
+        """The shuffler's terms; None if unknown."""
+        return await self.upstream.terms() if self.upstream else None
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -203,9 +211,10 @@ class TotalsByEpoch:
     async def find(self, name: str, epoch_range: EpochRange) -> EpochSelection:
         """The requested epochs of a metric or tier. Raises UnknownMetric, BadParameter."""
         metric = self.bundle.metric(name)
-        selection = _selection(metric, await self._shelf.counted(metric.streams))
-        epochs = select_epochs(epoch_range, selection.epochs, metric.epoch, self._clock())
-        return selection.only(epochs)
+        counted = await self._shelf.counted(metric.streams)
+        all_epochs = sorted(set(map(attrgetter("epoch"), counted)))
+        epochs = select_epochs(epoch_range, all_epochs, metric.epoch, self._clock())
+        return EpochSelection(metric, (), counted).only(epochs)
 
     async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and of the metrics that this one supersedes, the latest first.
@@ -318,22 +327,26 @@ class TotalsByEpoch:
 
     async def read(self, selection: EpochSelection) -> SelectedTotals:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""
-        metric = selection.metric
-        if selection.reports < metric.fewest:
-            raise BatchTooSmall(
-                f'metric "{metric.name}": {several(selection.reports, "report")} '
-                f"in the requested epochs, below its "
-                f"minimum batch of {metric.fewest:,}; request more epochs"
-                + (f" than {selection.dates}, or wait" if selection.epochs else ", or wait")
-                + (
-                    f"; a device reports a {metric.kind} once its {metric.epoch} is over"
-                    if metric.value_kind.COUNTS
-                    else ""
-                )
-                + await self._deleted(metric)
-            )
+        if selection.reports < selection.metric.fewest:
+            raise BatchTooSmall(await self._too_few(selection))
         by_window = await self._shelf.read(selection.counted)
         return SelectedTotals(selection, by_window, self.bundle)
+
+    async def _too_few(self, selection: EpochSelection) -> str:
+        """Text about too few reports, with what the first batch waits for."""
+        metric = selection.metric
+        text = (
+            f'metric "{metric.name}": {several(selection.reports, "report")} '
+            f"in the requested epochs, below its minimum batch of {metric.fewest:,}; request more "
+            f"epochs{f' than {selection.dates}' if selection.epochs else ''}, or wait"
+        )
+        if metric.value_kind.COUNTS:
+            text += f"; a device reports a {metric.kind} once its {metric.epoch} is over"
+        text += await self._deleted(metric)
+        whole = await self.find(metric.name, EpochRange(epochs="all"))
+        terms, has_left = await self.terms(), bool(whole.counted)
+        hint = until_first_batch(metric, terms, self.reserve, has_left=has_left)
+        return f"{text}. {hint}" if hint else text
 
     async def _deleted(self, metric: Metric) -> str:
         """Text about epochs whose totals were deleted; "" if there are none."""
@@ -355,6 +368,13 @@ class TotalsByEpoch:
         except TotalsUnreadable:  # a query of these alone gets an error
             return 0
         return max((window_totals.at for window_totals in totals.values()), default=0)
+
+
+def together(selections: Sequence[EpochSelection]) -> EpochSelection:
+    """All reports of metrics that supersede one another, as a selection of the first."""
+    epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
+    counted = {window: n for selection in selections for window, n in selection.counted.items()}
+    return EpochSelection(selections[0].metric, tuple(epochs), counted)
 
 
 def _large(selection: EpochSelection) -> list[int]:

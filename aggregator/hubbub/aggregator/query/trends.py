@@ -1,5 +1,6 @@
 """Trends: a metric's values epoch by epoch, including those of metrics that it supersedes."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -8,8 +9,10 @@ from typing import Final
 import numpy as np
 
 from hubbub.aggregator.query.answer_types import Envelope, Epoch
+from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, inside, ranks_for
-from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals
+from hubbub.aggregator.query.overview import notes_of_levels, shown_epochs
+from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, together
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.answering import Followed, joined_shares
 from hubbub.analysis.percentiles import Reaches, percentiles_of
@@ -115,11 +118,58 @@ class Trended(Envelope):
     false_alarm: float = FALSE_ALARM
 
 
-def together(selections: Sequence[EpochSelection]) -> EpochSelection:
-    """All reports of metrics that supersede one another, as a selection of the first."""
-    epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
-    counted = {window: n for selection in selections for window, n in selection.counted.items()}
-    return EpochSelection(selections[0].metric, tuple(epochs), counted)
+async def trend(
+    engine: QueryEngine,
+    name: str,
+    query: EstimateQuery,
+    values: Sequence[str] = (),
+    number: int = 5,
+) -> Trended:
+    """Epoch by epoch: these values, or the `number` most frequent ones of the whole range.
+
+    Metrics that this one supersedes are joined where they listed the value. If the query has
+    percentiles, they are followed instead of values, for this metric alone.
+    """
+    if query.percentiles and values:
+        raise BadParameter("a trend follows values or percentiles: leave one of the two out")
+    query = await engine.resolved(name, query)
+    selection, *before = await engine.collected.joined(name, query.range)
+    before = [] if query.percentiles else before
+    joined = [former for former in before if former.reports >= former.metric.fewest]
+    answer = (await engine.work(selection, query)).answer
+
+    async def make() -> list[Series]:
+        if query.percentiles:
+            selected = await engine.collected.read(selection)
+            return await asyncio.to_thread(percentile_series, selected, query)
+        collected = [await engine.collected.read(source) for source in (selection, *joined)]
+        parts = [part for source in collected for part in source.by_list()]
+        async with engine.turn(query, points=(len(values) or number) * len(parts)):
+            return await asyncio.to_thread(
+                series, parts, answer, values=values, number=number, candidates=query.candidates
+            )
+
+    union = together([selection, *joined])
+    question = ("trend", query, tuple(values), number)
+    envelope = engine.envelope(query, answer.kind, union)
+    if query.percentiles:
+        envelope["kind"] = "ranges"  # what is followed is in the metric's unit
+    envelope["epochs"] = shown_epochs(engine.collected, union, union.epochs)
+    lines = await engine.cached(
+        question, union, make, lambda lines: sum(len(item.points) for item in lines)
+    )
+    points = [point for line in lines for point in line.points]
+    # Of a number in ranges the mean is followed, and no share.
+    has_note = not (query.percentiles or answer.kind == "ranges")
+    levels = [point.share for point in points] if has_note else []
+    fewest = min((point.reports for point in points), default=0)
+    return Trended(
+        **envelope,
+        min_batch=selection.metric.fewest,
+        series=lines,
+        notes=notes_of_levels(answer, levels, fewest),
+        joined=[former.metric.name for former in joined],
+    )
 
 
 def series(

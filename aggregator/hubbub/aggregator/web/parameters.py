@@ -1,6 +1,5 @@
 """Typed parameters of requests, as in the OpenAPI document."""
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -10,7 +9,6 @@ from pydantic import Field
 from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.rights import Caller, Role
 from hubbub.aggregator.query import Page, QueryEngine
-from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.analysis.percentiles import MAX_PERCENTILES
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
@@ -59,26 +57,13 @@ Percentiles = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RankParameters:
-    """The requested percentiles, and numbers for shares below."""
-
-    percentile: Percentiles = None
-    below: Annotated[
-        list[float] | None,
-        Query(
-            max_length=MAX_PERCENTILES,
-            description="for numbers with buckets: the share below this number (repeatable)",
-        ),
-    ] = None
-
-    def of(self, query: EstimateQuery) -> EstimateQuery:
-        """The query with these parameters."""
-        return replace(
-            query, percentiles=tuple(self.percentile or ()), below=tuple(self.below or ())
-        )
-
-
+Below = Annotated[
+    list[float] | None,
+    Query(
+        max_length=MAX_PERCENTILES,
+        description="for numbers with buckets: the share below this number (repeatable)",
+    ),
+]
 Lists = Annotated[
     list[str] | None,
     Query(
@@ -133,21 +118,21 @@ _bearer = HTTPBearer(
 def needs(role: Role) -> Any:
     """A dependency that requires this role, or a higher one, for some metric."""
 
-    async def check(caller: Who, _bearer: Annotated[object, Depends(_bearer)]) -> None:
-        caller.check(role)
+    async def check(request: Request, _bearer: Annotated[object, Depends(_bearer)]) -> None:
+        request.state.caller.check(role)
 
     return Depends(check)
 
 
 def about(request: Request) -> Seen:
     """What routes add to a request's audit line."""
-    facts: Seen = request.scope["state"]["seen"]
+    facts: Seen = request.state.seen
     return facts
 
 
 async def _caller(request: Request) -> Caller:
     # The guard has already refused unknown callers of these routes.
-    caller: Caller = request.scope["state"]["caller"]
+    caller: Caller = request.state.caller
     return caller
 
 
@@ -155,10 +140,11 @@ Who = Annotated[Caller, Depends(_caller)]
 """Who asks."""
 
 
-def _engine_of_caller(request: Request, caller: Who) -> QueryEngine:
+def _engine_of_caller(request: Request) -> QueryEngine:
     # In a thread: the first question of a caller makes a bundle of the metrics that they see.
     query: QueryEngine = request.app.state.query
-    return query.seen_by(caller)
+    caller: Caller = request.state.caller
+    return query if caller.may_all else query.seen_by(caller)
 
 
 Questions = Annotated[QueryEngine, Depends(_engine_of_caller)]

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
+from hubbub.aggregator.query import breakdowns, questions, trends
 from hubbub.aggregator.query.answer_types import (
     Compared,
     Crossed,
@@ -32,6 +33,7 @@ from hubbub.aggregator.query.trends import MAX_SERIES, Trended
 from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.web.candidate_body import OPENAPI, read_candidates
 from hubbub.aggregator.web.parameters import (
+    Below,
     CatalogName,
     Confidence,
     Epochs,
@@ -40,7 +42,6 @@ from hubbub.aggregator.web.parameters import (
     Paged,
     Percentiles,
     Questions,
-    RankParameters,
     Tier,
     about,
     link_next,
@@ -200,7 +201,7 @@ async def cross(
     query: Questions, question: Parsed, rows: Part = "", columns: Part = "", by: Part = ""
 ) -> Crossed:
     """Returns two parts of a metric as a table, with their association; by a third part."""
-    return await query.cross(question.name, question.query, (rows, columns, by))
+    return await questions.cross(query, question.name, question.query, (rows, columns, by))
 
 
 @QUESTIONS.get("/metrics/{metric}/figures")
@@ -208,7 +209,7 @@ async def figures(
     query: Questions, question: Parsed, by: FiguresBy = "", *, cohorts: Cohorts = False
 ) -> Figured:
     """Returns conversions of a funnel, a rate, numbers of active devices, or retention."""
-    return await query.figures(question.name, question.query, by, by_cohort=cohorts)
+    return await questions.figures(query, question.name, question.query, by, by_cohort=cohorts)
 
 
 @QUESTIONS.get(
@@ -227,15 +228,22 @@ async def figures(
 async def export(
     query: Questions,
     question: Parsed,
-    ranks: Annotated[RankParameters, Depends()],
+    *,
+    percentile: Percentiles = None,
+    below: Below = None,
     format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
-    anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
+    anytime: Anytime = False,
 ) -> Response:
     """Returns all estimates, figures if the metric has them, or percentiles, as a file."""
     if figure_kind(query.collected.bundle.metric(question.name)):
-        figures = await query.figures(question.name, question.query)
+        figures = await questions.figures(query, question.name, question.query)
         return await run_in_threadpool(_file, "figures", figures, format)
-    refined = replace(ranks.of(question.query), anytime=anytime)
+    refined = replace(
+        question.query,
+        percentiles=tuple(percentile or ()),
+        below=tuple(below or ()),
+        anytime=anytime,
+    )
     answer = await query.estimate(question.name, refined)
     question_name: QueryName = "percentiles" if refined.asks_ranks else "estimates"
     return await run_in_threadpool(_file, question_name, answer, format)
@@ -266,15 +274,22 @@ async def estimates(
     query: Questions,
     question: Parsed,
     page: Paged,
-    ranks: Annotated[RankParameters, Depends()],
     *,
     request: Request,
     response: Response,
+    percentile: Percentiles = None,
+    below: Below = None,
     anytime: Anytime = False,
     likely: Likely = 0.0,
 ) -> Estimated:
     """Returns estimates with their intervals; for numbers in ranges also percentiles."""
-    refined = replace(ranks.of(question.query), anytime=anytime, likely=likely)
+    refined = replace(
+        question.query,
+        percentiles=tuple(percentile or ()),
+        below=tuple(below or ()),
+        anytime=anytime,
+        likely=likely,
+    )
     answer = await query.estimate(question.name, refined, page)
     link_next(request, response, page.first, page.number or answer.total, answer.total)
     return answer
@@ -283,7 +298,7 @@ async def estimates(
 @_get_or_post("/metrics/{metric}/top")
 async def top(query: Questions, question: Parsed, number: Number = 10) -> TopList:
     """Returns the most frequent values, and how certain their order is."""
-    return await query.top(question.name, question.query, number)
+    return await questions.top(query, question.name, question.query, number)
 
 
 @_get_or_post("/metrics/{metric}/compare")
@@ -299,7 +314,7 @@ async def compare(
     Without either: between the newest epoch that accepts no more reports and the one before.
     """
     refined = replace(question.query, percentiles=tuple(percentile or ()))
-    return await query.compare(question.name, refined, after, page)
+    return await questions.compare(query, question.name, refined, after, page)
 
 
 @_get_or_post("/metrics/{metric}/trend")
@@ -312,13 +327,13 @@ async def trend(
 ) -> Trended:
     """Returns some values, or the requested percentiles, by epoch."""
     refined = replace(question.query, percentiles=tuple(percentile or ()))
-    return await query.trend(question.name, refined, value or (), number)
+    return await trends.trend(query, question.name, refined, value or (), number)
 
 
 @_get_or_post("/metrics/{metric}/breakdown")
 async def breakdown(query: Questions, question: Parsed, by: By = "") -> BrokenDown:
     """Returns the estimates of a metric by the values of one of its public fields."""
-    return await query.breakdown(question.name, question.query, by)
+    return await breakdowns.breakdown(query, question.name, question.query, by)
 
 
 @_get_or_post("/metrics/{metric}/commands")

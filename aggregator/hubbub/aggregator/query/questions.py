@@ -1,0 +1,195 @@
+"""Questions that refer to estimates: the most frequent values, crossed parts, changes, figures."""
+
+import asyncio
+from dataclasses import replace
+
+from hubbub.aggregator.query.answer_types import Compared, Crossed, TopList
+from hubbub.aggregator.query.breakdowns import Part, parts_by
+from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
+from hubbub.aggregator.query.estimating import (
+    WHOLE,
+    EstimateQuery,
+    Page,
+    RangeEstimate,
+    ranks_for,
+)
+from hubbub.aggregator.query.figures import Figured, Figuring, meant
+from hubbub.aggregator.query.overview import (
+    notes_of_figures,
+    notes_of_levels,
+    notes_of_outside,
+    notes_of_places,
+)
+from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.analysis.answering import only_of_all
+from hubbub.analysis.comparisons import top_values
+from hubbub.analysis.comparisons.change import changes
+from hubbub.analysis.comparisons.cross import Cross, crossed
+from hubbub.analysis.comparisons.top_values import Top
+from hubbub.analysis.figures import Figure
+from hubbub.analysis.percentiles import PERCENTILES, PercentileShift, percentile_shifts
+from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one
+from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
+
+
+async def top(engine: QueryEngine, name: str, query: EstimateQuery, number: int) -> TopList:
+    """The most frequent values, and the confidence in their order."""
+    query, selection, answer = await engine.find_answer(name, query)
+
+    async def make() -> Top:
+        return await asyncio.to_thread(top_values.top, answer, number)
+
+    best = await engine.cached(
+        ("top", query, number), selection, make, lambda best: len(best.values)
+    )
+    shares = [row.value.share or 0.0 for row in best.values]
+    return TopList(
+        **engine.envelope(query, answer.kind, selection),
+        set_confidence=best.set_confidence,
+        order_confidence=best.order_confidence,
+        values=list(best.values),
+        notes=[
+            *notes_of_levels(answer, shares, answer.reports),
+            *notes_of_places([row.value for row in best.values]),
+        ],
+    )
+
+
+async def cross(
+    engine: QueryEngine, name: str, query: EstimateQuery, parts: tuple[str, str, str]
+) -> Crossed:
+    """Two parts as a table, with the first part's values as rows; a table per value of a third.
+
+    `parts` are rows, columns and the third; "" is the first free part, or no third part.
+    """
+    query, selection, answer = await engine.find_answer(name, query)
+
+    async def make() -> Cross:
+        selected, metric = await engine.collected.read(selection), selection.metric
+        repeats = reports_of_one(metric, selection.epochs)
+        return await asyncio.to_thread(
+            crossed, selected.tiers(), metric.values, answer, parts, repeats
+        )
+
+    table = await engine.cached(
+        ("cross", query, parts), selection, make, lambda table: len(table.cells)
+    )
+    return Crossed(
+        **engine.envelope(query, answer.kind, selection),
+        rows=table.rows,
+        columns=table.columns,
+        parts=list(table.parts),
+        by=table.by,
+        slices=list(table.slices),
+        association=table.association,
+        values=list(table.cells),
+    )
+
+
+async def compare(
+    engine: QueryEngine, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
+) -> Compared:
+    """The change between the range of `query` and `after`, from the earlier to the later one.
+
+    Raises TooFewEpochs if a range has no epoch.
+    """
+    query = await engine.resolved(name, query)
+    *holdings, why = await engine.collected.pair(name, query.range, after)
+    first, second = (holding.epochs for holding in holdings)
+    if shared := set(first) & set(second):
+        raise BadParameter(
+            f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
+            "independent; compare ranges without common epochs"
+        )
+    if first and second and first[0] > second[-1]:
+        holdings.reverse()
+    works = [await engine.work(holding, query) for holding in holdings]
+    old, new = [work.answer for work in works]
+    value_changes = changes(*only_of_all(old, new))
+    shifts = await asyncio.to_thread(_shifts_between, holdings[0].metric, query, *works)
+    values, total = page.of(value_changes, "p_value")
+    bounds = [(row.difference, row.low, row.high) for row in value_changes]
+    return Compared(
+        **engine.envelope(query, old.kind, *holdings),
+        before_epochs=list(holdings[0].epochs),
+        after_epochs=list(holdings[1].epochs),
+        before_dates=holdings[0].dates,
+        after_dates=holdings[1].dates,
+        before_reports=old.reports,
+        after_reports=new.reports,
+        total=total,
+        values=values,
+        chosen=why,
+        percentiles=shifts,
+        notes=notes_of_outside(bounds, "A difference", old.reports + new.reports),
+    )
+
+
+async def figures(
+    engine: QueryEngine, name: str, query: EstimateQuery, by: str = "", *, by_cohort: bool = False
+) -> Figured:
+    """Conversions of a funnel, a rate, numbers of actives, or shares that come back.
+
+    There are rows for each value of the public field `by`; "" for all devices together; with
+    `by_cohort`, for each first week. Raises TooFewEpochs if no device can have come back yet.
+    """
+    bundle = engine.collected.bundle
+    metric = bundle.metric(name)
+    query, kind = meant(metric, await engine.resolved(name, query), by_cohort=by_cohort)
+    selection = await engine.collected.find(name, query.range)
+    parts = parts_by(bundle, selection, by) if by else [Part("", selection, None)]
+    answered = [part for part in parts if part.is_answered or not by]
+    if not answered:
+        await engine.collected.read(selection)  # raises BatchTooSmall where all parts are too few
+
+    values = [
+        replace(figure, part=part.name)
+        for part in answered
+        for figure in await figures_of(engine, part.own, query.confidence, by_cohort=by_cohort)
+    ]
+    unanswered = [
+        f"{part.name}: {several(part.own.reports, 'report')}, below the minimum batch of "
+        f"{metric.fewest:,}"
+        for part in parts
+        if part not in answered and (part.own.reports or part.name != UNLISTED)
+    ]
+    return Figured(
+        **engine.envelope(query, metric.kind, selection),
+        whose=kind.whose,
+        by=by,
+        values=values,
+        notes=[*notes_of_figures(values, selection.reports), *unanswered],
+    )
+
+
+async def figures_of(
+    engine: QueryEngine, selection: EpochSelection, confidence: float, *, by_cohort: bool = False
+) -> list[Figure]:
+    """The figures of these epochs, conversions and weeks in their order, the newest first."""
+    metric, collected = selection.metric, engine.collected
+
+    async def make() -> list[Figure]:
+        selected = await collected.read(selection)
+        figuring = Figuring(
+            collected=collected, selected=selected, confidence=confidence, by_cohort=by_cohort
+        )
+        return await asyncio.to_thread(figuring.figures)
+
+    running = collected.now() // EPOCH_SECONDS[metric.epoch]
+    closed = sum(collected.is_closed(metric, epoch) for epoch in selection.epochs)
+    question = ("figures", confidence, by_cohort, running, closed)
+    return await engine.cached(question, selection, make)
+
+
+def _shifts_between(
+    metric: Metric, query: EstimateQuery, before: RangeEstimate, after: RangeEstimate
+) -> list[PercentileShift]:
+    """Shifts of the population's percentiles between two ranges of epochs."""
+    if query.below:
+        raise BadParameter("a comparison has no share below a number: leave below out")
+    old, new = (ranks_for(metric, query, work.population) for work in (before, after))
+    if old is None or new is None:
+        return []
+    return percentile_shifts(old, new, query.percentiles or PERCENTILES, before.answer.confidence)
