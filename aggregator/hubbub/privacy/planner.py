@@ -174,6 +174,21 @@ def epsilon_for(
     return best
 
 
+def moved_error(question: MetricDraft, plan_row: Row, effect: float) -> float:
+    """The population's standard error of one estimate that an effect moves from its even share.
+
+    It moves towards one half, where the error grows; of a mean the error is an upper bound of all.
+    """
+    if question.kind in MEANS:
+        return plan_row.population
+    mechanism, even = _row_mechanism(plan_row), float(question.even()[0])
+    share = even + min(effect, 1 - even) if 2 * even < 1 else even - min(effect, even)
+    values, shares = question.holding(0, share)
+    coins = family_for(mechanism).expected(mechanism, values, shares, plan_row.reports).stderrs[0]
+    drawn = float(sampled(np.full(1, share), plan_row.reports)[0])
+    return sqrt(float(coins) ** 2 + drawn)
+
+
 def ratio_error(
     question: MetricDraft, plan_row: Row, ratio: tuple[float, float], *, is_apart: bool
 ) -> float:
@@ -203,7 +218,7 @@ def ratio_error(
             "--ratio: write two shares in (0, 1], the numerator's and the denominator's, which "
             "contains it: --ratio 0.1 0.4"
         )
-    mechanism = _built(plan_row.mechanism, tuple(sorted(plan_row.parameters.items())))
+    mechanism = _row_mechanism(plan_row)
     size, (first, second) = question.size, np.eye(question.size)[:2]
     among = second if is_apart else np.ones(size)
     if not is_apart and below < 1 and size > 2:  # noqa: PLR2004 others have none of both
@@ -220,6 +235,10 @@ def ratio_error(
         coins = (none + share * mixed + share**2 * square) @ shares
     drawn = below * share * (1 - share)
     return sqrt(float(coins) + drawn) / (below * sqrt(plan_row.reports))
+
+
+def _row_mechanism(plan_row: Row) -> AnyMechanism:
+    return _built(plan_row.mechanism, tuple(sorted(plan_row.parameters.items())))
 
 
 def _rest_even(share: float, value: Floats) -> Floats:

@@ -123,13 +123,13 @@ def _sum(before: Totals | None, more: Totals) -> Totals:
 
 
 def _powered(
-    mechanism: AnyMechanism, shares: Sequence[float], chance: np.random.Generator
+    mechanism: AnyMechanism, shares: Sequence[float], people: int, chance: np.random.Generator
 ) -> Iterator[Counted]:
     """One look at an effect as large as an arm's interval says would be shown in 4 of 5 cases.
 
     And at one as large as the plan says. The last value gains from the first.
     """
-    people, rows = 20_000, len(shares) if len(shares) > 2 else 1
+    rows = len(shares) if len(shares) > 2 else 1
     surer = effect_confidence(0.95, rows, (people, people), 1, FEWEST)
     towards = np.zeros(len(shares))
     towards[0], towards[-1] = -1, 1
@@ -143,10 +143,41 @@ def _powered(
         return effects(first, second, surer)[-1]
 
     yield POWER, row(row(0.0).detectable).shown, 1
-    stderr = sqrt(mechanism.variance(people * shares[-1], people)) / people
-    spread = sqrt(shares[-1] * (1 - shares[-1]) / people)
-    planned = detectable_effect(hypot(stderr, spread), rows, people, FEWEST)
+
+    def stderr_at(effect: float) -> float:
+        share = shares[-1] + min(effect, shares[0])
+        stderr = sqrt(mechanism.variance(people * share, people)) / people
+        return hypot(stderr, sqrt(share * (1 - share) / people))
+
+    planned = detectable_effect(stderr_at, rows, people, FEWEST)
     yield PLANNED, row(planned).shown, 1
+
+
+def _converted(
+    mechanism: AnyMechanism, people: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """The same of a conversion, of which 1 in 15 devices reach the last step."""
+    surer = effect_confidence(0.95, 3, (people, people), 1, FEWEST)
+
+    def row(effect: float) -> Effect:
+        later = 0.3 * (1 / 15 + effect)
+        arms = [
+            draw(
+                mechanism,
+                range(3),
+                chance.multinomial(people, [0.7, 0.3 - last, last]).tolist(),
+                chance,
+            )
+            for last in (0.02, later)
+        ]
+        first, second = (
+            _estimate(mechanism, totals, [], surer, 1, steps=("visit", "cart", "paid"))
+            for totals in arms
+        )
+        [answer] = (row for row in effects(first, second, surer) if "cart to" in row.measure)
+        return answer
+
+    yield POWER, row(row(0.0).detectable).shown, 1
 
 
 EVEN = [1 / 16] * 16
@@ -220,14 +251,38 @@ _CASES: Sequence[tuple[str, int, Arms]] = [
 ]
 SETTINGS: Sequence[Setting] = [
     *(Setting(f"effect, {name}", runs, partial(_looked, arms, 400)) for name, runs, arms in _CASES),
-    Setting(
-        "effect, as large as is detectable",
-        150,
-        partial(_powered, build("rr", epsilon=2.0), [0.6, 0.4]),
+    *(
+        Setting(f"effect, as large as is detectable{label}", runs, partial(_powered, *mechanism_of))
+        for label, runs, mechanism_of in (
+            ("", 150, (build("rr", epsilon=2.0), [0.6, 0.4], 20_000)),
+            (
+                ", of one of 52 values",
+                300,
+                (
+                    build("grr", epsilon=4.0, categories=52),
+                    [0.25, *[0.01] * 50, 0.25],
+                    20_000,
+                ),
+            ),
+            (", of 2%", 300, (build("rr", epsilon=6.0), [0.98, 0.02], 1000)),
+            (
+                ", of one of 20 rare values",
+                300,
+                (build("grr", epsilon=8.0, categories=20), [0.43, *[0.03] * 19], 1000),
+            ),
+            (
+                ", of one of 20 rare values, unary.oue 3",
+                300,
+                (build("unary.oue", epsilon=3.0, categories=20), [0.43, *[0.03] * 19], 2000),
+            ),
+        )
     ),
-    Setting(
-        "effect, as large as is detectable, of one of 52 values",
-        300,
-        partial(_powered, build("grr", epsilon=4.0, categories=52), [0.25, *[0.01] * 50, 0.25]),
+    *(
+        Setting(
+            f"effect on a conversion, as large as is detectable, grr {epsilon:g}",
+            300,
+            partial(_converted, build("grr", epsilon=epsilon, categories=3), people),
+        )
+        for epsilon, people in ((6.0, 1000), (2.0, 3000))
     ),
 ]

@@ -13,14 +13,16 @@ A mixture of multinomials over other shares tests whether the arms' sizes fit th
 and Malek 2022): with true weights the p-value is below p at any look with probability at most p.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, lgamma, log, sqrt
 from typing import Final
 
+import numpy as np
 from scipy.special import ndtri
 
 from hubbub.analysis.answer import CONFIDENCE, Answer
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.percentiles import percentile_shifts
 from hubbub.analysis.ranks import Ranks
@@ -36,6 +38,10 @@ EFFECT_PERCENTILES: Final = (50.0, 95.0)
 _POWER_REACH: Final = float(ndtri(0.8))
 """An effect that is this many standard errors beyond its interval's end is shown in 80%."""
 _TWO: Final = 2
+# From which on an effect changes by less than a thousandth: each at least halves what is left.
+_ROUNDS: Final = 12
+# Less than any variance of a difference: a fit of one near an end of its range may be below 0.
+_LEAST: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,9 @@ class Effect:
         difference: measured minus control.
         low, high: of the population's difference; valid at every look, for all rows together.
         shown: whether the interval excludes 0.
-        detectable: smallest difference that this many reports show with a probability of 80%.
+        detectable: smallest difference that this many reports show with a probability of 80%. The
+            error of a share or a ratio is that of the share or ratio with the difference, towards
+            the middle of its range; of a mean or a percentile it is the error at the estimate.
         reaches: end of the range that a percentile's interval reaches, beyond which the truth may
             lie: "low", "high" or "both"; "" for none.
     """
@@ -114,19 +122,54 @@ def effect_confidence(
     return anytime_confidence(1 - (1 - confidence) / rows, growths, 1)
 
 
-def detectable_effect(stderr: float, rows: int, reports: float, fewest: int) -> float:
-    """Smallest effect that two such arms show with a probability of 80%, in `stderr`'s unit.
+def detectable_effect(
+    stderr_at: Callable[[float], float], rows: int, reports: float, fewest: int
+) -> float:
+    """Smallest effect that two such arms show with a probability of 80%, in the errors' unit.
 
-    `stderr` is that of the population's figure, from the `reports` of one arm, each from another
-    person; `rows` and `fewest` are as in `effect_confidence`.
+    `stderr_at` returns the standard error of the population's figure, from the `reports` of one
+    arm, each from another person, if an effect moved the figure by its argument; `rows` and
+    `fewest` are as in `effect_confidence`.
     """
-    surer = effect_confidence(CONFIDENCE, rows, (reports, reports), 1, fewest)
-    return (reach_of(surer) + _POWER_REACH) * sqrt(2) * stderr
+    reach = reach_of(effect_confidence(CONFIDENCE, rows, (reports, reports), 1, fewest))
+    control = stderr_at(0.0) ** 2
+
+    def growth(effect: Floats) -> Floats:
+        return np.array([stderr_at(float(effect[0])) ** 2 - control])
+
+    return float(_detectable(np.array([reach * sqrt(2 * control)]), reach, growth)[0])
+
+
+def _detectable(halves: Floats, reach: float, growth: Callable[[Floats], Floats]) -> Floats:
+    """Smallest differences that are shown with a probability of 80%.
+
+    `halves` are half the widths of the differences' intervals, and `growth` returns by how much the
+    variances of differences of such sizes are larger than those of these.
+    """
+    variances = (halves / reach) ** 2
+
+    def differences(start: Floats, errors: float) -> Floats:
+        effect = start
+        for _ in range(_ROUNDS):
+            effect = start + errors * np.sqrt(np.maximum(variances + growth(effect), _LEAST))
+        return effect
+
+    return differences(differences(np.zeros_like(halves), reach), _POWER_REACH)
 
 
 def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list[Effect]:
     """Differences of bounded measures between two arms, whose `effect_confidence` is given."""
-    further = 1 + _POWER_REACH / reach_of(confidence)
+    rows, reach = list(_differences(control, other, confidence)), reach_of(confidence)
+    halves = np.array([(high - low) / 2 for _, _, _, (_, low, high), _ in rows])
+    if control.answer and other.answer and control.answer.figures and not control.ranks:
+        variances, growth = _listed_variances(control.answer, other.answer)
+        # An interval that ends at 0 is narrower than its error.
+        halves = np.maximum(halves, reach * np.sqrt(variances))
+    elif control.figures and rows:
+        growth = _ratio_growth(control.figures, other.figures, reach)
+    else:
+        growth = np.zeros_like
+    detectable = _detectable(halves, reach, growth)
     return [
         Effect(
             measure=measure,
@@ -136,13 +179,52 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
             low=low,
             high=high,
             shown=low > 0 or high < 0,
-            detectable=further * (high - low) / 2,
+            detectable=smallest,
             reaches=reaches,
         )
-        for measure, before, after, (difference, low, high), reaches in _differences(
-            control, other, confidence
+        for (measure, before, after, (difference, low, high), reaches), smallest in zip(
+            rows, detectable.tolist(), strict=True
         )
     ]
+
+
+def _listed_variances(control: Answer, other: Answer) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Variances of the differences between shares, and their growth if an effect is so large."""
+
+    def arm_variance(answer: Answer) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """The clipped shares of one arm, and the variances of shares."""
+        places = [place for place, _ in _measures(answer)]
+        reports, figures = max(answer.reports, 1), answer.figures
+        assert figures is not None  # noqa: S101 as `effects` has it
+        of_shares = figures.of_shares(reports, answer.repeats)
+        shares = np.clip(of_shares.estimates[places] / reports, 0.0, 1.0)
+        absent, rise = of_shares.absent[places] / reports, of_shares.growth[places] / reports
+        return shares, lambda share: absent**2 + rise * share - of_shares.bend * share**2
+
+    (before, control_variance), (after, variance) = arm_variance(control), arm_variance(other)
+
+    def growth(effect: Floats) -> Floats:
+        moved = before + np.where(before < 1 / 2, effect, -effect)
+        return variance(np.clip(moved, 0.0, 1.0)) - variance(after)
+
+    return np.maximum(control_variance(before) + variance(after), 0.0), growth
+
+
+def _ratio_growth(
+    control: Mapping[str, Bounds | None], other: Mapping[str, Bounds | None], reach: float
+) -> Callable[[Floats], Floats]:
+    """How the variances of differences between ratios grow if an effect is so large.
+
+    Both ends of an interval have their own errors (Wilson), so that they show how those grow.
+    """
+    pairs = [
+        (before[0], *after)
+        for measure, before in control.items()
+        if before and (after := other[measure])
+    ]
+    old, new, low, high = np.array(pairs).T
+    slope = ((high - new) ** 2 - (new - low) ** 2) / np.maximum(high - low, _LEAST) / reach**2
+    return lambda effect: np.abs(slope) * effect + slope * (old - new)
 
 
 def _differences(

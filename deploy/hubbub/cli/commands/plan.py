@@ -1,7 +1,9 @@
 """`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -36,6 +38,7 @@ from hubbub.privacy.planner import (
     Row,
     Target,
     epsilon_for,
+    moved_error,
     plan,
     ranked,
     ratio_error,
@@ -55,6 +58,8 @@ _FIGURES: Final = Group(
     "is computed"
 )
 _GOAL: Final = Exclusive()
+# An effect on a share is taken to move it by less than half of its range.
+_FARTHEST: Final = 0.49
 
 
 @options
@@ -154,7 +159,7 @@ def _plan(options: PlanOptions) -> None:
     drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
     ratio_error = None
     if (error_of_ratio := _ratio_error(options, question, metric)) is not None:
-        ratio_error = error_of_ratio(rows[0])
+        ratio_error = error_of_ratio(rows[0], 0.0)
     if options.format == "json":
         named = zip((item.mechanism for item in rows), errors, strict=False)
         further = {
@@ -292,12 +297,23 @@ def _check_effect(options: PlanOptions, metric: Metric | None) -> None:
 
 def _ratio_error(
     options: PlanOptions, question: MetricDraft, metric: Metric | None
-) -> Target | None:
-    """The standard error of the requested ratio by a row's mechanism; None without a ratio."""
+) -> Callable[[Row, float], float] | None:
+    """The standard error of the requested ratio by a row's mechanism; None without a ratio.
+
+    Its second argument is an effect that moves the ratio: a share towards one half, a rate up.
+    """
     if (ratio := options.ratio) is None:
         return None
+    above, below = ratio
+    is_rate = question.kind == "vector"
+    sign = 1 if is_rate or 2 * above < below else -1
     is_apart = options.apart or (metric is not None and isinstance(metric.value_kind, Retention))
-    return lambda row: ratio_error(question, row, ratio, is_apart=is_apart)
+
+    def error(row: Row, effect: float) -> float:
+        moved = above + sign * below * (effect if is_rate else min(effect, _FARTHEST))
+        return ratio_error(question, row, (moved, below), is_apart=is_apart)
+
+    return error
 
 
 def _target(
@@ -309,17 +325,18 @@ def _target(
         count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
 
         def shows(row: Row) -> float:
-            stderr = error_of_ratio(row) if error_of_ratio else row.population
             if options.percentile is not None:
                 interval = share_error(question, row, options.percentile, shares)
                 stderr = interval / reach_of(CONFIDENCE)
-            return detectable_effect(stderr, count, row.reports, fewest)
+                return detectable_effect(lambda _: stderr, count, row.reports, fewest)
+            stderr_at = partial(error_of_ratio or partial(moved_error, question), row)
+            return detectable_effect(stderr_at, count, row.reports, fewest)
 
         return shows
     if (percentile := options.percentile) is not None:
         return lambda row: rank_error(question, row, percentile, shares)
     if error_of_ratio:
-        return error_of_ratio
+        return lambda row: error_of_ratio(row, 0.0)
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
