@@ -19,11 +19,11 @@ from hubbub.bundles.log.merkle import leaf_hash, proven_root, refuse_inconsisten
 from hubbub.bundles.log.notes import Checkpoint, NoteKey, note_text, refuse_unsigned, signed_note
 from hubbub.bundles.log.proof import entry_of
 from hubbub.catalog import Metric
-from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys.operator import read_operator_key
+from hubbub.signing.log import audit
 from hubbub.signing.log.log_writer import append, log_key, prove_bundle
 from hubbub.signing.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
@@ -447,7 +447,7 @@ def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
             """Nothing: a test's output is the command's."""
 
     done = threading.Event()
-    monkeypatch.setattr(log_command, "_SECONDS", 1.0)
+    monkeypatch.setattr(audit, "_SECONDS", 1.0)
     with web.serving(Hostile) as place:
         assert main(["log", "audit", f"http://{place}", "--bundle", str(operator.out)]) == 2
         done.set()

@@ -21,12 +21,12 @@ from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.authoring import read_catalog
+from hubbub.authoring.code_modules import typescript_module
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
 from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.model_metric import codes_of_round, in_minutes
-from hubbub.cli.commands.catalog_codegen import typescript_module
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.secret import DeviceMemo

@@ -10,8 +10,8 @@ from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.consistent_tables import consistent_tables, tables
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring import read_catalog
+from hubbub.authoring.code_modules import python_module
 from hubbub.catalog import Metric
-from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.client import Outcome
 from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain

@@ -8,9 +8,9 @@ import pytest
 from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
+from hubbub.authoring.code_modules import python_module
 from hubbub.catalog import Metric
 from hubbub.catalog.posterior import meanings_of
-from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet

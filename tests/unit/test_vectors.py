@@ -16,9 +16,9 @@ from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.vector import scale_of
 from hubbub.authoring import read_catalog
+from hubbub.authoring.code_modules import python_module, typescript_module
 from hubbub.catalog import Metric
 from hubbub.catalog.posterior import meanings_of
-from hubbub.cli.commands.catalog_codegen import python_module, typescript_module
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain

@@ -1,31 +1,27 @@
 """`hubbub log`: the transparency log of bundles, notices and keys, which anybody may check."""
 
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.bundles import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
-from hubbub.bundles.log.merkle import refuse_inconsistent
 from hubbub.bundles.log.notes import COSIGNATURE, ED25519, Checkpoint, NoteKey, signers
 from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say
-from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
+from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.grammar import several
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
-from hubbub.programs.http_calls import HttpCalls
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import unreadable
 from hubbub.signing.difference import differences
-from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
-from hubbub.signing.log.log_writer import folder_fetch
+from hubbub.signing.log.audit import fetch_from, gaps, misfits
+from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.tiles import CHECKPOINT
-from hubbub.signing.log.tree import tree_root
 from hubbub.signing.log.witnesses import (
     cosign_newest,
     cosigned_file,
@@ -33,9 +29,6 @@ from hubbub.signing.log.witnesses import (
     refuse_unwitnessed,
 )
 
-_SECONDS: Final = 30.0
-_MAX_BYTES: Final = 64 << 20
-_TILE_BYTES: Final = 64 << 10  # 256 entries of less than 100 bytes; hashes are shorter
 _HASH_LETTERS: Final = 12
 _ORIGIN: Final = Exclusive(required=True)
 
@@ -141,7 +134,7 @@ class PublishOptions:
     "log audit", text="check a whole log: every bundle ever shipped, and what each bundle changed"
 )
 def _audit(options: AuditOptions) -> int:
-    fetch = _fetch(options.where)
+    fetch = fetch_from(options.where)
     bundle, key = _origin(options)
     witnesses, enough = options.witness, options.witnesses
     if enough is None:
@@ -160,7 +153,7 @@ def _audit(options: AuditOptions) -> int:
     path = options.bundle
     if bundle:
         _refuse_absent(log, bundle, path)
-    problems = [*_problems(log), *(_gaps(log, bundle, path) if bundle else ())]
+    problems = [*_problems(log), *(gaps(log, bundle, path) if bundle else ())]
     for problem in problems:
         say(f"PROBLEM: {problem}")
     if problems:
@@ -174,7 +167,7 @@ def _audit(options: AuditOptions) -> int:
     text="for a witness: sign the newest checkpoint of a log, if the log grew from the last one",
 )
 def _cosign(options: CosignOptions) -> None:
-    fetch = _fetch(options.where)
+    fetch = fetch_from(options.where)
     _, log = _origin(options)
     state = options.state or cosigned_file(options.keys, log)
     checkpoint = cosign_newest(
@@ -237,7 +230,7 @@ def _problems(log: ReadLog) -> Iterator[str]:
                 say(f"{name}: keys whose signatures devices accept, and to which they seal")
             else:
                 bundle = open_bundle(content, name)
-                yield from (f"{name}: {misfit}" for misfit in _misfits(former, bundle, log))
+                yield from (f"{name}: {misfit}" for misfit in misfits(former, bundle, log))
                 promises, broken = promised_in_all(promises, bundle.promises())
                 for metric, problem in broken.items():
                     yield f'{name}: metric "{metric}": {problem} under an old name'
@@ -248,55 +241,3 @@ def _problems(log: ReadLog) -> Iterator[str]:
             yield f"{name}: {error}"
         except MALFORMED:
             yield f"{name}: is not readable"
-
-
-def _gaps(log: ReadLog, bundle: Bundle, path: Path) -> Iterator[str]:
-    """Yields which devices with an earlier bundle would refuse this one, or trust it wrongly."""
-    if bundle.proof is None:
-        return
-    proofs, now = bundle.proof.grown, bundle.proof.checkpoint
-    shipped = bundle_sizes(log.entries[: bundle.proof.index])
-    for size in sorted({*proofs, *shipped}):
-        if size not in proofs:
-            yield f"{path}: it has no proof that the log grew from {size} entries, of a bundle"
-            continue
-        try:
-            before = size, tree_root(log.leaves[: max(size, 0)])
-            refuse_inconsistent(before, (now.size, now.root), proofs[size])
-        except BadParameter as error:
-            yield f"{path}: its proof that the log grew from {size} entries is wrong: {error}"
-
-
-def _misfits(former: Bundle | None, bundle: Bundle, log: ReadLog) -> Iterator[str]:
-    if bundle.log is None or bundle.log.name != log.checkpoint.origin:
-        yield "it names another log, or none"
-    if former is None:
-        return
-    if former.operator not in bundle.line:
-        yield "another operator signed it, without a handover"
-    if bundle.serial <= former.serial:
-        yield f"two bundles at once: its serial {bundle.serial} is not above {former.serial}"
-
-
-def _fetch(where: str) -> Fetch:
-    if not where.startswith(("http://", "https://")):
-        if not (Path(where) / CHECKPOINT).exists():
-            raise BadParameter(f"{where}: contains no log; give its folder or its URL")
-        return folder_fetch(Path(where))
-
-    calls = HttpCalls(_SECONDS)
-
-    def fetch(path: str) -> bytes:
-        url = f"{where.rstrip('/')}/{path}"
-        most = _MAX_BYTES if path.startswith("content/") else _TILE_BYTES
-        try:
-            answer = calls.answer(urllib.request.Request(url), most)  # noqa: S310 as checked
-        except (OSError, ValueError) as error:
-            raise LogBroken(f"{url}: cannot be read: {error}") from error
-        if not answer.is_success:
-            raise LogBroken(
-                f"{url}: cannot be read: the log answered {answer.status} {answer.reason}"
-            )
-        return answer.body
-
-    return fetch
