@@ -372,6 +372,28 @@ def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> No
             read_catalog(path)
 
 
+@pytest.mark.parametrize(
+    ("more", "reports", "warning"),
+    [
+        (RETENTION, 2, "stops after 2 weeks of use, so later weeks are too low"),
+        (RETENTION, 3, ""),
+        ('kind = "activity"', 50, "stops after 50 days of use and is not active"),
+        ('kind = "activity"', 365, ""),
+        (FUNNEL, 1, ""),
+    ],
+)
+def test_who_counts_devices_that_their_limit_has_stopped_is_warned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, reports: int, warning: str
+) -> None:
+    path = tmp_path / "metrics.toml"
+    table = _table("it", more, "week" if more == RETENTION else "day")
+    path.write_text(CATALOG + table.replace("5000.0", str(4.0 * reports)))
+    assert main(["catalog", "check", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert warning in shown
+    assert ("a device stops after" in shown) == bool(warning)
+
+
 def test_codegen_knows_the_events(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(EVERY)

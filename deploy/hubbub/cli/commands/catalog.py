@@ -1,7 +1,7 @@
 """`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import ceil, isfinite
+from math import ceil, floor, isfinite
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CROWD_TREE
 from hubbub.catalog.crowds.central_fields import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
+from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
 from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
@@ -23,6 +24,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
 from hubbub.signing.succession import grown
 
+_DAYS: Final = 365
 _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
     "metric": "{name}",
     "mechanism": "{mechanism}",
@@ -103,6 +105,7 @@ def _check(options: CheckOptions) -> None:
         *obsolete_metrics(catalog),
         *loud_reports(metrics),
         *_too_few_reports(chosen_now),
+        *_too_short_lives(metrics),
     ]
     for warning in warnings:
         explain(f"warning: {warning}")
@@ -128,6 +131,25 @@ def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
                 f"{metric.name}: {metric.choice.reports:,} expected reports in an epoch never "
                 f"leave the shuffler, which waits for {metric.fewest:,}: lower min_batch, or write "
                 "a longer epoch and its number of reports"
+            )
+
+
+def _too_short_lives(metrics: Sequence[Metric]) -> Iterator[str]:
+    """Yields a warning for each metric that counts devices which its lifetime limit has stopped."""
+    for metric in metrics:
+        loss, kind = metric.report_loss, metric.value_kind
+        reports, weeks = floor(metric.limits.lifetime_epsilon / loss), len(metric.values or ()) - 1
+        if isinstance(kind, Activity) and reports < _DAYS:
+            yield (
+                f"{metric.name}: a device stops after {several(reports, 'day')} of use and is not "
+                f"active from then on: raise lifetime_epsilon ({_DAYS * loss:.4g} for a year), or "
+                "lower epsilon"
+            )
+        if isinstance(kind, Retention) and reports < weeks:
+            yield (
+                f"{metric.name}: a device stops after {several(reports, 'week')} of use, so later "
+                f"weeks are too low: raise lifetime_epsilon ({weeks * loss:.4g} for all weeks), "
+                "lower epsilon, or ask for fewer weeks"
             )
 
 
