@@ -1,5 +1,6 @@
 """A client starts and runs wherever its app does: what the system refuses raises out of nothing."""
 
+import errno
 import fcntl
 import os
 import pwd
@@ -12,11 +13,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from math import inf, nan
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hubbub.client import Client, Outcome, TryAgain, default_client, files, transport_to
 from hubbub.client import client as sdk
+from hubbub.client.state.journal import Journal
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
 from tests.support.programs import run_program
@@ -243,6 +246,78 @@ def test_where_another_process_locks_the_state_flush_and_close_end_and_nothing_i
         with start() as again:
             assert again.flush(HANG_SECONDS)
         assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("is_entered", [False, True])
+def test_what_a_client_in_memory_cannot_send_is_dropped_and_counted_when_it_closes(
+    signed: Signed, tmp_path: Path, *, is_entered: bool
+) -> None:
+    """As on a disk that is full from start to end: there is no next start that could send it."""
+    (tmp_path / "file").touch()
+    drops: list[tuple[str, str]] = []
+    client = Client.from_bundle(
+        signed.path,
+        state_dir=tmp_path / "file" / "state",
+        shuffler="127.0.0.1:9",
+        transport="http",
+        hold_seconds=None,
+        strict=False,
+        on_drop=lambda *drop: drops.append(drop),
+    )
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    if is_entered:
+        assert not client.flush(0)
+    assert client.waiting == 1
+    assert not client.close(0)
+    assert (client.waiting, client.dropped) == (0, {"unstored": 1})
+    assert drops == [("theme", "unstored")]
+
+
+@pytest.mark.parametrize("has_journal", [False, True])
+def test_what_is_in_no_journal_and_cannot_be_entered_is_dropped_when_the_client_closes(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_journal: bool
+) -> None:
+    def no_room(_folder: Path, _number: int) -> Journal:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    if not has_journal:
+        monkeypatch.setattr("hubbub.client.state.journal.Journal", no_room)
+    monkeypatch.setattr(files, "_SHORTEST_SECONDS", 0.01)
+    folder = tmp_path / "state"
+    client = Client.from_bundle(
+        signed.path, state_dir=folder, shuffler="127.0.0.1:9", hold_seconds=None
+    )
+    with _locked(folder / "hubbub.sqlite3"):
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        assert not client.close(0)
+    assert client.waiting == has_journal
+    assert client.dropped == ({} if has_journal else {"unstored": 1})
+
+
+def test_an_entry_pauses_no_more_once_another_thread_flushes(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At exit the background may be entering a thousand reports, and pauses after each."""
+    client = Client.from_bundle(
+        signed.path, state_dir=tmp_path, shuffler="127.0.0.1:9", hold_seconds=None
+    )
+    flushing = threading.Thread(target=lambda: client.flush(HANG_SECONDS))
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        flushing.start()
+        eventually(lambda: client._sender._is_flushing)
+
+    for metric, value in (("theme", "dark"), ("homepage", "a.example")):
+        assert client.report(metric, value) is Outcome.QUEUED
+    with monkeypatch.context() as patch:
+        patch.setattr("hubbub.client.delivery.sender.time", SimpleNamespace(sleep=pause))
+        client._sender.enter(gently=True)
+    assert len(pauses) == 1
+    client._sender.stop()
+    flushing.join(HANG_SECONDS)
+    client.close(0)
 
 
 @pytest.mark.parametrize(("timeout", "is_sent"), [(inf, True), (1e300, True), (nan, False)])

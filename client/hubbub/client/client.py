@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import math
 import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hubbub.client.transport.issuer_connection import AskIssuer
 
 _EXIT_SECONDS: Final = 2.0
+_EXIT_SWITCH_SECONDS: Final = 1e-4
 _STOP_SECONDS: Final = 2.0
 _FAILED: Final = Outcome.FAILED  # looked up once: a lookup is a call, and the stack may be full
 _NO_TRIES: Final = 4  # each waits 5 s while other processes write
@@ -91,8 +93,8 @@ class Client:
         self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled, self._clock, self._persons = disabled, clock, persons
         self._unopened: Callable[[], State] | None = None
-        self._closing, self._closed = NoReentryLock(), False
-        self._is_complete, self._waiting_at_close = False, 0
+        self._closing, self._closed, self._is_complete = NoReentryLock(), False, False
+        self._waiting_at_close: int | None = None
         self._diagnostics = Diagnostics(on_drop)
         self._mistakes = Mistakes(bundle, self._diagnostics, strict=strict)
         public_values = PublicValues(public)
@@ -375,10 +377,12 @@ class Client:
     def waiting(self) -> int:
         """Number of payloads that wait to be sent, or waited at close(), as far as known."""
         notice()
+        if self._waiting_at_close is not None:
+            return self._waiting_at_close
         drawn = len(self._reporter.drawn())
         with contextlib.suppress(StateUnusable):
             return self._state.waiting() + drawn
-        return self._waiting_at_close if self._closed else drawn
+        return drawn
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -458,8 +462,12 @@ class Client:
 
     def _end(self) -> None:
         """Close as the program ends. Ctrl-C then leaves the rest for the next start, silently."""
+        # Busy daemon threads of the app go on, and take 5 ms each whenever this one touches a file.
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(_EXIT_SWITCH_SECONDS)
         with contextlib.suppress(KeyboardInterrupt):
             self._close(_EXIT_SECONDS, patient=False)
+        sys.setswitchinterval(interval)
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
         notice()
@@ -481,11 +489,15 @@ class Client:
             if self._background:
                 self._background.end()
             examples = self._reporter.stop()
-            self._waiting_at_close = len(self._reporter.drawn())
+            drawn = self._reporter.drawn()
+            unstored = self._state.unstored(drawn)
+            waiting = len(drawn) - len(unstored)
             with contextlib.suppress(StateUnusable):
-                self._waiting_at_close += self._state.waiting()
-                self._is_complete = not (self._waiting_at_close or examples)
+                waiting += self._state.waiting()
+                self._is_complete = not (waiting or unstored or examples)
+            self._waiting_at_close = waiting
             self._state.close()
+            self._diagnostics.drop(unstored)
 
 
 def _check_persons(persons: object) -> None:

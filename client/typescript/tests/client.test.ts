@@ -281,6 +281,15 @@ test("a device whose place to keep is gone reports nothing, and says so", async 
   assert.equal(await client.flush(), false);
 });
 
+test("a report that is stored nowhere when its client closes is dropped and counted", async () => {
+  const storage = new MemoryStorage();
+  const client = await clientOver(storage);
+  storage.transaction = () => Promise.reject(new StateUnusable("no room"));
+  assert.equal(client.report("theme", "dark"), "queued");
+  assert.equal(await client.close(), false);
+  assert.deepEqual(client.dropped, { unstored: 1 });
+});
+
 test("a state that is lost is known to its witness", async () => {
   const path = await folder();
   const client = await clientOver(new FolderStorage(path));

@@ -94,6 +94,7 @@ class Sender:
         self._sending = NoReentryLock()
         self.failures = 0
         self._waiting = 0
+        self._is_flushing = False
         self._last_notice = b""
         self._stopped = threading.Event()
 
@@ -112,8 +113,8 @@ class Sender:
     def enter(self, *, gently: bool = False) -> None:
         """Seals and stores all payloads that this process, or an ended one, drew; all or none.
 
-        With `gently` it pauses between seals, so that threads of the app never wait long. After
-        StateUnusable no payload is lost.
+        With `gently` it pauses between seals, so that threads of the app never wait long, until one
+        of them flushes. After StateUnusable no payload is lost.
         """
         with self._entering.within(seconds_left(-1)) as is_entered:
             if not is_entered:
@@ -177,11 +178,14 @@ class Sender:
     def flush(self, seconds: float, *, patient: bool) -> bool:
         """Sends for at most `seconds`, retrying if `patient`; returns whether nothing is left."""
         seconds = max(0.0, min(seconds, _LONGEST_SECONDS))  # of no number: 0
+        self._is_flushing = True
         try:
             with limited_to(seconds):
                 return self._flush(self._clock.monotonic() + seconds, patient=patient)
         except Exception as error:  # noqa: BLE001 a fault of hubbub must not disturb the app
             self._diagnostics.warn_of_fault(error)
+        finally:
+            self._is_flushing = False
         return False
 
     def _flush(self, deadline: float, *, patient: bool) -> bool:
@@ -295,7 +299,8 @@ class Sender:
         entries: list[OutboxEntry] = []
         dropped: list[Dropped] = []
         for place, (number, report) in enumerate(drawn):
-            if gently:  # real time, whatever the clock: this concerns real threads
+            # Real time, whatever the clock: this concerns real threads.
+            if gently and not self._is_flushing:
                 time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
             entry = self._sealer.sealed(number, report)
             if isinstance(entry, OutboxEntry):

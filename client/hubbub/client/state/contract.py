@@ -30,6 +30,7 @@ DISABLED = "disabled"  # it was drawn or waited when reporting was switched off
 STOPPED = "stopped"  # it waited when the operator stopped its metric
 REPLACED = "replaced"  # another example came while it awaited the state of its model
 OPERATOR_CHANGED = "operator_changed"  # another operator's bundle was taken
+UNSTORED = "unstored"  # it was in memory alone when the client was closed
 DAMAGED = "damaged"  # its row contains what hubbub cannot have written
 PUT_BACK = "put_back"  # its state was put back: it may have been sent or purged since
 
@@ -209,6 +210,10 @@ class State(Protocol):
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
         """Applies a change to the device's tokens, alone among processes; returns its result."""
+        ...
+
+    def unstored(self, drawn: Sequence[tuple[int, PendingPayload]]) -> list[Dropped]:
+        """Returns what ends with this process: waiting reports, and `drawn` before their entry."""
         ...
 
     def close(self) -> None:

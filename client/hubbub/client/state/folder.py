@@ -20,6 +20,7 @@ from hubbub.client.state.consent import is_on, turned
 from hubbub.client.state.contract import (
     DISABLED,
     OPERATOR_CHANGED,
+    UNSTORED,
     Bounds,
     Dropped,
     OutboxEntry,
@@ -263,6 +264,13 @@ class FolderState:
             if (data := wallet.data()) != old_data:
                 payload_queries.set_meta(rows, tokens=data)
             return result
+
+    def unstored(self, drawn: Sequence[tuple[int, PendingPayload]]) -> list[Dropped]:
+        return [
+            Dropped(report.stream, UNSTORED)
+            for number, report in drawn
+            if not self._notes.outlives(number)
+        ]
 
     def close(self) -> None:
         self._notes.close()

@@ -10,6 +10,7 @@ old ones, and the first number that does not follow ends the journal.
 
 import contextlib
 import errno
+import math
 import mmap
 import os
 import secrets
@@ -59,8 +60,8 @@ class Journal:
             raise
         self._end = 0
         self._number = number
-        self.is_lost = False
-        """Whether it cannot be written: what is appended is in the caller's memory alone."""
+        self.first_unstored = math.inf
+        """Number from which on payloads are in the caller's memory alone: it cannot be written."""
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether a payload of this size fits."""
@@ -75,7 +76,7 @@ class Journal:
         body = _encode(drawn)
         self._number += 1
         record = _RECORD.pack(len(body), self._number, _checksum(self._number, body)) + body
-        if not self.is_lost:
+        if self._number < self.first_unstored:
             try:
                 self._take_hold()
                 try:
@@ -88,7 +89,7 @@ class Journal:
                     with mmap.mmap(self._file, _SIZE) as memory:
                         memory[self._end : self._end + len(record)] = record
             except OSError:
-                self.is_lost = True
+                self.first_unstored = self._number
         self._end += len(record)
         return self._number
 
@@ -176,8 +177,12 @@ class Notes:
             self._entered = upto
             if self._journal:
                 self._journal.rewind(upto)
-                if self._journal.is_lost and upto == self._last:
+                if upto == self._last >= self._journal.first_unstored:
                     self._open()
+
+    def outlives(self, number: int) -> bool:
+        """Whether the next process finds the payload of this number."""
+        return self._journal is not None and number < self._journal.first_unstored
 
     def wipe(self) -> None:
         """Overwrites everything."""

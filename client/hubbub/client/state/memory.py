@@ -24,6 +24,7 @@ from hubbub.client.state.contract import (
     DISABLED,
     HISTORY,
     SENT,
+    UNSTORED,
     Bounds,
     Dropped,
     OutboxEntry,
@@ -271,6 +272,13 @@ class MemoryState:
         self._standing.events.clear()
         self._noted = self._done = 0
 
+    def unstored(self, drawn: Sequence[tuple[int, PendingPayload]]) -> list[Dropped]:
+        """As the State protocol defines; none if the app made this state, and may go on with it."""
+        if not self._shared.replaces_folder:
+            return []
+        reports = [*(entry.drawn for entry in self.entries()), *(report for _, report in drawn)]
+        return [Dropped(report.stream, UNSTORED) for report in reports]
+
     def close(self) -> None:
         """Does nothing."""
 
@@ -334,6 +342,7 @@ class SharedLedger:
         )
         self._heeded: list[StateMoment] | None = None
         self._clock = clock
+        self.replaces_folder = witnesses is not None
 
     def usable(self) -> bool:
         """Returns whether spending can be stored."""

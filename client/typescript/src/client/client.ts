@@ -13,7 +13,7 @@ import { load } from "../loading.js";
 import { after, within } from "../time_limits.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
 import { Background, readable } from "./background.js";
-import { turned, type Consent } from "./consent.js";
+import { turned } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
 import type { Hinted } from "./value_hints.js";
@@ -256,6 +256,8 @@ export class Client {
     this.#background.end();
     await within(after(STOP_SECONDS), this.#sender.stop()).catch(() => undefined);
     this.#drop("awaits_state", this.#reporter.learner?.forget());
+    this.#reporter.switch(false); // what is being stored is stored no more, and counted here
+    this.#drop("unstored", this.#reporter.forget());
     this.#state.storage.close();
     return isEmpty;
   }
@@ -301,17 +303,14 @@ export class Client {
       await this.#halt(); // an enable() may have finished meanwhile
       this.#drop(DISABLED, this.#reporter.learner?.forget());
       this.#drop(DISABLED, await this.#sender.discard());
-      const off = (consent: Consent) => ({
-        ...consent,
-        generation: turned(consent.generation, false),
-      });
       // The opt-out is stored first: forgetting needs a part of the SDK that a page may fail to
       // load.
       const device = await this.#state.change(
-        (device) => ({ ...device, consent: off(device.consent), events: null }),
-        {
-          insists: true,
+        (previous) => {
+          const generation = turned(previous.consent.generation, false);
+          return { ...previous, consent: { ...previous.consent, generation }, events: null };
         },
+        { insists: true },
       );
       const forget = options?.forget ? (await load("more")).forget : () => device;
       await this.#reporter.stand(await forget(this.#state));
