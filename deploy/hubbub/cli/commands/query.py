@@ -7,9 +7,8 @@ from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import (
-    say_final,
+    say_below,
     say_notice,
-    say_whose,
     show_changes,
     show_estimates,
     show_figures,
@@ -43,6 +42,7 @@ from hubbub.query_results.sentences import (
     percentile_sentences,
     slice_sentences,
 )
+from hubbub.query_results.sentences_below import whose_sentence
 
 Document = Mapping[str, Any]
 
@@ -204,7 +204,7 @@ def _show_experiment(answer: Document) -> None:
     else:
         say_notice(answer)
     explain(answer["sizes"])
-    say_final(answer)
+    say_below("experiment", answer)
     say(answer["verdict"])
 
 
@@ -274,17 +274,7 @@ def show_breakdown(answer: Document) -> None:
         explain(
             f"largest differences first; {len(all_rows) - _MAX_ROWS:,} more: --format csv shows all"
         )
-    for part in answer["parts"]:
-        if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
-            withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
-            explain(
-                f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
-                f"minimum batch of {answer['min_batch']:,}, so there is no answer"
-            )
-    for note in answer["notes"]:
-        explain(note)
-    explain("differences refer to the population, shares to those who reported")
-    say_final(answer)
+    say_below("breakdown", answer)
 
 
 @options
@@ -335,16 +325,19 @@ def show_cross(answer: Document) -> None:
         explain("cells that differ most from independent parts come first")
         if rest_count := len(cells) - len(table_rows):
             explain(f"... and {rest_count:,} more cells: --format csv shows them all")
-    for sentence in (association_sentence(answer), *slice_sentences(answer)):
+    for sentence in (
+        association_sentence(answer),
+        *slice_sentences(answer),
+        whose_sentence(answer),
+    ):
         explain(sentence)
-    say_whose(answer)
     if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
         third = " PART" if answer["by"] else ""
         explain(
             f"other tables: hubbub cross {answer['metric']} PART PART{third}; its parts are "
             f"{', '.join(map(visible, answer['parts']))}"
         )
-    say_final(answer)
+    say_below("cross", answer)
 
 
 def _grid(answer: Document, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import (
+    say_below,
     say_expired,
     say_notice,
     show_estimates,
@@ -200,19 +201,7 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
         for window in windows:
             streams.setdefault(window["stream"], []).append(window)
         _show_streams(answer, [_together(*stream) for stream in streams.items()], total)
-    if deleted := answer["total"]["deleted"]:
-        explain(
-            f"of those counted, {several(deleted, 'report')} "
-            f"{'is' if deleted == 1 else 'are'} of epochs whose totals were deleted (keep "
-            "of the catalog, or hubbub forget): no answer contains them"
-        )
-    if answer["waiting"]:
-        explain(answer["waiting"])
-    if not answer["complete"]:
-        explain(
-            "the shuffler's terms are missing, so the law cannot be checked: start the "
-            "shuffler, and the aggregator with --shuffler-status"
-        )
+    say_below("status", answer)
 
 
 def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:

@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.grammar import several
-from hubbub.errors.printable import visible
-from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
+from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import Column, QueryName
 from hubbub.query_results.rows import Row, rows
-from hubbub.query_results.sentences import final_sentence, percentile_sentences, trend_sentences
-from hubbub.query_results.unit_text import measured
+from hubbub.query_results.sentences import percentile_sentences
+from hubbub.query_results.sentences_below import sentences_below
 
 Answer = Mapping[str, Any]
 Intervals = Sequence[tuple[float, float, float]]
@@ -26,12 +25,6 @@ _ROWS: Final = 50
 _RANGES: Final = 16
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
-_DOUBT: Final = 1e-3
-# Below this confidence, as in the column "ahead", an order counts as unknown.
-_TELLING: Final = 0.95
-# The order of all values of a list.
-_CLOSE: Final = 'too close to call; "ahead" compares a value only with the next'
-_TWINS: Final = 5
 _NARROWEST: Final = 12
 _WIDEST: Final = 44
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -87,15 +80,7 @@ def show_estimates(answer: Answer) -> None:
         None if is_of_means("estimates", answer) else _intervals(table_rows, "estimate"),
         below=percentile_sentences(answer),
     )
-    if not is_of_means("estimates", answer):
-        _say_if_nothing_stands_out(values)
-    _say_lists(answer)
-    say_whose(answer)
-    if not is_of_means("estimates", answer):
-        explain("the intervals allow for the selection of the largest rows")
-    if answer.get("anytime"):
-        explain("at every look while the epochs fill: look as often as you like")
-    _say_trust(answer)
+    say_below("estimates", answer, values)
     if left_out:
         explain(
             f"left out: {several(left_out, 'range')} whose intervals reach 0; --format csv shows "
@@ -107,18 +92,7 @@ def show_estimates(answer: Answer) -> None:
 def show_percentiles(answer: Answer) -> None:
     """Shows percentiles and shares below a number as a table."""
     show_table("percentiles", answer, _heading(answer))
-    say_whose(answer)
-    if answer["percentiles"]:
-        explain(
-            "a percentile's interval ends at edges of the metric's buckets: reports contain "
-            "nothing finer"
-        )
-    if any(row["reaches"] for row in answer["percentiles"]):
-        explain(
-            "where an interval reaches the end of the range, the true value may be outside the "
-            "range: ask for more epochs"
-        )
-    _say_reports(answer)
+    say_below("percentiles", answer)
 
 
 def _heading(answer: Answer) -> str:
@@ -135,85 +109,10 @@ def say_notice(*answers: Answer) -> None:
         explain(notice)
 
 
-def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
-    """Says so if no value is detected: order and positive estimates then mean nothing."""
-    if values and not any(value["low"] > 0 for value in values):
-        explain("no value is detected: select more epochs, or wait for more reports")
-
-
-def _say_lists(answer: Answer) -> None:
-    """Says from which lists the strings looked for are."""
-    if answer["lists"]:
-        named = {"catalog": "the catalog's list", "given": "the candidates given"}
-        sources = " and ".join(
-            named.get(list_name, f'the list "{list_name}"') for list_name in answer["lists"]
-        )
-        many = several(answer["total"], "string") if "total" in answer else "the strings"
-        explain(f"looked for: {many} of {sources}")
-
-
-def _say_trust(answer: Answer) -> None:
-    """Prints mean, notes, and doubts about estimates."""
-    if answer["mean"]:
-        mean_of = answer["mean"]
-        unit = f" {answer['unit']}" if answer["unit"] else ""
-        estimate = measured(mean_of["estimate"], mean_of["stderr"])
-        low = measured(mean_of["low"], mean_of["stderr"], end="low")
-        high = measured(mean_of["high"], mean_of["stderr"], end="high")
-        explain(f"mean {estimate}{unit}, {low} to {high}")
-    for text in answer["notes"]:
-        explain(text)
-    if answer["others"]:
-        others = answer["others"]
-        estimate = f"{others['estimate']:,.0f}, " if others["estimate"] >= 0 else ""
-        explain(f"other strings {estimate}{others['low']:,.0f} to {others['high']:,.0f} reports")
-    if answer["fit_p_value"] is not None and answer["fit_p_value"] < _DOUBT:
-        explain(
-            f"the requested strings do not explain the totals (p = {answer['fit_p_value']:.0e})"
-        )
-    if answer["beginnings"]:
-        explain(f"only the beginning of longer strings: {_names(answer['beginnings'])}")
-    if likely := answer["likely"]:
-        explain(
-            f"also likely, the surest first, but {likely[-1]['doubt']:.0%} of these "
-            f"{several(len(likely), 'string')} may be held by nobody: "
-            + _names([row["value"] for row in likely], _ROWS)
-        )
-    for twin in answer["twins"][:_TWINS]:
-        explain(
-            "indistinguishable strings, each with the figures of all together: "
-            f"{_names(twin['values'])}"
-        )
-    if len(answer["twins"]) > _TWINS:
-        explain(f"and {len(answer['twins']) - _TWINS:,} more such groups")
-    _say_reports(answer)
-
-
-def _say_reports(answer: Answer) -> None:
-    """Prints what is known of the reports: privacy, completeness, signs of forgery.
-
-    The central epsilon is the card's, and that of this answer's batches if it differs.
-    """
-    if promised := answer["promised"]:
-        explain(
-            f"shuffled, as on the privacy card: epsilon {promised['epsilon']:.3f} at delta "
-            f"{promised['delta']:g}. {promised['rests_on']}"
-        )
-        shuffled = answer["shuffled"]
-        if shuffled and f"{shuffled['epsilon']:.3f}" != f"{promised['epsilon']:.3f}":
-            explain(
-                f"in the batches of this answer: epsilon {shuffled['epsilon']:.3f}, among "
-                f"{shuffled['reports']:,} at least"
-            )
-    if sentence := final_sentence(answer):
-        waiting = answer["waiting"]
-        waits = "waits" if waiting == 1 else "wait"
-        waiting_text = (
-            "" if waiting is None else f"; {several(waiting, 'report')} {waits} at the shuffler"
-        )
-        explain(f"{sentence}{waiting_text}")
-    for finding in answer["findings"]:
-        explain(f"NOT ONLY FROM HONEST REPORTS (p <= {answer['honest_p_value']:.0e}): {finding}")
+def say_below(question: QueryName, answer: Answer, table_rows: Sequence[Row] = ()) -> None:
+    """Prints what an answer's table, of these rows, does not show."""
+    for sentence in sentences_below(question, answer, table_rows):
+        explain(sentence)
 
 
 def show_top(answer: Answer) -> None:
@@ -221,30 +120,7 @@ def show_top(answer: Answer) -> None:
     values = rows("top", answer)
     heading = f"{answer['metric']}: the most frequent of {several(answer['reports'], 'report')}"
     show_table("top", answer, heading, values, _intervals(values, "estimate"))
-    these, order = answer["set_confidence"], answer["order_confidence"]
-    if these < _TELLING:
-        explain(
-            "for all these values together: both the set of the most frequent and its order are "
-            f"{_CLOSE}"
-        )
-    else:
-        sure = f"in this order with {at_least(order)}"
-        # Only the last of all values is ahead of no other.
-        is_all = values[-1]["ahead_confidence"] is None
-        explain(
-            (
-                "these are all values"
-                if is_all
-                else f"these are the most frequent with a confidence of {at_least(these)} at least"
-            )
-            + (f", {sure}" if order >= _TELLING else f"; their whole order is {_CLOSE}")
-        )
-    for note in answer["notes"]:
-        explain(note)
-    say_final(answer)
-    _say_if_nothing_stands_out(values)
-    _say_lists(answer)
-    say_whose(answer)
+    say_below("top", answer, values)
 
 
 def show_changes(answer: Answer) -> None:
@@ -257,16 +133,7 @@ def show_changes(answer: Answer) -> None:
         f"{answer['before_dates']}, then {answer['after_reports']:,} of {answer['after_dates']}",
         changes[:_ROWS],
     )
-    for text in [*percentile_sentences(answer), *answer["notes"]]:
-        explain(text)
-    if answer["chosen"]:
-        explain(answer["chosen"])
-    say_final(answer)
-    _say_lists(answer)
-    say_whose(answer)
-    explain(
-        "p is for a single row; intervals and marks account for the selection of the surest rows"
-    )
+    say_below("compare", answer)
     _say_more(len(changes))
 
 
@@ -286,15 +153,7 @@ def show_figures(answer: Answer) -> None:
     heading = f"{answer['metric']}: {answer['kind']}, {several(answer['reports'], 'report')}"
     heading += f", {answer['dates']}"
     show_table("figures", answer, heading, table_rows, drawn, columns=columns)
-    for note in answer["notes"]:
-        explain(note)
-    for note in dict.fromkeys(filter(None, (row["note"] for row in table_rows))):
-        names = [
-            f"{row['part']} {row['figure']}".strip() for row in table_rows if row["note"] == note
-        ]
-        explain(f"{', '.join(map(visible, dict.fromkeys(names)))}: {note}")
-    say_final(answer)
-    say_whose(answer)
+    say_below("figures", answer, table_rows)
     _say_more(len(figures))
 
 
@@ -321,38 +180,7 @@ def show_trend(answer: Answer) -> None:
             {column: cells[begin:end] for column, cells in columns.items()},
             pictures[begin:end],
         )
-    for sentence in [*trend_sentences(answer), *answer["notes"]]:
-        explain(sentence)
-    say_final(answer)
-    _say_lists(answer)
-    say_whose(answer)
-    small = sum(epoch["reports"] < answer["min_batch"] for epoch in answer["epochs"])
-    if small:
-        explain(
-            f"{several(small, 'epoch')} with fewer reports than the minimum batch of "
-            f"{answer['min_batch']:,}"
-        )
-
-
-def _names(strings: Sequence[str], most: int = _TWINS) -> str:
-    rest = f" and {len(strings) - most:,} more" if len(strings) > most else ""
-    return ", ".join(f'"{visible(string[:80])}"' for string in strings[:most]) + rest
-
-
-def say_final(answer: Answer) -> None:
-    """Says whether more reports may come, if that is known."""
-    if sentence := final_sentence(answer):
-        explain(sentence)
-
-
-def say_whose(answer: Answer) -> None:
-    """Says what the intervals of an answer cover."""
-    explain(
-        "for the population: the intervals cover the randomization noise and the choice of who "
-        "reported"
-        if answer["whose"] == "population"
-        else "the intervals cover the randomization noise, not the choice of who reported"
-    )
+    say_below("trend", answer)
 
 
 def show_table(
