@@ -54,11 +54,14 @@ def minute(seconds: float) -> str:
 
 def epoch_dates(epochs: Sequence[int], seconds: int) -> str:
     """Dates of ascending epochs, with runs joined: "2026-11-01..2026-11-07, 2026-11-09"."""
-    spans: list[str] = []
-    for place, epoch in enumerate(epochs):
-        date = epoch_date(epoch, seconds)
-        if place and epoch == epochs[place - 1] + 1:
-            spans[-1] = f"{spans[-1].partition('..')[0]}..{date}"
+    spans: list[list[int]] = []
+    for epoch in epochs:
+        if spans and epoch == spans[-1][-1] + 1:
+            spans[-1][1:] = [epoch]
         else:
-            spans.append(date)
-    return ", ".join(spans)
+            spans.append([epoch])
+    texts = []
+    for first, *last in spans:
+        text = epoch_date(first, seconds)
+        texts.append(f"{text}..{epoch_date(last[0], seconds)}" if last else text)
+    return ", ".join(texts)

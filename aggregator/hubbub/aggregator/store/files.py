@@ -90,7 +90,6 @@ class FileTotals:
         place: Place,
         bundle: Callable[[], Bundle],
         fresh_seconds: float = 0.0,
-        clock: Callable[[], float] = time.monotonic,
         left_out: set[tuple[str, int]] | None = None,
     ) -> None:
         self.place = place
@@ -99,7 +98,6 @@ class FileTotals:
         self._indexed: tuple[float, Entries] = (-float("inf"), {})
         self._bundle = bundle
         self._fresh_seconds = fresh_seconds
-        self._clock = clock
         self._listed: dict[str, tuple[float, dict[Window, list[FileName]]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
@@ -152,7 +150,7 @@ class FileTotals:
 
     async def listed(self, streams: Collection[str]) -> dict[Window, list[FileName]]:
         """Files of every window of these streams; several if a writer was interrupted."""
-        now = self._clock()
+        now = time.monotonic()
         fresh = {
             stream: listing
             for stream in streams
@@ -178,7 +176,7 @@ class FileTotals:
         return listed
 
     async def _entries(self) -> Entries:
-        now = self._clock()
+        now = time.monotonic()
         if now >= self._indexed[0] + self._fresh_seconds:
             self._indexed = (now, await asyncio.to_thread(self._index.entries))
         return self._indexed[1]
