@@ -50,13 +50,11 @@ from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenRespons
 
 TOKEN_REQUESTS: Final = MetricDeclaration(
     "hubbub_token_requests_total",
-    "counter",
     "Requests for tokens: issued, or what became of them",
     ("outcome",),
 )
 ISSUED_TOKENS: Final = MetricDeclaration(
     "hubbub_issued_tokens_total",
-    "counter",
     "Tokens: issued, refused as the account has had its own, or not given to anybody",
     ("outcome",),
 )

@@ -32,7 +32,6 @@ _log: Final = logging.getLogger("hubbub.relay")
 
 RELAYED_REQUESTS: Final = MetricDeclaration(
     "hubbub_relayed_requests_total",
-    "counter",
     "Requests that came to the relay: passed, or what became of them",
     ("outcome",),
 )

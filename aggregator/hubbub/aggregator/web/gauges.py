@@ -26,46 +26,36 @@ _MAX_VALUES: Final = 50
 _LONGEST: Final = 200  # longest label
 
 METRIC_REPORTS: Final = MetricDeclaration(
-    "hubbub_metric_reports", "gauge", "Reports counted of a metric, over all epochs", ("metric",)
+    "hubbub_metric_reports", "Reports counted of a metric, over all epochs", ("metric",)
 )
 METRIC_INFO: Final = MetricDeclaration(
     "hubbub_metric_info",
-    "gauge",
     "1 for every metric; labels: what its estimates describe, and the unit of numbers",
     ("metric", "kind", "unit"),
 )
 METRIC_WAITING_REPORTS: Final = MetricDeclaration(
     "hubbub_metric_waiting_reports",
-    "gauge",
     "Reports that the shuffler holds; only in development",
     ("metric",),
 )
 EPOCH: Final = MetricDeclaration(
-    "hubbub_estimate_epoch",
-    "gauge",
-    "The epoch that estimates are of, and its date",
-    ("metric", "date"),
+    "hubbub_estimate_epoch", "The epoch that estimates are of, and its date", ("metric", "date")
 )
 EPOCH_REPORTS: Final = MetricDeclaration(
-    "hubbub_estimate_epoch_reports", "gauge", "Reports of that epoch", ("metric",)
+    "hubbub_estimate_epoch_reports", "Reports of that epoch", ("metric",)
 )
 ALERT: Final = MetricDeclaration(
     "hubbub_alert",
-    "gauge",
     "Whether the catalog's alert applies to the newest epoch that accepts no more reports",
     ("metric", "when", "date"),
 )
 HONEST_P_VALUE: Final = MetricDeclaration(
     "hubbub_estimate_honest_p_value",
-    "gauge",
     "Upper bound on the chance of totals so far off from honest reports",
     ("metric",),
 )
 HTTP_REQUESTS: Final = MetricDeclaration(
-    "hubbub_http_requests_total",
-    "counter",
-    "Requests over HTTP that were answered, by status",
-    ("code",),
+    "hubbub_http_requests_total", "Requests over HTTP that were answered, by status", ("code",)
 )
 
 
@@ -74,7 +64,6 @@ def estimate_columns() -> dict[str, MetricDeclaration]:
     return {
         field: MetricDeclaration(
             f"hubbub_{field}" if field == "estimate" else f"hubbub_estimate_{field}",
-            "gauge",
             column.meaning,
             ("metric", "value"),
         )
@@ -85,7 +74,7 @@ def estimate_columns() -> dict[str, MetricDeclaration]:
 
 
 PERCENTILES: Final = {
-    field: MetricDeclaration(name, "gauge", meaning, ("metric", "percentile"))
+    field: MetricDeclaration(name, meaning, ("metric", "percentile"))
     for field, name, meaning in (
         ("estimate", "hubbub_percentile", "Percentile of a number with buckets, in its own unit"),
         ("low", "hubbub_percentile_low", "Lower end of the percentile's interval"),
