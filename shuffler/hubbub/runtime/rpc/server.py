@@ -48,6 +48,8 @@ _ALWAYS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
     ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
     ("grpc.experimental.tcp_max_read_chunk_size", _READ_BYTES),
+    # Heads without end (CONTINUATION) took 460 MiB from one connection without it, now 47.
+    ("grpc.experimental.tcp_max_read_buffer_size", _READ_BYTES),
     ("grpc.http2.max_requests_per_read", _HEADS_AT_ONCE),
     ("grpc.server.max_pending_requests", _UNSEEN_CALLS),
     ("grpc.server.max_pending_requests_hard_limit", 2 * _UNSEEN_CALLS),
