@@ -130,10 +130,7 @@ def _certify(folder: Path, names: Mapping[str, Sequence[str]], roles: Sequence[s
 
 
 def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: str = "") -> None:
-    """Writes settings, passwords and data folders, and sets their owners.
-
-    `peer` is the other party's service, if there are two; `settings` are further ones of services.
-    """
+    """Writes passwords, data folders, and further settings of services; sets their owners."""
     with refuse_unwritable(folder, KeysUnusable):
         if "aggregator" in services:
             _write_access(folder)
@@ -156,10 +153,7 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: 
 
 
 def _write_redis(folder: Path, services: Sequence[str], settings: str) -> None:
-    """Writes Redis' settings, users with passwords, and the URL for each service.
-
-    `services` are those that run here, which become users; `settings` are further ones of them.
-    """
+    """Writes Redis' settings, a user with a password and the URL for each service."""
     (folder / "redis").mkdir(mode=0o700)
     source = files("hubbub.installation") / "redis"
     for name in ("redis.conf", "start.sh"):

@@ -110,11 +110,7 @@ def _with_crowd(
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
-    """What a model's central promise implies: local epsilon and minimum batch.
-
-    Raises:
-        BadParameter: no epsilon of a report keeps the promise.
-    """
+    """What a model's central promise implies: local epsilon and minimum batch."""
     usual = {field.name: field.default for field in fields_of(Metric)}
     terms = {name: settings.get(name, usual[name]) for name in CENTRAL_FIELDS}
     crowd = terms["crowd"]

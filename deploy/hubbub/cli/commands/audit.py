@@ -62,12 +62,16 @@ def _audit(options: AuditOptions) -> int:
     if options.no_proofs and not metrics:
         raise BadParameter("--no-proofs without a catalog leaves nothing to do; give a catalog")
     checks = []
+
+    def new_device(metric: str) -> DeviceMemo:
+        return DeviceMemo(secrets.token_bytes(SECRET_BYTES), metric)
+
     if not options.no_proofs:
         checks += _tracked([audit_coins(SystemBits())], 1, "coins")
         checks += _tracked(audit_proofs(SMALL), len(SMALL) * len(PROOFS), "proofs")
     for metric in metrics:
         checks += _tracked(
-            audit_metric(metric, SystemBits(), _device, options.samples, ALARM / len(metrics)),
+            audit_metric(metric, SystemBits(), new_device, options.samples, ALARM / len(metrics)),
             steps_of(metric, options.samples),
             metric.name,
         )
@@ -94,11 +98,6 @@ def _metrics(path: Path | None, names: Sequence[str]) -> list[Metric]:
     chosen = chosen_metrics(read_aloud(path), path, names)
     versions = [version for m in chosen for version in (m, *(m.at(tier) for tier in m.tiers))]
     return [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
-
-
-def _device(metric: str) -> DeviceMemo:
-    """A device that has never reported, with a new secret."""
-    return DeviceMemo(secrets.token_bytes(SECRET_BYTES), metric)
 
 
 def _tracked(steps: Iterable[Check | None], many: int, name: str) -> list[Check]:

@@ -94,7 +94,12 @@ def _check(options: CheckOptions) -> None:
                 f"{metric.name}: looks for {several(len(metric.candidates), 'candidate string')}"
             )
         if metric.discover:
-            explain(_of_tree(metric))
+            tree = finder_of(metric)
+            explain(
+                f"{metric.name}: {metric.discover:g} of its devices feed {tree.name}, whose own "
+                f"minimum batch is {several(tree.fewest, 'report')}, about "
+                f"{ceil(tree.fewest / metric.discover):,} of all reports"
+            )
         if metric.choice:
             explain(f"{metric.name}: {metric.choice}")
         if metric.tiers:
@@ -185,16 +190,6 @@ def _say_promise(metric: Metric) -> None:
         )
     ):
         explain(f"{metric.name}: {sentence}")
-
-
-def _of_tree(metric: Metric) -> str:
-    """The number of reports that a metric's tree waits for."""
-    tree = finder_of(metric)
-    reports = ceil(tree.fewest / metric.discover)
-    return (
-        f"{metric.name}: {metric.discover:g} of its devices feed {tree.name}, whose own "
-        f"minimum batch is {several(tree.fewest, 'report')}, about {reports:,} of all reports"
-    )
 
 
 @command("catalog build", text="sign the bundle that apps ship")

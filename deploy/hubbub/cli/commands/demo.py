@@ -188,16 +188,7 @@ def _send(
 
 
 def _send_one(run: LocalRun, person: Person, people: int, alone: str, crowd: str) -> list[str]:
-    """Sends one person's reports before all others, so that only theirs are in the pool.
-
-    `alone` and `crowd` are the metrics that ask one question in both ways.
-
-    Returns:
-        The lines that explain one report: what it was, what it could have meant, who can tell.
-
-    Raises:
-        ServiceUnavailable: the shuffler does not accept them.
-    """
+    """Sends one person's reports before all others'; returns the lines that explain one of them."""
     client = Client.from_bundle(run.bundle_path, state_dir=run.home / DEMO_DEVICE)
     for metric, value in person.items():
         client.report(metric, value)

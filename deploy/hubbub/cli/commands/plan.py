@@ -144,7 +144,7 @@ def _plan(options: PlanOptions) -> None:
         if metric is not None or question.kind not in {"values", "strings"}:
             raise BadParameter("--permanent-epsilon goes with --values and --strings: leave it out")
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
-    _check_percentile(options, question, metric)
+    _check_goals(options, question, metric)
     shares = _shares(options, question, metric)
     if options.percentile is not None:
         parts = None if options.within is None else shares
@@ -262,36 +262,29 @@ def _rows(
     return ranked(rows, lambda item: item.epsilon)
 
 
-def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
-    """Raises BadParameter for a percentile of a question about a number without buckets."""
+def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
+    """Raises BadParameter for a goal that the question or the other options do not have."""
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
     if options.ratio is not None and (options.detect or options.within or options.percentile):
         raise BadParameter(
             "--ratio goes with --error, its standard error, or --effect: leave other goals out"
         )
     if options.effect is not None:
-        _check_effect(options, metric)
-    if options.percentile is None:
-        if numeric and options.effect is not None:
+        if metric and effect_measure(metric) and options.ratio is None:
+            raise BadParameter(
+                f'--effect for metric "{metric.name}" is on a ratio: add --ratio, with the shares '
+                "of the reports in its numerator and denominator"
+            )
+        if options.ratio is not None and (options.apart or (metric and not effect_measure(metric))):
+            raise BadParameter(
+                "an experiment compares ratios only for a funnel or a rate; for a retention it "
+                "compares the shares of weeks: leave --ratio and --apart out"
+            )
+        if numeric and options.percentile is None:
             raise BadParameter("--effect for a number with buckets needs a --percentile: add one")
-        return
-    if not numeric:
+    if options.percentile is not None and not numeric:
         raise BadParameter(
             "--percentile goes with --ranges, or with --metric of a number with buckets"
-        )
-
-
-def _check_effect(options: PlanOptions, metric: Metric | None) -> None:
-    """Raises BadParameter for the effect of a ratio that no experiment compares."""
-    if metric and effect_measure(metric) and options.ratio is None:
-        raise BadParameter(
-            f'--effect for metric "{metric.name}" is on a ratio: add --ratio, with the shares of '
-            "the reports in its numerator and denominator"
-        )
-    if options.ratio is not None and (options.apart or (metric and not effect_measure(metric))):
-        raise BadParameter(
-            "an experiment compares ratios only for a funnel or a rate; for a retention it "
-            "compares the shares of weeks: leave --ratio and --apart out"
         )
 
 
@@ -343,11 +336,7 @@ def _target(
 
 
 def _shares(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Floats:
-    """Share of each part, of the numbers in a file or of even ones.
-
-    Raises:
-        BadParameter: the file cannot be read, or has no numbers.
-    """
+    """Share of each part, of the numbers in a file or of even ones."""
     if options.numbers is None:
         return question.even()
     option_name, remedy = f"--numbers {options.numbers}", "write a number per line"

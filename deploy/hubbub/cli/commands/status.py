@@ -110,18 +110,6 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
     live(look, every_seconds)
 
 
-def _watch_what_comes(connection: Connection, every_seconds: float) -> None:
-    """Shows single reports in development; in production, which stores none, the law."""
-    try:
-        arrivals = _watched(connection, 0)
-    except ServiceUnavailable:  # the balance waits until it comes back
-        arrivals = {"notice": ""}
-    if arrivals["notice"]:
-        watch_arrivals(arrivals, partial(_watched, connection), every_seconds)
-    else:
-        _watch_law(connection, every_seconds)
-
-
 def _watched(connection: Connection, after: int) -> dict[str, Any]:
     """The reports that arrived after the one with this number."""
     return connection.service.ask("/v1/arrivals", {"after": after})
@@ -137,7 +125,14 @@ def _watched(connection: Connection, after: int) -> dict[str, Any]:
 def _watch(options: WatchOptions) -> None:
     with options.look.service.connection() as connection:
         if not options.metric:
-            _watch_what_comes(connection, options.look.every)
+            try:
+                arrivals = _watched(connection, 0)
+            except ServiceUnavailable:  # the balance waits until it comes back
+                arrivals = {"notice": ""}
+            if arrivals["notice"]:  # production stores no single reports
+                watch_arrivals(arrivals, partial(_watched, connection), options.look.every)
+            else:
+                _watch_law(connection, options.look.every)
             return
 
         def look() -> tuple[object, Callable[[], None]]:

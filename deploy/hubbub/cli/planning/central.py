@@ -290,10 +290,7 @@ def _crowd(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """How a kind of question is planned: its name, what its errors are of, and its ways.
-
-    `name` is a format of the draft; `errors` maps headings to formats of a way.
-    """
+    """How a kind of question is planned; `name` formats a draft, and `errors` the cells of ways."""
 
     name: str
     errors: Mapping[str, str]
@@ -491,10 +488,7 @@ def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _in_catalog(promise: CentralPromise, epsilon_local: float) -> str:
-    """The catalog's fields for this promise, but for those whose default it has.
-
-    The cap of the local epsilon is there if it is needed, or lower than usual.
-    """
+    """The catalog's fields for this promise, but for those whose default it has."""
     most = promise.max_local_epsilon
     fields: dict[str, Any] = {"central_epsilon": promise.epsilon, "crowd": promise.crowd}
     if epsilon_local > USUAL_MAX_LOCAL or most < USUAL_MAX_LOCAL:
