@@ -13,6 +13,7 @@ from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
 from hubbub.signing.stream_table import stream_table
 from hubbub.signing.succession import grown, refuse_changes
@@ -57,6 +58,16 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> No
     assert finder.sampling == 0.25
     assert bundle.metrics["plugin"].report_loss >= finder.report_loss
     assert '"plugin/tree"' in stream_table(bundle)
+
+
+def test_what_shuffling_gives_either_stream_rests_on_its_own_loss(tmp_path: Path) -> None:
+    """The metric's own figure counts the larger loss of both, since a device has one role."""
+    rare = PLUGIN.replace("grr", "unary.oue").replace("epsilon = 2.0", "epsilon = 1.0")
+    for text in (PLUGIN, rare):
+        for stream in _bundle(_metric(tmp_path, text)).streams.values():
+            assert stream.randomizer_loss == stream.randomizer.privacy_loss() <= stream.report_loss
+            expected = amplified_of(stream.randomizer, 5000)
+            assert shuffled_of(stream, 5000) == expected
 
 
 @pytest.mark.parametrize(
