@@ -13,6 +13,7 @@ import hubbub.client.doctor
 from hubbub.client import Client, SealedReport, Submitted
 from hubbub.client.doctor import Finding, device_checks, examine, show
 from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BundleRefused
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import Signed
 from tests.support.programs import run_program
@@ -90,6 +91,27 @@ def test_another_operators_bundle_is_a_fault_that_changes_nothing(
     assert "signed by" in finding.text
     assert (tmp_path / "device.trust.json").read_bytes() == trust
     assert findings_of(signed.path, folder)["trust"].verdict == "ok"
+
+
+@pytest.mark.usefixtures("shuffler")
+def test_trust_that_cannot_be_read_is_not_called_missing(signed: Signed, tmp_path: Path) -> None:
+    folder, path = tmp_path / "device", tmp_path / "device.trust.json"
+    start(signed, folder).close(0)
+    path.write_bytes(b"{")
+    finding = findings_of(signed.path, folder)["trust"]
+    assert finding == Finding(
+        "trust",
+        "note",
+        f"{path}: damaged; the next start sets it aside, and goes by the state folders",
+    )
+    assert path.read_bytes() == b"{"
+    path.unlink()
+    path.mkdir()
+    finding = findings_of(signed.path, folder)["trust"]
+    assert finding.verdict == "fault"
+    assert f"apps refuse every bundle: {path}" in finding.text
+    with pytest.raises(BundleRefused, match="cannot be read"):
+        start(signed, folder)
 
 
 @pytest.mark.usefixtures("shuffler")

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.bundles import Bundle, key_at, read_bundle
-from hubbub.bundles.encoding import to_text
+from hubbub.bundles.encoding import MALFORMED, to_text
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.client.inspection import peek, state_folders
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home, transport_of
 from hubbub.client.state.contract import SENT
 from hubbub.client.transport.contract import NotSent
-from hubbub.client.trust.store import beside, look
-from hubbub.errors import BundleRefused, HubbubError
+from hubbub.client.trust.store import beside, look, read_trust
+from hubbub.errors import BundleRefused, HubbubError, StateUnusable
 from hubbub.errors.printable import visible
 from hubbub.fields.frozen import frozen
 
@@ -130,8 +130,10 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
 def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     """Yields whether each app known here would accept this bundle, or that of `settings.app`."""
     places = beside(state_home(), settings.state_dir)
+    unread = [finding for place in places for finding in _unread(place)]
+    yield from unread
     known_keys = [name for name in look(places).pins if settings.app in (None, name)]
-    if not known_keys:
+    if not known_keys and not unread:
         text = "no app has started here with a bundle: it will trust the first operator it sees"
         yield Finding("trust", "note", text)
     refusals: dict[str, str] = {}
@@ -149,6 +151,17 @@ def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     for name, refusal in refusals.items():
         hint = other_app.format(name) if name and settings.app is None else ""
         yield Finding("trust", verdict, refusal + hint)
+
+
+def _unread(path: Path) -> Iterator[Finding]:
+    """Yields why an app does not know from a file of trust whose bundle it takes."""
+    try:
+        read_trust(path)
+    except StateUnusable as error:
+        yield Finding("trust", "fault", f"apps refuse every bundle: {error}")
+    except MALFORMED:
+        text = "damaged; the next start sets it aside, and goes by the state folders"
+        yield Finding("trust", "note", f"{path}: {text}")
 
 
 def _states(settings: Settings) -> Iterator[Finding]:

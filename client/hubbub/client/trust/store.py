@@ -87,18 +87,10 @@ class TrustFile:
 
     def _read(self, path: Path) -> Trust:
         try:
-            raw = read_file(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return Trust()
-        except OSError as error:
+            return read_trust(path)
+        except StateUnusable:
             self._place = None  # an unread file must not be overwritten
-            raise StateUnusable(f"{path}: {error.strerror}; let this user read it") from error
-        try:
-            document = json.loads(raw)
-            if is_newer(document):
-                self._place = None
-                raise StateUnusable(f"{path} was written by a newer hubbub; upgrade")
-            return Trust.load(document)
+            raise
         except MALFORMED:
             aside = path.with_name(f"damaged.{path.name}")
             warn(
@@ -110,12 +102,30 @@ class TrustFile:
             return Trust()
 
 
+def read_trust(path: Path) -> Trust:
+    """Reads one file of trust; one that does not exist is empty.
+
+    Raises StateUnusable if it cannot be read, or is of a newer version; one of MALFORMED if it is
+    damaged.
+    """
+    try:
+        raw = read_file(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return Trust()
+    except OSError as error:
+        raise StateUnusable(f"{path}: {error.strerror}; let this user read it") from error
+    document = json.loads(raw)
+    if is_newer(document):
+        raise StateUnusable(f"{path} was written by a newer hubbub; upgrade")
+    return Trust.load(document)
+
+
 def look(places: Iterable[Path]) -> Trust:
     """Returns the merged content of all places, without changing any; empty if there is none."""
     trust = Trust()
     for path in places:
-        with contextlib.suppress(OSError, *MALFORMED):
-            trust.absorb(Trust.load(json.loads(read_file(path))))
+        with contextlib.suppress(StateUnusable, *MALFORMED):
+            trust.absorb(read_trust(path))
     return trust
 
 
