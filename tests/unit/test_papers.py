@@ -63,7 +63,7 @@ def lines(by_name: dict[str, Paper]) -> set[tuple[str, str, str]]:
         ('"week"', '"day"', {"record-of-processing"}),
         ('"grr"', '"unary.oue"', {"record-of-processing", "impact-assessment"}),
         ("epsilon = 1.0", "epsilon = 0.5", {"impact-assessment"}),
-        ("epsilon = 1.0", "epsilon = 5.0", {"impact-assessment"}),
+        ("epsilon = 1.0", "epsilon = 5.0", {"impact-assessment", "consent"}),
         ('"system"]', '"system", "other"]', {"record-of-processing"}),
         ("min_batch = 150", "min_batch = 300", {"record-of-processing", "impact-assessment"}),
         ('keep = "400d"', 'keep = "30d"', {"record-of-processing"}),
@@ -148,6 +148,19 @@ def test_an_answer_that_is_hardly_hidden_is_named_a_residual_risk(tmp_path: Path
     strong = CATALOG.replace("epsilon = 1.0", "epsilon = 0.1").replace("= 40.0", "= 0.5")
     texts = {s.subject: s.text for s in papers_of(tmp_path, strong)["impact-assessment"].statements}
     assert "stay hidden" in texts["Residual risk"]
+
+
+def test_the_consent_text_gives_the_figure_and_does_not_claim_that_answers_are_often_untrue(
+    tmp_path: Path,
+) -> None:
+    """At epsilon 8 a device sends the truth of three values 999 times in 1,000."""
+    weak = CATALOG.replace("epsilon = 1.0", "epsilon = 8.0")
+    consent = papers_of(tmp_path, weak)["consent"].statements
+    [asked] = [s.text for s in consent if s.subject == "We would like to know"]
+    assert "right 100 times in 100 at most" in asked
+    protected = " ".join(s.text for s in consent if s.subject == "How you are protected")
+    assert "need not be the true one" in protected
+    assert "often" not in protected
 
 
 def test_each_statement_names_its_source_and_each_paper_has_decisions(tmp_path: Path) -> None:

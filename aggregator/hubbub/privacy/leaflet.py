@@ -30,12 +30,12 @@ _WORDS: Final = {
 
 _SENTENCES: Final = (
     (
-        "Before an answer leaves your device, your device changes it by chance: often it is not "
-        "the true one. Only many answers together show anything."
+        "Before an answer leaves your device, your device changes some answers by chance, so an "
+        "answer need not be the true one. Only sums of many answers are published."
     ),
     (
         "Those who receive answers do not learn who sent them. Even if all operators worked "
-        "together against you, a single answer would reveal no more than the table says."
+        "together against you, a single answer would reveal no more than is written beside it."
     ),
     (
         "You can opt out at any time, in the app; waiting answers are deleted, and the opt-out "

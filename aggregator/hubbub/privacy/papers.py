@@ -236,8 +236,10 @@ def _consent(catalog: Catalog) -> tuple[Statement, ...]:
         *(
             Statement(
                 "We would like to know",
-                f"{metric.description}. Until {metric.expires}. Questions: {metric.owner}.",
-                f"metrics.{metric.name}: description, expires, owner",
+                f"{metric.description}. An observer of one answer, who started from 50:50, is "
+                f"right {right_of_100(metric.report_loss)} times in 100 at most. "
+                f"Until {metric.expires}. Questions: {metric.owner}.",
+                f"metrics.{metric.name}: description, epsilon, expires, owner",
             )
             for metric in catalog.metrics.values()
         ),
