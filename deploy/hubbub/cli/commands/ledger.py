@@ -98,14 +98,8 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
         f"What was made of your answers ({len(view.payloads):,} remembered; times are UTC)",
         view.payloads[-_ROWS:],
         {
-            "when": lambda payload: (
-                f"{made:%Y-%m-%d %H:%M}" if (made := _when(payload.made)) else ""
-            ),
-            "metric": lambda payload: (
-                f"{payload.metric} ({', '.join(payload.public.values())})"
-                if payload.public
-                else payload.metric
-            ),
+            "when": _minute,
+            "metric": _metric_and_public,
             "sent, in hex": lambda payload: sent(payload.payload.hex()),
             "what became of it": lambda payload: payload.fate.replace("_", " "),
             "what it could have meant": lambda payload: _likeliest_text(payload, candidates),
@@ -202,6 +196,16 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
         "work together against you. The second depends on the shuffler, which releases reports "
         "together and hides who sent which; it adds up, and so does its delta.\n"
     )
+
+
+def _minute(payload: PayloadView) -> str:
+    created_at = _when(payload.made)
+    return created_at.strftime("%Y-%m-%d %H:%M") if created_at else ""
+
+
+def _metric_and_public(payload: PayloadView) -> str:
+    public = ", ".join(payload.public.values())
+    return f"{payload.metric} ({public})" if public else payload.metric
 
 
 def _when(seconds: float) -> datetime | None:
