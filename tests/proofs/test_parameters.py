@@ -15,7 +15,8 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
-from hubbub.mechanisms.projective_geometry import Incidence
+from hubbub.mechanisms.probability import exp_at_most
+from hubbub.mechanisms.projective_geometry import Incidence, primes
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.registry import built_from, described_parameters
 from hubbub.mechanisms.string_bits import spell
@@ -79,6 +80,25 @@ def test_a_geometry_has_a_line_at_least() -> None:
     for prime, dimensions in ((1, 2), (3, 1)):
         with pytest.raises(BadParameter, match=f"no geometry over {prime} with {dimensions}"):
             Incidence(prime, dimensions)
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.5, 1.7, 4.0, 11.0])
+@pytest.mark.parametrize("categories", [2, 36, 300, 100_000])
+def test_no_other_geometry_has_a_smaller_variance(epsilon: float, categories: int) -> None:
+    """Exactly, by the formula of its docstring."""
+    odds, variances = exp_at_most(epsilon), {}
+    for prime in primes(4099):
+        dimensions = 2
+        while (prime**dimensions - 1) // (prime - 1) < categories:
+            dimensions += 1
+        space = Incidence(prime, dimensions)
+        if space.points * prime * dimensions <= 1 << 29 and space.points <= 1 << 22:
+            k, on, both = space.points, space.on_one, space.on_two
+            keep = odds * on / (odds * on + k - on)
+            q = keep * both / on + (1 - keep) * (on - both) / (k - on)
+            variances[space] = q * (1 - q) / (keep - q) ** 2
+    mechanism = build("projective", epsilon=epsilon, categories=categories)
+    assert mechanism.transform == min(variances, key=variances.__getitem__)  # type: ignore[attr-defined]
 
 
 def test_a_channel_that_says_nothing_is_refused() -> None:
