@@ -16,6 +16,7 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, CohortBits
+from hubbub.mechanisms.hadamard import HadamardResponse
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.two_step_response import Chain
 
@@ -39,10 +40,15 @@ def check_size(mechanism: AnyMechanism, work: int) -> None:
 
 # More than the 10,000 numbers of a rehearsal, so that each is computed only once.
 @lru_cache(maxsize=1 << 14)
-def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
+def one_hot_chances(mechanism: AnyMechanism, value: Any) -> Floats:
     """Probability of each index as the payload of this value; shape (cells,)."""
     cells = range(mechanism.layout.size)
-    chances = np.array([float(mechanism.likelihood(value, {cell: 1})) for cell in cells])
+    if isinstance(mechanism, HadamardResponse):  # often so many that single fractions take seconds
+        signs = np.bitwise_count(np.array(cells) & value + 1) % 2
+        levels = np.array([float(mechanism.likelihood(0, {cell: 1})) for cell in (0, 1)])
+        chances = levels[signs]
+    else:
+        chances = np.array([float(mechanism.likelihood(value, {cell: 1})) for cell in cells])
     shares: Floats = chances / chances.sum()
     return shares
 
