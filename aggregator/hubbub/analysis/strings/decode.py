@@ -232,9 +232,8 @@ def shrunk(scores: Floats) -> Floats:
     chances = np.exp(-0.5 * (centres[:, None] - truths) ** 2)
     weights = np.full(len(truths), 1 / len(truths))
     for _ in range(_STEPS):
-        chances_of = chances * weights
-        shares = chances_of / np.maximum(chances_of.sum(axis=1, keepdims=True), 1e-300)
-        weights = many @ shares / many.sum()
+        each = np.maximum(chances @ weights, 1e-300)
+        weights = weights * ((many / each) @ chances) / many.sum()
     posterior = chances * weights
     total = np.maximum(posterior.sum(axis=1), 1e-300)
     expected = np.where(centres > _TAIL, centres, posterior @ truths / total)
