@@ -15,6 +15,7 @@ from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
 from hubbub.privacy.hidden_counts import count_sentence
+from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.metric_facts import Fact, facts
 from hubbub.privacy.verdict import advice, verdict
 
@@ -142,8 +143,6 @@ def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None
     crowded = [metric for metric in metrics if metric.crowd]
     if not crowded:
         return None
-    from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB for crowds alone
-
     return {
         span: composed_epsilon(
             [

@@ -16,14 +16,13 @@ Sources: Dwork, Rothblum, Vadhan (FOCS 2010), theorem III.3; Bun, Steinke (TCC 2
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import expm1, inf, log, sqrt
-from typing import Final
-
-import dp_accounting
-from dp_accounting import pld, rdp
-from dp_accounting.pld import common, privacy_loss_distribution
+from typing import TYPE_CHECKING, Final
 
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import sampled
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
 
 _MAX_TIMES: Final = 10_000_000
 # Parts of the smallest epsilon in the grid to which losses are rounded up.
@@ -131,28 +130,31 @@ def _closed_forms(
 def _rdp(events: Sequence[Event], delta: float) -> float | None:
     if any(event.delta for event in events):
         return None  # Renyi divergences know no failure
+    from dp_accounting import ZCDpEvent, rdp  # noqa: PLC0415 a second, and 50 MB
+
     accountant = rdp.RdpAccountant()
     for event in events:
         if event.sigma is not None:
             dp_event = _gaussian(event, event.sigma)
         else:
             epsilon = sampled(event.epsilon or 0.0, event.sampling)
-            dp_event = dp_accounting.ZCDpEvent(epsilon**2 / 2)
+            dp_event = ZCDpEvent(epsilon**2 / 2)
         accountant.compose(dp_event, event.times)
     return float(accountant.get_epsilon(delta))
 
 
-def _gaussian(event: Event, sigma: float) -> dp_accounting.DpEvent:
+def _gaussian(event: Event, sigma: float) -> "DpEvent":
     """A Gaussian event of dp-accounting, for everybody or for a sample."""
-    dp_event = dp_accounting.GaussianDpEvent(sigma)
-    return (
-        dp_event
-        if event.sampling == 1
-        else dp_accounting.PoissonSampledDpEvent(event.sampling, dp_event)
-    )
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent  # noqa: PLC0415 as above
+
+    dp_event = GaussianDpEvent(sigma)
+    return dp_event if event.sampling == 1 else PoissonSampledDpEvent(event.sampling, dp_event)
 
 
 def _pld(events: Sequence[Event], delta: float) -> float:
+    from dp_accounting import pld  # noqa: PLC0415 as above
+    from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415 as above
+
     grid = _grid(events)
     accountant = pld.PLDAccountant(value_discretization_interval=grid)
     composed = None

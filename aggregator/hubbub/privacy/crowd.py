@@ -21,6 +21,7 @@ from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
+from hubbub.privacy.many_epochs import composed_epsilon, largest_local_together
 from hubbub.privacy.padding import best_dummies, best_noise, wins
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_local, profile
@@ -80,8 +81,6 @@ class ExactAccountant:
             return most
         crowd = crowd_of_promise(promise, categories, most, groups)
         if promise.epochs > 1:
-            from hubbub.privacy.many_epochs import largest_local_together  # noqa: PLC0415 50 MB
-
             return largest_local_together(crowd, promise.epochs, promise.epsilon, promise.delta)
         return largest_local(crowd, promise.epsilon, promise.delta)
 
@@ -262,8 +261,6 @@ def _together(crowd: ShuffledEpoch, promise: CentralPromise) -> float:
     """Epsilon of a crowd in all epochs of a promise."""
     if promise.epochs == 1:
         return central_epsilon(crowd, promise.delta)
-    from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
-
     return composed_epsilon([(crowd, promise.epochs)], promise.delta)
 
 

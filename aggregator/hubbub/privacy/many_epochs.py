@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import ceil, exp, inf, log, sqrt
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
@@ -28,6 +27,9 @@ from hubbub.privacy.noisy_counts import law_of, sum_losses
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 from hubbub.sealing.count_noise import CountNoise
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 MAX_TIMES: Final = 100_000
 """How often one person reports at the most, of what is composed here."""
@@ -128,9 +130,7 @@ def largest_local_together(
 
 
 @lru_cache(maxsize=64)
-def _losses(
-    crowd: ShuffledEpoch, grid: float, left_out: float
-) -> privacy_loss_distribution.PrivacyLossDistribution:
+def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossDistribution":
     """Distribution of one epoch's loss, in steps of the grid, rounded up."""
     if crowd.noise_dummies:
         counts = _losses_of_noise(crowd.noise_dummies, grid)
@@ -167,8 +167,17 @@ def _losses(
         for place, chance_of_it in enumerate(masses.tolist(), start=least):
             if chance_of_it:
                 losses[place] = losses.get(place, 0.0) + chance_of_it
+    return _rounded_law(losses, max(0.0, 1 - sum(losses.values())), grid)
+
+
+def _rounded_law(
+    losses: dict[int, float], impossible: float, grid: float
+) -> "PrivacyLossDistribution":
+    """Distribution of these losses, in steps of the grid, and of an infinite one."""
+    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 a second, and 50 MB
+
     return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
-        losses, max(0.0, 1 - sum(losses.values())), grid, pessimistic_estimate=True
+        losses, impossible, grid, pessimistic_estimate=True
     )
 
 
@@ -177,9 +186,7 @@ def _loss_of(noise: CountNoise) -> float:
     return log(noise.odds / 2**32) * (1 + _LOOSE / 10)
 
 
-def _losses_of_noise(
-    noise: CountNoise, grid: float
-) -> privacy_loss_distribution.PrivacyLossDistribution:
+def _losses_of_noise(noise: CountNoise, grid: float) -> "PrivacyLossDistribution":
     """Distribution of one epoch's loss, in steps of the grid, rounded up, if nobody lied.
 
     Too small by up to `_LOOSE` of a step per epoch, which the caller adds: weights are whole
@@ -194,32 +201,24 @@ def _losses_of_noise(
         steps = np.ceil(losses - _LOOSE / 2).astype(np.int64)
         chances = np.bincount(steps - steps.min(), first[mask])
         masses = {int(steps.min()) + k: float(c) for k, c in enumerate(chances) if c}
-        both.append(
-            privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
-                masses, float(first[~mask].sum()), grid, pessimistic_estimate=True
-            )
-        )
+        both.append(_rounded_law(masses, float(first[~mask].sum()), grid))
     return both[0].compose(both[1])
 
 
-def _losses_of_sum(
-    noise: CountNoise, moved: int, grid: float
-) -> privacy_loss_distribution.PrivacyLossDistribution:
+def _losses_of_sum(noise: CountNoise, moved: int, grid: float) -> "PrivacyLossDistribution":
     """Distribution of the loss of a secret sum that a report moves by `moved`, rounded up."""
     *finite, (_, impossible) = sum_losses(noise, moved)
     losses: dict[int, float] = {}
     for loss, chance in finite:
         step = ceil(loss / grid)
         losses[step] = losses.get(step, 0.0) + chance
-    return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
-        losses, impossible, grid, pessimistic_estimate=True
-    )
+    return _rounded_law(losses, impossible, grid)
 
 
-def _losses_of_two(
-    crowd: ShuffledEpoch, grid: float, left_out: float
-) -> privacy_loss_distribution.PrivacyLossDistribution:
+def _losses_of_two(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossDistribution":
     """The same for one count. The profile is the larger of both directions, hence symmetric."""
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: PLC0415 as above
+
     delta = profile(crowd, left_out)
     ahead = [min(1.0, delta(0.0))]
     while ahead[-1] > left_out and len(ahead) * grid <= crowd.epsilon_local:

@@ -21,6 +21,7 @@ from hubbub.catalog.crowds.noise_dummies import (
     sum_scale,
 )
 from hubbub.errors import BadParameter
+from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import keeps, largest_local
 from hubbub.sealing.count_noise import CountNoise
@@ -160,8 +161,6 @@ def _keeps_with(
     with_noise = replace(crowd, noise_dummies=noise_of(*law), sum_noise=sum_noise_of(scale))
     if epochs == 1:
         return keeps(with_noise, central, delta)
-    from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
-
     return composed_epsilon([(with_noise, epochs)], delta) <= central
 
 
