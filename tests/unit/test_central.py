@@ -4,8 +4,10 @@ import json
 import re
 import tomllib
 from dataclasses import replace
+from functools import cache
 from math import exp, sqrt
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -50,9 +52,17 @@ NOISE = "dummies_scale = 2.02\ndummies_shift = 61\n"
 
 
 def _read(folder: Path, text: str) -> Metric:
-    path = folder / "metrics.toml"
-    path.write_text(HEAD * ("shuffler =" not in text) + text)
-    return read_with_promises(path).metrics["theme"]
+    whole = HEAD * ("shuffler =" not in text) + text
+    (folder / "metrics.toml").write_text(whole)
+    return _metric(whole)
+
+
+@cache  # many tests begin with the same text, and its promise takes long
+def _metric(text: str) -> Metric:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "metrics.toml"
+        path.write_text(text)
+        return read_with_promises(path).metrics["theme"]
 
 
 def _in_bundle(folder: Path, metric: Metric) -> Bundle:
