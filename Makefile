@@ -11,10 +11,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
-TESTS := faces units-e-to-z system units-a-to-d services statistics deploy enumerations
-REST := system statistics faces deploy slow services units-a-to-d units-e-to-z mutants
+TESTS := faces units-e-to-z system services units-a-to-d statistics sdk deploy enumerations
+REST := system faces slow statistics services sdk deploy units-a-to-d units-e-to-z mutants
 
-.PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
+.PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST) newest) proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -58,9 +58,9 @@ test: .venv/ready
 	@$(BIN)/coverage report
 
 # What takes minutes: whole days of services, browsers with thousands of devices, large statistics;
-# and beside them the tests on the Python NEWEST, if it is given.
+# and beside them, from the start, the tests on the Python NEWEST, if it is given.
 test-rest: .venv/ready
-	@$(MAKE) --no-print-directory -j4 --keep-going $(REST) $(if $(NEWEST),newest) ONLY=thorough
+	@$(MAKE) --no-print-directory -j4 --keep-going $(if $(NEWEST),newest) $(REST) ONLY=thorough
 
 test-all: test
 	@$(MAKE) --no-print-directory test-rest
@@ -80,6 +80,7 @@ faults: .venv/ready
 # The slow ones start programs of their own.
 SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
 CLUSTER := tests/system/test_cluster.py
+SDK := tests/system/typescript
 EARLY := $(wildcard tests/unit/test_[a-d]*.py)
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
@@ -91,7 +92,9 @@ faces:
 deploy:
 	@$(PYTEST) tests/deploy tests/architecture $(CLUSTER) -m "$(ONLY)" $(ARGS)
 system:
-	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER) $(SDK)) -m "$(ONLY)" $(ARGS)
+sdk:
+	@$(PYTEST) $(SDK) -m "$(ONLY)" $(ARGS)
 services:
 	@$(PYTEST) tests/services -m "$(ONLY)" $(ARGS)
 statistics:
