@@ -6,12 +6,13 @@ send. It is 0 over all books, but not in a book: a known error of each report, a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import beta, betainc, chdtri
 
 from hubbub.analysis.arrays import Floats
@@ -20,6 +21,8 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Number of coordinates processed together: 8 MB.
 _NUMBERS: Final = 1 << 20
+# Number of coordinates whose bytes are kept for the next question: 8 MB.
+_CACHED: Final = 1 << 22
 # Number of coordinates of the words about the boundary, on each side of it: 64 MB in all.
 _KEPT: Final = 1 << 21
 # Words keep their side if they are as many times further from the boundary than it may move.
@@ -44,8 +47,10 @@ def words_of(mechanism: VectorCodes, number: int) -> Floats:
 def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
     """Words of several books from their centres, in steps; shape (books, words, dimensions)."""
     size = (mechanism.words, mechanism.dimensions)
-    raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
-    drawn = np.frombuffer(raw, dtype="<u2")
+    if len(numbers) > 1 and mechanism.books * mechanism.words * mechanism.dimensions <= _CACHED:
+        drawn = _drawn_of_all(mechanism)[numbers]
+    else:
+        drawn = _drawn(mechanism, numbers)
     words: Floats = _step_of_bytes()[drawn].reshape(len(numbers), *size)
     squares = np.einsum("bwd,bwd->bw", words, words) / UNIT**2
     chances = np.polyval(_centre(mechanism)[0], squares)
@@ -62,6 +67,18 @@ def along_over_across(mechanism: VectorCodes) -> float:
     """Mean square of a sent word along its person's direction, over that across it."""
     square = centre_square(mechanism)
     return (mechanism.along - square) / (1 - square)
+
+
+@lru_cache(maxsize=1)  # an answer takes the words of the same books several times
+def _drawn_of_all(mechanism: VectorCodes) -> npt.NDArray[np.uint16]:
+    return _drawn(mechanism, range(mechanism.books))
+
+
+def _drawn(mechanism: VectorCodes, numbers: Sequence[int]) -> npt.NDArray[np.uint16]:
+    """The two bytes of each coordinate of these books' words; shape (books, words * dimensions)."""
+    size = (mechanism.words, mechanism.dimensions)
+    raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
+    return np.frombuffer(raw, dtype="<u2").reshape(len(numbers), -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
