@@ -13,7 +13,7 @@ from hubbub.catalog import Metric
 from hubbub.privacy.card import card
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.leaflet import right_of_100
-from hubbub.privacy.papers import DECIDE, Paper, papers, play_answers, privacy_manifest
+from hubbub.privacy.papers import DECIDE, Paper, papers, store_files
 from tests.support.bundles import crowd_text
 
 CATALOG = """
@@ -176,11 +176,11 @@ def test_without_runs_nobody_is_named_and_sharing_is_to_be_decided(tmp_path: Pat
 
 
 def test_the_files_of_the_stores_are_read_by_their_own_formats(tmp_path: Path) -> None:
-    manifest = plistlib.loads(privacy_manifest())
+    manifest = plistlib.loads(store_files()["PrivacyInfo.xcprivacy"])
     assert manifest["NSPrivacyTracking"] is False
     [collected] = manifest["NSPrivacyCollectedDataTypes"]
     assert collected["NSPrivacyCollectedDataTypeLinked"] is False
-    rows = list(csv.DictReader(io.StringIO(play_answers())))
+    rows = list(csv.DictReader(io.StringIO(store_files()["google-play.csv"].decode())))
     questions = {
         (r["Question ID (machine readable)"], r["Response ID (machine readable)"]) for r in rows
     }
@@ -191,4 +191,6 @@ def test_the_files_of_the_stores_are_read_by_their_own_formats(tmp_path: Path) -
     subprocess.run([*command, "--out", "p"], cwd=tmp_path, check=True, capture_output=True)
     names = {path.name for path in (tmp_path / "p").iterdir()}
     assert names >= {"PrivacyInfo.xcprivacy", "google-play.csv", "consent.md", "stores.html"}
-    assert (tmp_path / "p" / "PrivacyInfo.xcprivacy").read_bytes() == privacy_manifest()
+    assert (tmp_path / "p" / "PrivacyInfo.xcprivacy").read_bytes() == store_files()[
+        "PrivacyInfo.xcprivacy"
+    ]

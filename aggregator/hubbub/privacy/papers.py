@@ -6,12 +6,10 @@ Articles are of Regulation (EU) 2016/679. The stores' identifiers are those of A
 manifest and of the file that the Play Console's data-safety form exports and imports.
 """
 
-import csv
-import io
-import plistlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from importlib.resources import files
+from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric, grace_seconds
@@ -22,15 +20,7 @@ from hubbub.privacy.verdict import verdict
 
 DECIDE: Final = "TO DECIDE"
 _HIDDEN: Final = ("strong", "fair")
-_PLAY_HEADER: Final = (
-    "Question ID (machine readable)",
-    "Response ID (machine readable)",
-    "Response value",
-    "Answer requirement",
-    "Human-friendly question label",
-)
-_PLAY_TYPE: Final = "PSL_USER_INTERACTION"
-_APPLE_TYPE: Final = "NSPrivacyCollectedDataTypeProductInteraction"
+_STORE_FILES: Final = ("PrivacyInfo.xcprivacy", "google-play.csv")
 _TYPE: Final = (
     "usage data (Apple: Product Interaction; Google: App interactions). Another type applies where "
     "a question is about health, money, place, contacts or the like; change the files then"
@@ -83,56 +73,10 @@ def papers(catalog: Catalog) -> list[Paper]:
     ]
 
 
-def privacy_manifest() -> bytes:
-    """PrivacyInfo.xcprivacy for hubbub's own collection, to merge with the app's."""
-    collected = {
-        "NSPrivacyCollectedDataType": _APPLE_TYPE,
-        "NSPrivacyCollectedDataTypeLinked": False,
-        "NSPrivacyCollectedDataTypeTracking": False,
-        "NSPrivacyCollectedDataTypePurposes": ["NSPrivacyCollectedDataTypePurposeAnalytics"],
-    }
-    manifest: Mapping[str, Any] = {
-        "NSPrivacyTracking": False,
-        "NSPrivacyTrackingDomains": [],
-        "NSPrivacyCollectedDataTypes": [collected],
-        "NSPrivacyAccessedAPITypes": [],
-    }
-    return plistlib.dumps(dict(manifest), sort_keys=False)
-
-
-def play_answers() -> str:
-    """Rows of Google Play's data-safety file about hubbub, to merge with the app's own."""
-    usage = f"PSL_DATA_USAGE_RESPONSES:{_PLAY_TYPE}:"
-    rows = [
-        ("PSL_DATA_COLLECTION_COLLECTS_PERSONAL_DATA", "", "true", "REQUIRED", "Collects data"),
-        ("PSL_DATA_COLLECTION_ENCRYPTED_IN_TRANSIT", "", "true", "MAYBE_REQUIRED", "Encrypted"),
-        ("PSL_DATA_TYPES_APP_ACTIVITY", _PLAY_TYPE, "true", "MULTIPLE_CHOICE", "Interactions"),
-        (
-            f"{usage}PSL_DATA_USAGE_COLLECTION_AND_SHARING",
-            "PSL_DATA_USAGE_ONLY_COLLECTED",
-            "true",
-            "MULTIPLE_CHOICE",
-            "Collected, not shared",
-        ),
-        (f"{usage}PSL_DATA_USAGE_EPHEMERAL", "", "false", "MAYBE_REQUIRED", "Not ephemeral"),
-        (
-            f"{usage}DATA_USAGE_USER_CONTROL",
-            "PSL_DATA_USAGE_USER_CONTROL_OPTIONAL",
-            "true",
-            "SINGLE_CHOICE",
-            "People can switch it off",
-        ),
-        (
-            f"{usage}DATA_USAGE_COLLECTION_PURPOSE",
-            "PSL_ANALYTICS",
-            "true",
-            "MULTIPLE_CHOICE",
-            "Analytics",
-        ),
-    ]
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([_PLAY_HEADER, *rows])
-    return file.getvalue()
+def store_files() -> dict[str, bytes]:
+    """The app stores' files by name, about hubbub alone: merge them with those of the app."""
+    folder = files("hubbub.privacy") / "store_files"
+    return {name: (folder / name).read_bytes() for name in _STORE_FILES}
 
 
 def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:

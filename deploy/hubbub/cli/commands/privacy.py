@@ -22,7 +22,7 @@ from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.leaflet import leaflet
-from hubbub.privacy.papers import DECIDE, papers, play_answers, privacy_manifest
+from hubbub.privacy.papers import DECIDE, papers, store_files
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
 from hubbub.programs.atomic_write import refuse_unwritable
@@ -121,10 +121,7 @@ def _leaflet(options: PageOptions) -> None:
 )
 def _papers(options: PapersOptions) -> None:
     catalog = read_aloud(options.catalog)
-    files: dict[str, bytes] = {
-        "PrivacyInfo.xcprivacy": privacy_manifest(),
-        "google-play.csv": play_answers().encode(),
-    }
+    files = store_files()
     for paper in papers(catalog):
         stated = [entry for entry in paper.statements if DECIDE not in entry.text]
         rows = [(entry.subject, entry.text, entry.source) for entry in stated]
