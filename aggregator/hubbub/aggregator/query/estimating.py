@@ -53,7 +53,8 @@ class Page:
         matches = [row for row in rows if text in row.value.casefold()] if text else list(rows)
         field = self.order.removeprefix("-")
         if field == "rank":
-            matches.sort(key=lambda row: getattr(row, rank) or 0, reverse=self.order != field)
+            if matches and getattr(matches[0], rank) is not None:  # means have none
+                matches.sort(key=attrgetter(rank), reverse=self.order != field)
         elif field != "listed":
             if not all(hasattr(row, field) for row in matches):
                 raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
