@@ -12,18 +12,19 @@ from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats
 from hubbub.aggregator.query.cache import epochs_law
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families import draw
-from hubbub.catalog.crowds.noise_dummies import can_seal, noise_of
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, noise_of
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.sealing.value_noise import ValueNoise
 
 
 def noisy_crowd(people: int, values: int) -> ShuffledEpoch | None:
     """The crowd that keeps the promise by noise dummies; None of too many values."""
     crowd = ShuffledEpoch(reports=people, categories=values, epsilon_local=MAX_EPSILON)
     noise = noise_of(*best_noise(crowd, CENTRAL, DELTA))
-    if noise is None or not can_seal(noise.reach, values):
+    if noise is None or ValueNoise(noise, values).sealed > MAX_SEALED:
         return None
     return replace(crowd, noise_dummies=noise)
 

@@ -20,7 +20,7 @@ from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dumm
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies, value_noise
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, count_noise, named_dummies, value_noise
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
@@ -269,6 +269,17 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
     many = text.replace('"auto"', '"mean.piecewise"\nsteps = 60')
     with pytest.raises(CatalogInvalid, match="seal more than 500,000 of them an epoch; use fewer"):
         _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")
+
+
+def test_dummies_that_fix_a_sum_are_sealed_too(tmp_path: Path) -> None:
+    """Of 17 steps: 499,120 dummies of the steps, and 893 that fix their sum."""
+    text = THEME.replace(VALUES, NUMBER).replace('"auto"', '"mean.piecewise"\nsteps = 16')
+    law = "dummies_scale = 5.05\ndummies_sum_scale = 26.93\ndummies_shift = "
+    noise = value_noise(_read(tmp_path, f"{text}{law}14679\n"))
+    assert noise
+    assert noise.sealed == MAX_SEALED - 21
+    with pytest.raises(CatalogInvalid, match="seal more than 500,000 of them an epoch; use fewer"):
+        _read(tmp_path, f"{text}{law}14680\n")
 
 
 @pytest.mark.parametrize(

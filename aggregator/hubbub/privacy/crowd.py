@@ -134,7 +134,7 @@ class ExactAccountant:
             return drawn
         even = replace(promise, dummies=best_dummies(lying, promise.epsilon, promise.delta))
         other = crowd_of_promise(even, categories, self.local_epsilon(even, categories))
-        few = can_seal(drawn.dummies_shift, categories)
+        few = can_seal(drawn, categories)
         return drawn if few and wins(replace(lying, noise_dummies=drawn.noise), other) else even
 
     def gaussian(

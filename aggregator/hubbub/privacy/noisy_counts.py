@@ -163,8 +163,9 @@ def bare_delta(noise: CountNoise, central: float) -> float:
     """Hockey-stick divergence if nobody lies, rounded up."""
     law, t = law_of(noise), exp(central) * (1 - _ROUNDING)
     one_more, number = np.append(0.0, law), np.append(law, 0.0)
-    with np.errstate(divide="ignore"):
-        likelier = number / one_more  # of y, as w has one more of it
+    # At the ends of a wide law both chances may be too small for a float, and add nothing.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likelier = np.nan_to_num(number / one_more, posinf=inf)  # of y, as w has one more of it
         edge = t * number / one_more  # of x, what y's must pass by
     order = np.argsort(-likelier)
     gains = np.append(0.0, np.cumsum(number[order]))

@@ -323,7 +323,10 @@ test("dummies of a fixed sum are those of a mean", async () => {
   const parameters = { low: 0, high: 60, steps: 16 };
   const entry = { ...ENTRY, ...crowd, ...law, ...mean, parameters };
   assert.ok(await metricFrom("met", entry, false));
+  assert.ok(await metricFrom("met", { ...entry, dummies_shift: 14_679 }, false));
   const wrong = [
+    { dummies_shift: 14_680 }, // the shuffler seals those that fix the sum, too
+    { dummies_sum_scale: 0.01 },
     { mechanism: "mean.one_bit", parameters: { low: 0, high: 60 } },
     { dummies_scale: 0, dummies_shift: 0 },
     { dummies_sum_scale: 601 },

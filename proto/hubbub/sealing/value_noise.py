@@ -54,6 +54,11 @@ class ValueNoise:
         return self.values * self.each.reach + 2 * self.ends
 
     @property
+    def sealed(self) -> int:
+        """How many dummies the shuffler seals, whatever numbers are drawn."""
+        return sum(self.most)
+
+    @property
     def number_variance(self) -> float:
         """Variance of the number of all dummies together."""
         return 0.0 if self.of_sum else self.values * self.each.variance

@@ -68,7 +68,7 @@ def noisy_mean(
 
     def variance(of_mean: CentralPromise) -> float:
         planned = planned_number(table, of_mean, accountant)
-        if not can_seal(of_mean.dummies_shift, planned.categories):
+        if not can_seal(of_mean, planned.categories):
             return inf
         written = {name: table[name] for name in ("low", "high", "steps") if name in table}
         epsilon = accountant.local_epsilon(of_mean, planned.categories)

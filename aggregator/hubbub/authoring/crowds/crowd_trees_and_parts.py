@@ -81,7 +81,7 @@ def noisy_parts(
     all_parts, pairs = ({"sizes": sizes, "ways": ways} for ways in (len(sizes), 2))
     joint: Any = build(CROWD_PARTS, epsilon=promise.max_local_epsilon, **all_parts)
     padded = accountant.padded(promise, joint.points, NOISE)
-    few = can_seal(padded.dummies_shift, joint.points)
+    few = can_seal(padded, joint.points)
     if dummies == NOISE or not (padded.noise and few and joint.names_one_cell):
         return padded if dummies == NOISE else promise
     plain = planned_geometry(CROWD_PARTS, pairs, table, promise, accountant)

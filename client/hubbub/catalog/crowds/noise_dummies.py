@@ -86,9 +86,11 @@ def _refuse_small(**scales: float) -> None:
             raise BadParameter(f"{name} {scale:g} is below {MIN_SCALE:g}; write a larger one")
 
 
-def can_seal(shift: int, values: float) -> bool:
-    """Whether the shuffler seals the most dummies of so many values, with this mean of each."""
-    return 2 * shift * values <= MAX_SEALED
+def can_seal(promise: Any, values: float) -> bool:
+    """Whether the shuffler seals the noise dummies of a promise, or of a metric, for `values`."""
+    noise = noise_of(promise.dummies_scale, promise.dummies_shift)
+    of_sum = sum_noise_of(promise.dummies_sum_scale)
+    return noise is None or ValueNoise(noise, int(values), of_sum).sealed <= MAX_SEALED
 
 
 def noise_conflicts(metric: Any) -> dict[str, str]:
@@ -115,7 +117,7 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
             "cannot be combined with breakdown, whose cells would each need separate "
             "numbers; leave one of them out"
         )
-    elif not can_seal(shift, _named_values(metric)):
+    elif not can_seal(metric, _named_values(metric)):
         message = (
             f"have the shuffler seal more than {MAX_SEALED:,} of them an epoch; use fewer "
             "values, or raise central_epsilon or delta"

@@ -42,6 +42,8 @@ const CROWD_MECHANISMS = [
   ...["mean.one_bit", "mean.piecewise"],
 ];
 const MAX_SEALED = 500_000;
+const MAX_REACH = 20_000; // the largest mean of the number of a value's dummies
+const MIN_SCALE = 1 / 16;
 const MAX_MINIMUM = 1_000_000; // reports and dummies together, the shuffler's limit
 const UNITS: Readonly<Record<string, readonly string[]>> = {
   duration: ["us", "ms", "s", "min", "h", "d"],
@@ -494,6 +496,9 @@ function refuseConflicts(entry: Table): void {
   const hidden = isCountNoised
     ? mostDummies(Number(figure("count_epsilon")), Number(figure("delta")))
     : 0;
+  const noise = ["dummies_scale", "dummies_shift", "dummies_sum_scale"].map((name) =>
+    Number(figure(name)),
+  );
   const ofEpochs = kinds[1] || kinds[2] || isCountNoised;
   const { steps = 1 } = table(entry["parameters"]);
   const size = entry["values"] === null ? 1 + Number(steps) : listed(entry["values"]).length;
@@ -514,7 +519,7 @@ function refuseConflicts(entry: Table): void {
       !(isSet("central_period") && isSet("report_on")) &&
       isSet("dummies_scale") === isSet("dummies_shift") &&
       (!isSet("dummies_sum_scale") || (kinds[2] && mechanism === "mean.piecewise")) &&
-      2 * Number(figure("dummies_shift")) * size <= MAX_SEALED &&
+      sealedDummies(size, noise) <= MAX_SEALED &&
       figure("min_batch") === crowd &&
       figure("reports_per_epoch") === 1 &&
       !tiers?.length &&
@@ -536,6 +541,25 @@ function refuseConflicts(entry: Table): void {
   if (!isFound) throw new UnknownMetric("what it looks for counts as nothing; upgrade hubbub");
   if (!fit || often || !covers || !isCut || Number(figure("lifetime_epsilon")) < epsilon)
     throw new TypeError("its fields contradict each other");
+}
+
+/**
+ * How many noise dummies the shuffler seals, by scale, shift and scale of their sum; infinite for
+ * too small a scale: as ValueNoise of proto/hubbub/sealing/value_noise.py.
+ */
+function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: number[]): number {
+  if ([scale, sumScale].some((each) => each && each < MIN_SCALE)) return Infinity;
+  if (!sumScale) return 2 * shift * values;
+  let [total, squares] = [1, 0];
+  for (let off = 1; off <= shift; off += 1) {
+    const weight = 2 * Math.exp(-off / scale);
+    total += weight;
+    squares += weight * off * off;
+  }
+  const spread = 8 * Math.sqrt(((squares / total) * values) / 3);
+  const sumReach = Math.min(Math.ceil(48 * sumScale), MAX_REACH);
+  const ends = Math.ceil(Math.min(spread, (shift * values) / 2) + sumReach / (values - 1)) + 2;
+  return values * (2 * shift + 1) + 4 * ends;
 }
 
 /**

@@ -376,7 +376,7 @@ def _listed_errors(
         promise, epsilon=promise.epsilon / tables, delta=promise.delta / tables, **NO_DUMMIES
     )
     share = ExactAccountant().padded(share, cells, NOISE)
-    if not can_seal(share.dummies_shift, cells):
+    if not can_seal(share, cells):
         return None, None
     return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
 
