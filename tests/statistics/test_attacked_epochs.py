@@ -1,13 +1,15 @@
 """Whole epochs under attack: an honest account holds, and one that hides less is caught."""
 
 from dataclasses import replace
-from math import log
+from functools import partial
+from math import inf, log
 from pathlib import Path
 
 import pytest
 from numpy.random import default_rng
 
 from hubbub.catalog import Metric
+from hubbub.client.state.secret import DeviceMemo
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -16,9 +18,16 @@ from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.proofs.audit import Check
-from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_neighbours
+from hubbub.privacy.proofs.whole_epochs import (
+    Neighbours,
+    attack_epochs,
+    draw_neighbours,
+    draw_sums,
+)
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.value_noise import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.crowds import crowd_of
 
@@ -118,7 +127,7 @@ def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Met
 
 
 # The one count is all that others alike leave: less where lies are many, as in the first three.
-# What the sum of a mean's dummies tells is not attacked.
+# What the sum of a mean's dummies shows is attacked by itself.
 @pytest.mark.parametrize(
     ("kind", "apart", "alike"),
     [
@@ -132,7 +141,7 @@ def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Met
 def test_the_audit_attacks_the_promise_of_a_catalog(
     kind: str, apart: float, alike: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second, third, fourth = _checks(tmp_path / "metrics.toml", kind, monkeypatch)[1]
+    first, second, third, fourth, *_ = _checks(tmp_path / "metrics.toml", kind, monkeypatch)[1]
     for others, promised, near, least in (
         ("apart", first, second, apart),
         ("alike", third, fourth, alike),
@@ -144,6 +153,46 @@ def test_the_audit_attacks_the_promise_of_a_catalog(
         assert near.claim is not None
         assert near.lower is not None
         assert near.lower > least * near.claim
+
+
+def test_the_audit_attacks_the_sum_of_dummies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_SUMS", 20_000)
+    metric, checks = _checks(tmp_path / "metrics.toml", MEAN, monkeypatch)
+    promised, near = checks[4:]
+    assert promised.kind == "a whole epoch, its dummies' sum, delta 1e-08"
+    for check, least in ((promised, 0.4), (near, 0.5)):
+        assert check.passed
+        assert check.lower is not None
+        assert check.claim is not None
+        assert check.lower > least * check.claim
+    monkeypatch.setattr(audit, "_EPOCHS", 1000)
+    bits, people = KeyedBits(b"seed" * 8), 8
+    steps = audit.audit_metric(metric, bits, partial(DeviceMemo, bytes(32)), people, ALARM)
+    no_memory = 1  # of a device, is checked
+    assert len(list(steps)) + no_memory == audit.steps_of(metric, people)
+
+
+NUMBERS, SUM = CountNoise(5 << 30, 60), CountNoise(66 << 26, 900)
+
+
+@pytest.mark.parametrize(
+    "narrower",
+    [
+        ValueNoise(CountNoise(6 << 30, 40), 9, SUM),
+        ValueNoise(NUMBERS, 9, CountNoise(5 << 30, 400)),
+    ],
+)
+def test_a_secret_number_that_is_drawn_from_a_narrower_law_is_caught(
+    narrower: ValueNoise,
+) -> None:
+    noise = ValueNoise(NUMBERS, 9, SUM)
+    crowd = crowd_of(100, 9, inf, noise_dummies=noise.each, sum_noise=noise.of_sum)
+    claim = central_epsilon(crowd, DELTA)
+    for drawn, caught in ((noise, False), (narrower, True)):
+        sums = draw_sums(drawn, 30_000, default_rng(20_261_129))
+        assert (_attacked(sums, claim).lower > claim) is caught
 
 
 def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(

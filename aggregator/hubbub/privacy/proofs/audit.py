@@ -9,7 +9,7 @@ coins:
     a judge's report  of a model that devices evaluate: at most one report's claim
     many reports      of one unchanged value: at most the permanent response's claim
     a whole epoch     of a metric with a central promise: at most the promise, and at most its
-                      account at a delta where an attack comes close
+                      account at a delta where an attack comes close; also by the sum of dummies
 
 All attacks together raise a false alarm with a probability below ALARM.
 """
@@ -25,6 +25,7 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
+from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.models.held_out_reports import judged, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
@@ -34,7 +35,13 @@ from hubbub.privacy.proofs.attack import Attacked, Draw, Reports, attack
 from hubbub.privacy.proofs.coin_proof import prove_coins
 from hubbub.privacy.proofs.enumeration import PROOFS, ratios_are_within_the_claim
 from hubbub.privacy.proofs.replay import TooMany, distribution
-from hubbub.privacy.proofs.whole_epochs import attack_epochs, draw_neighbours
+from hubbub.privacy.proofs.whole_epochs import (
+    COUNTS,
+    SUM,
+    attack_epochs,
+    draw_neighbours,
+    draw_sums,
+)
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
 ALARM: Final = 1e-6
@@ -49,6 +56,8 @@ _WALKED: Final = 200_000
 _BOOKS: Final = 4
 # Whole epochs that are drawn of each of two neighbours: a second's work.
 _EPOCHS: Final = 2_000_000
+# Whole epochs whose dummies have a fixed sum, of each: some seconds.
+_SUMS: Final = 60_000
 # A delta at which so many epochs come near to what an account says.
 _NEAR: Final = 0.01
 _SOUND: Final = "sound"
@@ -93,7 +102,9 @@ def steps_of(metric: Metric, observations: int) -> int:
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
     if metric.model and not metric.model.held_out:
         attacks.pop()  # of the second report; in place of it those who judge are attacked
-    return sum(2 * (size // 2) for size in attacks) + 4 + (4 if _has_counts(metric) else 0)
+    whole_epochs = 4 + (2 if metric.dummies_sum_scale else 0)
+    steps = sum(2 * (size // 2) for size in attacks) + 4
+    return steps + (whole_epochs if _has_counts(metric) else 0)
 
 
 def _has_counts(metric: Metric) -> bool:
@@ -273,16 +284,22 @@ def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[S
     first, other, third = _neighbours(metric)
     # Where lies are few, everybody else at one of the two values tells more than at a third one;
     # of two values there is no third.
-    for crowd_value, others in ((third, "others apart"), (other, "others alike")):
-        drawn = draw_neighbours(
-            metric.randomizer, crowd, (first, other, crowd_value), _EPOCHS, chance
+    attacks = [
+        (others, COUNTS, partial(draw_neighbours, metric.randomizer, crowd, values, _EPOCHS))
+        for others, values in (
+            ("others apart", (first, other, third)),
+            ("others alike", (first, other, other)),
         )
-        for delta, claim in (
-            (promise.delta, promise.epsilon),
-            (_NEAR, central_epsilon(crowd, _NEAR)),
-        ):
-            result = attack_epochs(drawn, delta=delta, claim=claim, alarm=alarm / 4)
-            yield _attack_check(metric, f"a whole epoch, {others}, delta {delta:g}", result, claim)
+    ]
+    if (noise := value_noise(metric)) and noise.of_sum:
+        attacks.append(("its dummies' sum", SUM, partial(draw_sums, noise, _SUMS)))
+    claims = (promise.delta, promise.epsilon), (_NEAR, central_epsilon(crowd, _NEAR))
+    alarm /= len(attacks) * len(claims)
+    for what, event, draw in attacks:
+        drawn = draw(chance)
+        for delta, claim in claims:
+            result = attack_epochs(drawn, delta=delta, claim=claim, alarm=alarm, event=event)
+            yield _attack_check(metric, f"a whole epoch, {what}, delta {delta:g}", result, claim)
 
 
 def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:

@@ -4,11 +4,12 @@ Two epochs differ in one person, who holds v in one and w in the other. Everybod
 value (if there are two values: w), which is worst if lies are many, or w too, which is worse if
 they are few. Reports not counted as honest are known, and removed. So is, for strings, the hash
 function of the person's report. For codes, v and w are opposite vectors, no word is near both, and
-a report names the one that its word is near. Of noise dummies those of v and w are drawn. Further
-ones, which fix a sum, are not: the account lets the attacker remove them.
+a report names the one that its word is near. Of noise dummies those of v and w are drawn.
 
 The attacker counts how many more reports name v than w; if everybody else holds w, how many name v,
-since the others make w's count noisy. On half of the epochs a threshold is chosen, and on the other
+since the others make w's count noisy. If further dummies fix a sum, a second attacker has all
+counts, of dummies as the shuffler draws them, knows who lied, and weighs the counts of two steps
+and the sum of all by their laws. On half of the epochs a threshold is chosen, and on the other
 half Clopper-Pearson bounds on how often it is reached give a lower bound on epsilon at delta:
 
     ln( (lowest P[passed | v] - delta) / highest P[passed | w] )
@@ -32,10 +33,18 @@ from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.sealing.value_noise import ValueNoise
 
 _THRESHOLDS: Final = 256
+# Of more steps the person holds no end.
+_FEW_STEPS: Final = 4
 _AT_ONCE: Final = 1 << 18  # epochs: tens of megabytes
-_EVENT: Final = "how many name the one value"
+COUNTS: Final = "how many name the one value"
+SUM: Final = "how many name two steps, and the sum of all steps"
+"""What an attacker decides by."""
+# Losses of numbers of dummies are compared in millionths of a nat; impossible ones count as this.
+_FINE: Final = 1e6
+_CERTAIN: Final = 50.0
 
 
 Neighbours = tuple[Counts, Counts]
@@ -84,8 +93,55 @@ def draw_neighbours(
     return v, w
 
 
-def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float) -> Attacked:
-    """Attacks in both directions.
+def draw_sums(noise: ValueNoise, epochs: int, chance: np.random.Generator) -> Neighbours:
+    """Draws as `draw_neighbours` of a mean with a fixed sum of dummies: losses in place of counts.
+
+    The person holds the first or the last step, or the second or the last but one, if dummies of
+    the ends, which further ones hide, are not needed to move the sum.
+    """
+    assert noise.of_sum  # noqa: S101 it is asked of these alone
+    each, of_sum = (np.append(law_of(law), 0.0) for law in (noise.each, noise.of_sum))
+    inner = int(noise.values > _FEW_STEPS)
+    v, w = inner, noise.values - 1 - inner
+    steps = np.arange(noise.values)
+    middle = noise.expected * (noise.values - 1) // 2 - noise.of_sum.reach
+
+    def drawn(own: int) -> Counts:
+        numbers = {
+            law: iter(chance.choice(len(law_of(law)), number, p=law_of(law)).tolist())
+            for law, number in ((noise.each, epochs * noise.values), (noise.of_sum, epochs))
+        }
+        counts = np.array([noise.draw(lambda law: next(numbers[law])) for _ in range(epochs)])
+        counts[:, own] += 1
+        secret = counts @ steps - middle
+        losses = (
+            _loss(each, counts[:, v])
+            - _loss(each, counts[:, w])
+            + _log(of_sum, secret - v)
+            - _log(of_sum, secret - w)
+        )
+        bounded: Counts = np.round(np.clip(losses, -_CERTAIN, _CERTAIN) * _FINE).astype(np.int64)
+        return bounded
+
+    return drawn(v), drawn(w)
+
+
+def _loss(law: Floats, counts: Counts) -> Floats:
+    """Of each count, how much likelier it is with the person's report than without."""
+    return _log(law, counts - 1) - _log(law, counts)
+
+
+def _log(law: Floats, numbers: Counts) -> Floats:
+    """Logarithms of the probabilities of numbers; of a law whose last probability is 0."""
+    inside = (numbers >= 0) & (numbers < len(law))
+    result: Floats = np.log(np.maximum(law[np.where(inside, numbers, -1)], np.exp(-2 * _CERTAIN)))
+    return result
+
+
+def attack_epochs(
+    drawn: Neighbours, *, delta: float, claim: float, alarm: float, event: str = COUNTS
+) -> Attacked:
+    """Attacks in both directions; `event` is what the attacker decides by.
 
     `claim` is the account's epsilon at `delta`; `alarm` bounds the probability of a lower bound
     above the truth.
@@ -105,7 +161,7 @@ def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float
         reached = np.minimum(rest, np.round(rest * delta + exp(claim) * others))
         reach = float(_bounds(reached, others, rest, delta, alarm / 4)[0])
         if lower > best.lower:
-            best = Attacked(lower, reach, _EVENT)
+            best = Attacked(lower, reach, event)
     return best
 
 
