@@ -7,7 +7,7 @@ holds and of one that a tenth hold.
 """
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from math import ceil, floor, inf, log, sqrt, tanh
 from typing import Final
 
@@ -73,6 +73,7 @@ def best_dummies(
     return min(dummies for variance, dummies in options if variance <= EQUAL * least)
 
 
+@lru_cache(maxsize=256)
 def best_noise(
     crowd: ShuffledEpoch,
     central: float,

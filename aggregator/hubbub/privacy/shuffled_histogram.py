@@ -123,6 +123,7 @@ def profile(crowd: ShuffledEpoch, least: float) -> Callable[[float], float]:
     return _counts_of(crowd, least).delta
 
 
+@lru_cache(maxsize=1024)
 def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     """Whether a crowd provably reveals at most `central` at `delta`."""
     _check(delta)

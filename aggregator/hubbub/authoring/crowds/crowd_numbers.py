@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil, inf
 from typing import Any, Final
@@ -52,7 +53,8 @@ def noisy_mean(
 ) -> CentralPromise:
     """The promise of a mean with the best noise dummies; unchanged if none are worth it.
 
-    `dummies` is "noise"; or "auto", for noise dummies that lower the variance by more than 5%.
+    The first whose variance is within 5% of the least: none (if `dummies` is "auto", not "noise"),
+    independent numbers, or a fixed sum.
 
     Raises:
         BadParameter: as planned_number.
@@ -62,9 +64,13 @@ def noisy_mean(
     truthful = accountant.padded(replace(promise, max_local_epsilon=MAX_EPSILON), 3, NOISE)
     own_most = promise.max_local_epsilon
     noisy = planned_number(table, replace(truthful, max_local_epsilon=own_most), accountant)
-    padded = accountant.padded(promise, int(noisy.categories), NOISE)
-    if not padded.noise:
-        return padded
+    independent = accountant.padded(promise, int(noisy.categories), NOISE)
+    if not independent.noise:
+        return promise
+    candidates = [promise] if dummies == AUTO else []
+    candidates.append(independent)
+    with suppress(BadParameter):  # of laws with less of epsilon, which a catalog cannot contain
+        candidates += _with_fixed_sum(table, promise, accountant)
 
     def variance(of_mean: CentralPromise) -> float:
         planned = planned_number(table, of_mean, accountant)
@@ -75,25 +81,21 @@ def noisy_mean(
         mechanism = build(planned.mechanism, epsilon=epsilon, **written, **planned.parameters)
         return worst_variance(mechanism, of_mean)
 
-    try:
-        fixed = _with_fixed_sum(table, promise, accountant)
-    except BadParameter:  # of laws with less of epsilon, which a catalog cannot contain
-        fixed = None
-    if fixed and EQUAL * variance(fixed) < variance(padded):
-        padded = fixed
-    return padded if dummies == NOISE or EQUAL * variance(padded) < variance(promise) else promise
+    variances = [variance(candidate) for candidate in candidates]
+    near = EQUAL * min(variances)
+    return next(best for best, own in zip(candidates, variances, strict=True) if own <= near)
 
 
 def _with_fixed_sum(
     table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
-) -> CentralPromise | None:
-    """The promise with dummies of a fixed sum, for the steps of least error; None where none are.
+) -> list[CentralPromise]:
+    """The promise with dummies of a fixed sum, for the steps of least error; empty where none are.
 
     More steps must lower the variance by more than 5%, as each has dummies. The law of the numbers
     hardly depends on the steps, and that of the sum is proportional to them.
     """
     if table["mechanism"] not in (AUTO, CROWD_MEANS[-1]):
-        return None
+        return []
     truthful = replace(promise, max_local_epsilon=MAX_EPSILON)
     law = accountant.padded(truthful, 3, NOISE, fixed_sum=True)
     best, least = 0, inf
@@ -113,7 +115,7 @@ def _with_fixed_sum(
             break
         best, least = steps, worst
     fixed = accountant.padded(promise, best + 1, NOISE, fixed_sum=True) if best else promise
-    return fixed if fixed.noise else None
+    return [fixed] if fixed.noise else []
 
 
 def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
