@@ -10,8 +10,8 @@ with v lies, with probability d q, and otherwise one of the T is on v:
 
 with x' = Bin(s, 1/2), y' = s - x' and the dummies' law P; for w, y' takes the place of x'. Third
 values' counts z show L by their chance g only: hubbub.privacy.third_values gives what they show at
-most. Of one third value all z are summed. delta, the sum of what v exceeds t times w by, is thus a
-product of two matrices: x and y by s, and s by what is known of L.
+most. Of one third value, or few reports on two, all z are summed. delta, the sum of what v exceeds
+t times w by, is thus a product of two matrices: x and y by s, and s by what is known of L.
 
 A larger T or s reveals less, so blocks count as their least. Where the matrices are large, L is
 given away, too. Rows x <= y do not count, since there w is likelier.
@@ -42,6 +42,8 @@ _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
 _NUMBERS: Final = 16_000_000
 _MIN_BLOCKS: Final = 2
+# Of two third values, so many pairs of counts are summed at most.
+_PAIRS: Final = 3000
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3
 
@@ -223,7 +225,30 @@ class NoisyLies:
         """Chances of what is known of L, for each L, in descending order."""
         if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is that
             return moved(self.dummy_law, len(on_third)).T[::-1]
+        if self._pairs is not None:
+            return self._pairs[on_third.astype(np.intp)]
         return self._thirds.views(on_third)
+
+    @cached_property
+    def _pairs(self) -> Floats | None:
+        """For each L from 0 on, chances of both counts of two third values, and that L is known.
+
+        None if there are more third values, or too many counts.
+        """
+        d, hiding = self.crowd.categories, self.crowd.hiding
+        last = int(_probable(self.crowd.others, hiding, self.cut)[-1] + 1 - self.numbers[0])
+        most = min(int(likely_ends(np.array([last]), 0.5, self.cut)[1][0]), last)
+        size = len(self.dummy_law) + most
+        if d != 4 or size * (size + 1) // 2 > _PAIRS:  # noqa: PLR2004 two third values
+            return None
+        moves, order = moved(self.dummy_law, most + 1), np.triu_indices(size)
+        pairs = np.zeros((last + 1, len(order[0]) + last + 1))
+        for number in range(last + 1):
+            first = np.arange(max(0, number - most), min(number, most) + 1)
+            both = (moves[:, first] * pmf(first, number, 0.5)) @ moves[:, number - first].T
+            pairs[number, : len(order[0])] = np.where(order[0] == order[1], 1, 2) * both[order]
+            pairs[number, len(order[0]) + number] = max(0.0, 1 - pairs[number].sum())
+        return pairs
 
     @cached_property
     def _thirds(self) -> ThirdValues:
