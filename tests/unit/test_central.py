@@ -271,6 +271,21 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
         _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")
 
 
+@pytest.mark.parametrize(
+    "kind", ['kind = "count"', 'kind = "duration"\nunit = "s"', 'kind = "size"\nunit = "kB"']
+)
+def test_dummies_of_counts_durations_and_sizes_have_the_sum_of_a_mean(
+    tmp_path: Path, kind: str
+) -> None:
+    of_mean, other = (
+        value_noise(_read(tmp_path, THEME.replace(VALUES, number) + 'dummies = "noise"\n'))
+        for number in (NUMBER, f"{kind}\nlow = 0\nhigh = 9")
+    )
+    assert of_mean
+    assert of_mean.of_sum
+    assert of_mean == other
+
+
 def test_dummies_that_fix_a_sum_are_sealed_too(tmp_path: Path) -> None:
     """Of 17 steps: 499,120 dummies of the steps, and 893 that fix their sum."""
     text = THEME.replace(VALUES, NUMBER).replace('"auto"', '"mean.piecewise"\nsteps = 16')

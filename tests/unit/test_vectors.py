@@ -97,6 +97,10 @@ def test_a_plan_of_a_crowd_has_the_error_of_each_number(capsys: Capture) -> None
     assert crowd["epsilon_central"] <= 1
     assert crowd["stderr"] < alone["stderr"] / 2
     local = crowd["epsilon_local"]
+    [apart] = [row for row in rows if row["way"].startswith("3 means, each in a crowd, ")]
+    assert apart["epsilon_central"] <= 1
+    assert apart["epsilon_local"] == 3 * 16
+    assert apart["stderr"] < crowd["stderr"] / 2
     codes = VectorCodes(epsilon=local, dimensions=3, **pool_for(local))  # type: ignore[arg-type]
     vectors = [(1 / math.sqrt(3),) * 3]
     expected = family_for(codes).expected(codes, vectors, np.ones(1), 2000)

@@ -236,6 +236,8 @@ def _of_numbers(
             continue  # too low a floor for so many parts
         if not ways or way["epsilon_local"] != ways[-1]["epsilon_local"]:
             ways.append(way)
+    if question.kind == "vector":
+        ways += _means_apart(promise, question)
     [best, *_] = plan(question, central, reports)
     # One person moves a mean by its range over n, one report from one part to another, or as many
     # means as a vector has, by the root of their number together.
@@ -244,6 +246,22 @@ def _of_numbers(
     ways.append(_number_way("alone", best.mechanism, central, central, best.rare))
     ways.append(_number_way(_CURATOR, None, None, central, noise))
     return padded, ways
+
+
+def _means_apart(promise: CentralPromise, question: MetricDraft) -> list[Way]:
+    """A mean for each number of a vector, which together keep the promise.
+
+    Each is a metric with noise dummies, whose reports go apart. Empty if their share is too small.
+    """
+    size = question.size
+    share = replace(promise, epsilon=promise.epsilon / size, delta=promise.delta / size)
+    number = MetricDraft(kind="mean", size=1, low=-question.high, high=question.high)
+    try:
+        _, way = _crowd(share, number, NOISE)
+    except BadParameter:
+        return []
+    epsilons = {name: size * way[name] for name in ("epsilon_local", "epsilon_central")}
+    return [way | epsilons | {"way": f"{size:,} means, each in a {way['way']}"}]
 
 
 def _number_way(
