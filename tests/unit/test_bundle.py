@@ -53,6 +53,9 @@ def test_a_bundle_reads_back_as_it_was_signed(catalog_files: CatalogFiles) -> No
         again.metric("colour")
     with pytest.raises(UnknownMetric, match='did you mean "editor"'):
         again.metric("edtor")
+    for part in ("edtor@os=linux", "edtor@os=linux/0.5", "edtor/0.5"):
+        with pytest.raises(UnknownMetric, match=r'"edtor" is not in the bundle.*mean "editor"'):
+            again.metric(part)
 
 
 def test_one_altered_byte_is_refused(catalog_files: CatalogFiles, tmp_path: Path) -> None:

@@ -166,7 +166,9 @@ class Bundle:
             if tier and base in self.metrics:
                 tiers = ", ".join(f"{tier:g}" for tier in self.metrics[base].tiers) or "none"
                 raise UnknownMetric(f'metric "{base}" has no tier "{tier}"; it has {tiers}')
-            raise UnknownMetric(_unknown("metric", stream, self.metrics))
+            name = base.partition("@")[0]
+            unknown = stream if name in self.metrics else name
+            raise UnknownMetric(_unknown("metric", unknown, self.metrics))
         return self.streams[stream]
 
     def model(self, name: str) -> "Learning":
