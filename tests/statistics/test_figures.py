@@ -123,7 +123,8 @@ def test_too_few_devices_in_the_denominator_are_said_in_words() -> None:
     first, second, whole = conversions(
         Joint([(grr, totals)], 1), ["visit", "cart", "paid"], 1, "", 0.95
     )
-    assert (second.low, second.high) == (0.0, 1.0)
+    assert (second.low, second.high, second.stderr) == (0.0, 1.0, None)
+    assert first.stderr
     sentence = (
         "the number of devices that reached cart is not clearly above 0: any share is possible"
     )
@@ -134,7 +135,7 @@ def test_too_few_devices_in_the_denominator_are_said_in_words() -> None:
     rate = rate_of([(codes, few)], 1).figure(
         "crashed per started", below="started", dates="", reports=300, confidence=0.95
     )
-    assert (rate.low, rate.high) == (0.0, None)
+    assert (rate.low, rate.high, rate.stderr) == (0.0, None, None)
     assert rate.note == "the number of started is not clearly above 0: no upper end is known"
 
 

@@ -34,7 +34,8 @@ class Figure:
 
     Args:
         dates: epochs that it is of; of a single cohort its first week.
-        estimate, stderr: None where the denominator's estimate is not above 0.
+        estimate: None where the denominator's estimate is not above 0.
+        stderr: None where the denominator is not clearly above 0, so that its error bounds nothing.
         high: None where no upper end is known.
         reports: of all its epochs.
         note: what limits it, such as a running window; "" for nothing.
@@ -122,7 +123,7 @@ class Ratio:
             estimate=estimate if has else None,
             low=low,
             high=high if isfinite(high) else None,
-            stderr=self.unit * sqrt(variance) / self.denominator if has else None,
+            stderr=self.unit * sqrt(variance) / self.denominator if is_clear else None,
             reports=reports,
             note=note,
         )
