@@ -11,7 +11,7 @@ mechanisms within 5% of the least variance, the shortest payload, then the fewes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import floor, inf, isfinite, log10, sqrt
+from math import floor, inf, log10, sqrt
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -126,11 +126,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
 def reports_for(
     question: MetricDraft, name: str, parameters: Mapping[str, Any], target: Target, most: float
 ) -> Row:
-    """The fewest reports with which `target` is at most `most`; infinite if none suffice.
-
-    Raises BadParameter if `most` is not a share.
-    """
-    _check_share(most)
+    """The fewest reports with which `target` is at most `most`; infinite if none suffice."""
     low, high = 0.0, log10(_MAX_REPORTS)
     if not target(last := row(question, name, parameters, _MAX_REPORTS)) <= most:
         return replace(last, reports=inf)
@@ -146,10 +142,9 @@ def epsilon_for(
 ) -> Row | None:
     """The smallest epsilon with which `target` is at most `most`; None if none up to 16 suffices.
 
-    Raises BadParameter if `most` is not a share, or `reports` is out of range.
+    Raises BadParameter if `reports` is out of range.
     """
     _check_reports(reports)
-    _check_share(most)
 
     def at(epsilon: float) -> Row | None:
         try:
@@ -299,8 +294,3 @@ def _built(name: str, arguments: tuple[tuple[str, Any], ...]) -> AnyMechanism:
 def _check_reports(reports: float) -> None:
     if not 1 <= reports <= _MAX_REPORTS:
         raise BadParameter(f"reports {reports} is outside [1, {_MAX_REPORTS:.0e}]")
-
-
-def _check_share(share: float) -> None:
-    if not (isfinite(share) and 0 < share < 1):
-        raise BadParameter(f"a share of {share:g} is outside (0, 1): write 2% as 0.02")

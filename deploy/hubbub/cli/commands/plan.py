@@ -62,6 +62,12 @@ _GOAL: Final = Exclusive()
 _FARTHEST: Final = 0.49
 
 
+def _read_share(name: str, share: float) -> float:
+    if not 0 < share < 1:
+        raise BadParameter(f"{name} {share:g} is outside (0, 1): write 2% as 0.02")
+    return share
+
+
 @options
 class PlanOptions:
     subject: SubjectOptions
@@ -71,12 +77,14 @@ class PlanOptions:
         "standard error that you want, as a share of all reports; of a mean, as a share of the "
         "width of its range",
         metavar="SHARE",
+        read=_read_share,
         group=_FIGURES,
         exclusive=_GOAL,
     )
     detect: float | None = option(
         "smallest share that should be detected; of a mean, half the width of its 95%% interval",
         metavar="SHARE",
+        read=_read_share,
         group=_FIGURES,
         exclusive=_GOAL,
     )
@@ -95,6 +103,7 @@ class PlanOptions:
         "half the width of the percentile's 95%% interval, in rank: with 0.02, that of p95 is from "
         "p93 to p97",
         metavar="SHARE",
+        read=_read_share,
         group=_FIGURES,
         exclusive=_GOAL,
         needs="percentile",
@@ -105,6 +114,7 @@ class PlanOptions:
         "--percentile, in rank; with --ratio, of the ratio. The intervals hold at every look. "
         "--reports are those of one arm",
         metavar="SHARE",
+        read=_read_share,
         group=_FIGURES,
         exclusive=_GOAL,
     )
