@@ -115,7 +115,7 @@ def _for_percentiles(epsilon: float, statements: Mapping[str, Any]) -> Choice:
     is_haar = stderr <= 0.02 * (0.53 * log2(buckets) - 0.85 - epsilon)
     arguments = {"epsilon": epsilon, **given_parameters}
     options = [
-        _option(build(name, **arguments), given_parameters, UNKNOWN)
+        option_of(build(name, **arguments), given_parameters, UNKNOWN)
         for name in (("haar", "wave") if is_haar else ("wave", "haar"))
     ]
     fit = [o for o in options if o.payload_bytes <= payload and o.cells <= cells]
@@ -146,7 +146,7 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
     candidates = [
-        _option(mechanism, given_parameters, _stderr(mechanism, arguments, reports))
+        option_of(mechanism, given_parameters, _stderr(mechanism, arguments, reports))
         for mechanism in (build(name, **arguments) for name in names if name != same)
     ]
     options = [o for o in candidates if o.payload_bytes <= payload and o.cells <= cells]
@@ -175,7 +175,8 @@ def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[s
     return numbers
 
 
-def _option(mechanism: AnyMechanism, parameters: Mapping[str, float], stderr: float) -> Option:
+def option_of(mechanism: AnyMechanism, parameters: Mapping[str, float], stderr: float) -> Option:
+    """A mechanism that `auto` may choose, with its sizes."""
     return Option(
         mechanism=mechanism.NAME,
         parameters=dict(parameters),

@@ -12,7 +12,7 @@ from hubbub.mechanisms import is_number
 
 AUTO: Final = "auto"
 UNKNOWN: Final = 0.0
-"""The standard error of an option for percentiles, which no formula gives."""
+"""The standard error of an option that no formula gives, or that has no other beside it."""
 
 
 @frozen(kw_only=True)
@@ -21,7 +21,7 @@ class Option:
 
     Args:
         stderr: root mean square over all values, in reports; for a mean the largest, in its unit;
-            UNKNOWN for percentiles.
+            UNKNOWN for percentiles, and where one mechanism answers.
     """
 
     mechanism: str

@@ -10,7 +10,7 @@ from hubbub.authoring.auto_mechanism import own_fields, resolve
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.crowds.crowd_table import PROMISE, crowd_mechanisms, crowd_table
 from hubbub.authoring.metrics_toml.domain import ranges_of, read_candidates, read_values, spelled
-from hubbub.authoring.metrics_toml.sole_choice import check_wishes, with_sole_choice
+from hubbub.authoring.metrics_toml.sole_choice import with_sole_choice, with_wishes
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import NONE
@@ -125,7 +125,7 @@ def read_metric(
         settings |= {"mechanism": chosen, "parameters": parameters, "choice": choice}
         settings |= {"values": listed, "ranges": ranges_of(table.get("parts"))}
         built = _built(name, around, settings | _in_arms(settings, around.experiments))
-        check_wishes(wishes, built, wrong)
+        built = with_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
         is_field = colon and (field in fields or field in own_values)

@@ -1,14 +1,16 @@
 """`mechanism = "auto"` where only one mechanism answers: sets, parts, vectors, any string."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from hubbub.authoring.auto_mechanism import own_fields
+from hubbub.authoring.auto_mechanism import option_of, own_fields
 from hubbub.authoring.crowds.crowd_table import PROMISE
-from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
+from hubbub.fields.rules import is_whole
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
@@ -25,7 +27,7 @@ _WISHES: Final = frozenset({"reports", "max_payload_bytes", "max_cells"})
 
 
 def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with the only possible mechanism, without the wishes that check_wishes reads.
+    """The table with the only possible mechanism, without the wishes that with_wishes reads.
 
     A sketch counts strings that are listed as candidates; a prefix tree discovers others. In a
     crowd, `auto` chooses by the crowd's account.
@@ -44,10 +46,10 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     return plain | {"mechanism": PrefixTree.NAME}
 
 
-def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> None:
-    """Complains of each invalid wish, and of limits that the mechanism exceeds.
+def with_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> Metric:
+    """The metric with the choice that its only mechanism is, if its reports are written.
 
-    `table` is as written.
+    Complains of each invalid wish, and of limits that the mechanism exceeds; `table` is as written.
     """
     layout = metric.randomizer.layout
     sizes = {"max_payload_bytes": layout.payload_bytes, "max_cells": layout.size}
@@ -60,3 +62,8 @@ def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> N
             wrong(field.name, problem)
         elif wish < size:
             wrong(field.name, f"{metric.mechanism} needs {size:,}; raise it, or {fewer}")
+    reports: Any = table.get("reports")
+    if metric.choice or metric.central or not (is_whole(reports) and reports >= 1):
+        return metric
+    best = option_of(metric.randomizer, metric.parameters, UNKNOWN)
+    return replace(metric, choice=Choice(reports, best, None))
