@@ -157,6 +157,7 @@ def test_kinds_are_written_as_the_check_takes_them(
             "--arms: write names with weights, whole numbers from 0 on, as control=1,new=1",
         ),
         (f"other {DESCRIBED} --boolean --experiment m --arms a=0,b=0", "sums to 0"),
+        (f"other {DESCRIBED} --boolean --experiment m --arms a=1,a=2", "--arms names an arm twice"),
     ],
 )
 def test_what_would_not_pass_is_not_written(

@@ -264,6 +264,9 @@ def _experiment(options: NewOptions, before: str) -> Iterator[str]:
         raise BadParameter(
             "--arms: write names with weights, whole numbers from 0 on, as control=1,new=1"
         )
+    names = [arm.partition("=")[0] for arm in options.arms.split(",")]
+    if len(set(names)) < len(names):
+        raise BadParameter("--arms names an arm twice; rename one")
     [arms] = fields_of(Experiment)
     yield f"[experiments.{options.experiment}]"
     yield f"# {arms.entry.meaning}"
