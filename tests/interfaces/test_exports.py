@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from docs.reference.prometheus import declared
+from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.publisher import (
     AlertPublisher,
     Closed,
@@ -30,6 +33,8 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web import gauges
 from hubbub.aggregator.web.gauges import exposition
+from hubbub.analysis.families import draw
+from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.installation.ports import free_port
@@ -38,7 +43,10 @@ from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in
-from tests.support.bundles import DAY
+from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.fakes import MemoryStore
+from tests.support.pages import EPOCH
 
 CLOSED = DAYS - 3
 ROOT = Path(__file__).parents[2]
@@ -95,6 +103,36 @@ async def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_pat
     assert (document["id"], document["final"]) == (f"theme:{home.today - DAYS + 1}", True)
     rows = list(csv.DictReader(io.StringIO((dropped / "theme" / f"{oldest}.csv").read_text())))
     assert [float(row["low"]) for row in rows] == [value["low"] for value in response["values"]]
+
+
+async def test_what_a_tree_discovers_is_exported(tmp_path: Path) -> None:
+    tree = 'mechanism = "tree"\ndomain = "string"\nbits = 34'
+    catalog = catalog_toml(metric_toml("words", tree, epsilon=4.0, min_batch=1000))
+    signed = make_signed(tmp_path, catalog, start=EPOCH * DAY)
+    counts = {
+        f"{first}{last}": number
+        for last, number in (("ing", 900), ("ed", 500), ("er", 450), ("est", 400))
+        for first in ("walk", "pl", "need", "th", "st", "mist", "car", "bel", "fin", "for", "sp")
+    }
+    totals = draw(
+        signed.bundle.metric("words").randomizer,
+        list(counts),
+        list(counts.values()),
+        np.random.default_rng(1),
+    )
+    store = MemoryStore()
+    await store.count(Window("words", EPOCH), totals)
+    query = QueryEngine(signed.bundle, store, clock=lambda: (EPOCH + 4.0) * DAY)
+    table = EstimatesTable(Place.at(str(tmp_path / "files")), query.collected)
+    assert await EpochPublisher(query, [Folder(tmp_path), table]).publish_closed() == 2
+    date = epoch_date(EPOCH, DAY)
+    document = json.loads((tmp_path / "words" / f"{date}.json").read_text())
+    words = {value["value"] for value in document["values"]}
+    assert set(document["beginnings"]) < words
+    rows = parquet.read_table(tmp_path / "files" / "estimates" / "words" / f"{date}.parquet")
+    exported = set(rows.column("value").to_pylist())
+    assert exported == words - set(document["beginnings"])
+    assert len(exported & set(counts)) > 5
 
 
 async def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest(

@@ -13,6 +13,7 @@ from typing import Final
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
+from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.errors import HubbubError
 
 _log: Final = logging.getLogger("hubbub.aggregator")
@@ -83,10 +84,8 @@ class EstimateKeeper:
         """Updates every range of one metric that has the minimum batch."""
         every = await self.query.collected.find(name, EpochRange(epochs="all"))
         metric, reports = every.metric, every.by_epoch()
-        if metric.model:
-            return 0  # its rounds are kept
-        if metric.randomizer.VALUES == "strings" and not metric.candidates:
-            return 0  # unlisted strings are only queried with candidates
+        if metric.model or (looks_for_strings(metric) and not metric.candidates):
+            return 0  # a model's rounds are kept; nobody says which strings to look for
         choices: dict[str, EpochRange] = {}
         epochs = reversed(every.epochs[-self.epochs :] if self.epochs else ())
         ranges = {

@@ -4,7 +4,7 @@
 
 All files have the same columns, so `read_parquet('PLACE/estimates/*/*.parquet')` is the table.
 A file without rows means an epoch without estimates: too few reports, strings without a list, or a
-model.
+model. Discovered beginnings have none, since they count the reports of longer strings.
 """
 
 import asyncio
@@ -115,4 +115,6 @@ def _rows(document: Mapping[str, Any], definition: str) -> Iterator[dict[str, An
         "notice": document["notice"],
     }
     for value in document["values"]:
+        if value["value"] in document["beginnings"]:
+            continue
         yield {**head, **{name: value[name] for name in _OF_VALUES}}

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.alert_verdicts import judge, judged_epochs
+from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
@@ -302,8 +303,7 @@ class EpochPublisher:
         reports = {"reports": selection.by_epoch()[epoch]}
         if metric.model:
             document |= {**reports, "kind": "model"}
-        elif metric.randomizer.VALUES == "strings" and not metric.candidates:
-            # Unlisted strings are only queried with candidates.
+        elif looks_for_strings(metric) and not metric.candidates:
             document |= {**reports, "kind": "strings"}
         else:
             query = EstimateQuery(range=EpochRange(epochs=str(epoch)))
