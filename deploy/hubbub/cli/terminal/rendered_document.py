@@ -3,18 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Final
+from importlib.resources import files
 
 from hubbub.cli.terminal.output import explain, say, table
-
-_STYLE: Final = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .3rem .8rem; border-bottom: 1px solid #8884; text-align: left; }
-td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; }
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +66,16 @@ class Document:
                 f'<h2>{escape(block.title)}</h2>\n<div class="wide"><table>\n'
                 f"<thead>{head}</thead>\n<tbody>{body}</tbody>\n</table></div>"
             )
-        return html_page(self.title, _STYLE, "\n".join(parts))
+        return html_page(self.title, "document.css", "\n".join(parts))
 
 
 def html_page(title: str, style: str, body: str) -> str:
-    """A self-contained web page; `style` is CSS."""
+    """A self-contained web page; `style` is the name of a file of CSS beside this one."""
+    css = (files("hubbub.cli.terminal") / style).read_text("utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>\n"
+        f"<title>{escape(title)}</title><style>\n{css}</style></head>\n"
         f"<body>\n{body}\n</body></html>\n"
     )
 

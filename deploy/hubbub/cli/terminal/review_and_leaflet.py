@@ -2,25 +2,10 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import Final
 
 from hubbub.cli.terminal.rendered_document import html_page
 from hubbub.privacy.leaflet import Leaflet
 from hubbub.privacy.review import Claim
-
-_STYLE: Final = """
-@page { size: A4; margin: 12mm; }
-:root { color-scheme: light; font: 10pt/1.35 system-ui, sans-serif; color: #111; }
-body { max-width: 182mm; margin: 0 auto; padding: 0; }
-h1 { font-size: 18pt; margin: 0 0 3mm; }
-.verdict { border: .6mm solid #111; border-radius: 2mm; padding: 3mm 4mm; margin: 3mm 0; }
-.verdict strong { font-size: 14pt; }
-table { border-collapse: collapse; width: 100%; font-size: 9pt; }
-th, td { padding: .8mm 1.5mm; border-bottom: .2mm solid #888; text-align: left; }
-td { vertical-align: top; }
-td.figure, th.figure { text-align: right; }
-p { margin: 2mm 0; }
-"""
 
 
 def review_markdown(claims: Sequence[Claim], path: str) -> str:
@@ -74,4 +59,4 @@ def leaflet_html(leaflet: Leaflet) -> str:
         f"true of you, and sees the answer, is right at most {least} times in 100. A guess is "
         "right 50 times, certainty 100 times.</p>"
     )
-    return html_page(title, _STYLE, body)
+    return html_page(title, "leaflet.css", body)
