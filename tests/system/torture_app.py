@@ -26,8 +26,8 @@ from hubbub.mechanisms import Probability
 
 WORKERS = 4
 THREADS = 8
-# Each may be reported a thousand times. A busy machine makes some thousand reports in all, and fewer
-# than ten of one metric would be withheld.
+# Each may be reported a thousand times. A busy machine makes some thousand reports in all, and
+# fewer than ten of one metric would be withheld.
 METRICS = 16
 PAUSE_SECONDS = 0.3
 SERIAL_BITS = 62
