@@ -198,10 +198,21 @@ def test_a_build_says_which_mechanism_it_keeps(
     assert main(check_it) == 0
     assert "chosen for 5,000 reports: mean.table" in capsys.readouterr().out
     kept = "asked: keeps mean.piecewise, as signed before; under a new name auto chooses mean.table"
-    assert main([*check_it, "--previous", str(tmp_path / "app.hubbub")]) == 0
+    last = ("--previous", str(tmp_path / "app.hubbub"))
+    assert main([*check_it, *last]) == 0
     output = capsys.readouterr().out
     assert kept in output
     assert "chosen for 5,000 reports: mean.piecewise" in output
+    (tmp_path / "values.csv").write_text("12\n" * 1000)
+    simulate_it = ["simulate", "asked", "--catalog", build_it[2], "--runs", "2"]
+    for command in (
+        ["privacy", "card", build_it[2]],
+        ["audit", build_it[2], "--no-proofs", "--samples", "1000"],
+        ["plan", "attack", build_it[2]],
+        [*simulate_it, "--values", str(tmp_path / "values.csv")],
+    ):
+        assert main([*command, *last]) == 0
+        assert kept in capsys.readouterr().err
     assert main(build_it) == 0
     assert kept in capsys.readouterr().out
     signed = read_bundle(tmp_path / "app.hubbub").metric("asked")

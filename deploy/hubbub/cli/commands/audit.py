@@ -1,14 +1,14 @@
 """`hubbub audit`: the proofs on what is installed here, and a catalog under attack."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Literal
 
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import finder_of
-from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
+from hubbub.cli.terminal.catalog_reading import LastBundle, chosen_metrics
 from hubbub.cli.terminal.output import say_json
 from hubbub.cli.terminal.progress import tracked
 from hubbub.cli.terminal.rendered_document import Document, Table
@@ -36,6 +36,7 @@ _DEFAULT: Final = Path("metrics.toml")
 @options
 class AuditOptions:
     catalog: Path | None = argument("catalog to attack (metrics.toml, if it exists)")
+    last: LastBundle
     metrics: tuple[str, ...] = option(
         "attack only this metric (repeatable)", name="--metric", metavar="METRIC"
     )
@@ -58,7 +59,7 @@ class AuditOptions:
 )
 def _audit(options: AuditOptions) -> int:
     path = options.catalog or (_DEFAULT if _DEFAULT.exists() else None)
-    metrics = _metrics(path, options.metrics)
+    metrics = _metrics(path, options)
     if options.no_proofs and not metrics:
         raise BadParameter("--no-proofs without a catalog leaves nothing to do; give a catalog")
     checks = []
@@ -89,13 +90,13 @@ def _audit(options: AuditOptions) -> int:
     return 0 if all(check.passed for check in checks) else 1
 
 
-def _metrics(path: Path | None, names: Sequence[str]) -> list[Metric]:
+def _metrics(path: Path | None, options: AuditOptions) -> list[Metric]:
     """The metrics to attack, with every tier as a metric of its own."""
     if path is None:
-        if names:
+        if options.metrics:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
         return []
-    chosen = chosen_metrics(read_aloud(path), path, names)
+    chosen = chosen_metrics(options.last.read(path), path, options.metrics)
     versions = [version for m in chosen for version in (m, *(m.at(tier) for tier in m.tiers))]
     return [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
 

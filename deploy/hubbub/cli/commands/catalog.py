@@ -1,13 +1,11 @@
 """`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, floor, isfinite
 from pathlib import Path
 from typing import Final
 
-from hubbub.authoring import Catalog
 from hubbub.authoring.crowds.dummy_counts import minimum
-from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CROWD_TREE
 from hubbub.catalog.crowds.central_fields import CROWD_PARTS
@@ -15,14 +13,18 @@ from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
-from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
+from hubbub.cli.terminal.catalog_reading import (
+    LastBundle,
+    kept_mechanisms,
+    obsolete_metrics,
+    read_aloud,
+)
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors.grammar import several
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
-from hubbub.signing.succession import grown
 
 _DAYS: Final = 365
 _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
@@ -44,10 +46,7 @@ _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
 @options
 class CheckOptions:
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    previous: Path = option(
-        "the last bundle, whose mechanisms auto keeps (%(default)s, if there is one)",
-        default=Path("app.hubbub"),
-    )
+    last: LastBundle
 
 
 @options
@@ -80,9 +79,7 @@ class SchemaOptions:
 def _check(options: CheckOptions) -> None:
     catalog = read_aloud(options.catalog)
     chosen_now = [*catalog.metrics.values()]
-    metrics = chosen_now
-    if options.previous.exists():
-        metrics = [*grown(catalog.metrics, read_bundle(options.previous)).values()]
+    metrics = [*options.last.continued(catalog).values()]
     listing(str(options.catalog), metrics, _COLUMNS, text_columns=2)
     for line in kept_mechanisms(catalog, metrics):
         explain(line)
@@ -116,16 +113,6 @@ def _check(options: CheckOptions) -> None:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"
     explain(f"{options.catalog}: {several(len(metrics), 'metric')}, {result}")
-
-
-def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str]:
-    """Yields a sentence for each metric whose mechanism is that of the last bundle."""
-    for metric in metrics:
-        if (chosen := catalog.metrics[metric.name].mechanism) != metric.mechanism:
-            yield (
-                f"{metric.name}: keeps {metric.mechanism}, as signed before; under a new name auto "
-                f"chooses {chosen}"
-            )
 
 
 def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """`hubbub catalog build`: the signed bundle that apps ship, and what the services read."""
 
 from hubbub.bundles.encoding import to_text
-from hubbub.cli.commands.catalog import BuildOptions, kept_mechanisms
-from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
+from hubbub.cli.commands.catalog import BuildOptions
+from hubbub.cli.terminal.catalog_reading import kept_mechanisms, obsolete_metrics, read_aloud
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from hubbub.bundles import read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.catalog import SPANS
-from hubbub.cli.terminal.catalog_reading import read_aloud
+from hubbub.cli.terminal.catalog_reading import LastBundle
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
 from hubbub.cli.terminal.rendered_document import Document, Table
@@ -37,6 +37,7 @@ _BAR: Final = 20
 @options
 class CardOptions:
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    last: LastBundle
     delta: float = option(
         "delta of central figures (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
     )
@@ -48,6 +49,7 @@ class CardOptions:
 @options
 class PageOptions:
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    last: LastBundle
 
 
 @options
@@ -86,12 +88,13 @@ class ComposeOptions:
 @options
 class PapersOptions:
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    last: LastBundle
     out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers"))
 
 
 @command("privacy card", text="show the privacy card of a catalog")
 def _card(options: CardOptions) -> None:
-    privacy_card = card(read_aloud(options.catalog), options.delta)
+    privacy_card = card(options.last.read(options.catalog), options.delta)
     if options.format == "json":
         data = asdict(privacy_card)
         for metric, metric_card in zip(data["metrics"], privacy_card.metrics, strict=True):
@@ -106,12 +109,12 @@ def _review(options: PageOptions) -> None:
     name = shlex.quote(visible(str(options.catalog)))
     folder = options.catalog.parent
     demo = shlex.quote(visible(str(folder))) if (folder / DEMO_DEVICE).is_dir() else ""
-    say(review_markdown(claims(read_aloud(options.catalog), name, demo), name).rstrip())
+    say(review_markdown(claims(options.last.read(options.catalog), name, demo), name).rstrip())
 
 
 @command("privacy leaflet", text="write a leaflet to print, for the people who are asked, as HTML")
 def _leaflet(options: PageOptions) -> None:
-    say(leaflet_html(leaflet(read_aloud(options.catalog))).rstrip())
+    say(leaflet_html(leaflet(options.last.read(options.catalog))).rstrip())
 
 
 @command(
@@ -120,7 +123,7 @@ def _leaflet(options: PageOptions) -> None:
     "consent text, answers for the App Store and Google Play",
 )
 def _papers(options: PapersOptions) -> None:
-    catalog = read_aloud(options.catalog)
+    catalog = options.last.read(options.catalog)
     files = store_files()
     for paper in papers(catalog):
         stated = [entry for entry in paper.statements if DECIDE not in entry.text]

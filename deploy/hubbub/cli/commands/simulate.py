@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from hubbub.bundles import Bundle
@@ -15,7 +14,7 @@ from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
+from hubbub.cli.terminal.catalog_reading import chosen_metrics
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -50,7 +49,7 @@ def _simulate(options: SimulateOptions) -> None:
     if options.test:
         raise BadParameter("--test is only for a model, and this is a metric; leave it out")
     started = time.monotonic()
-    bundle = _bundle(options.catalog, text, options.metric)
+    bundle = _bundle(options, text)
     metric = bundle.metric(options.metric)
     head, rows = peeked(csv_rows(options.values, "--values"))
     if has_days(head, metric):
@@ -97,10 +96,10 @@ def _simulate(options: SimulateOptions) -> None:
         say(f"{several(number, 'run')} in {seconds:.1f} s")
 
 
-def _bundle(path: Path, text: str | None, name: str) -> Bundle:
+def _bundle(options: SimulateOptions, text: str | None) -> Bundle:
     """The bundle that would be built of a catalog, as far as one of its metrics needs it."""
-    catalog = read_aloud(path, text)
-    [metric] = chosen_metrics(catalog, path, [metric_name_of(name)])
+    catalog = options.last.read(options.catalog, text)
+    [metric] = chosen_metrics(catalog, options.catalog, [metric_name_of(options.metric)])
     return Bundle(
         metrics={metric.name: metric},
         keys=(),

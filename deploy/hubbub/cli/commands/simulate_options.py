@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from hubbub.cli.terminal.catalog_reading import LastBundle
 from hubbub.cli.terminal.percentile_options import PercentileOptions
 from hubbub.cli.terminal.query_options import confidence_option
 from hubbub.fields.rules import Interval
@@ -18,6 +19,7 @@ FEWER_RUNS: Final = "fewer --runs take less, and give a coarser summary"
 class SimulateOptions:
     metric: str = argument("name of a metric or of a model in the catalog")
     catalog: Path = option("the catalog (%(default)s)", default=Path("metrics.toml"))
+    last: LastBundle
     values: Path = option(
         "CSV, plain or .gz, or - for standard input: one value per line, or value,count; the "
         "values of a set are separated by |. Under a header it has a column for each part, public "

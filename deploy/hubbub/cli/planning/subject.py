@@ -7,7 +7,7 @@ from typing import Any, Final
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
-from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
+from hubbub.cli.terminal.catalog_reading import LastBundle, chosen_metrics
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.pairs import PairedParts
@@ -30,6 +30,7 @@ class MetricsOptions:
         name="--metric",
         metavar="METRIC",
     )
+    last: LastBundle = LastBundle()
 
     @property
     def is_missing(self) -> bool:
@@ -48,7 +49,7 @@ class MetricsOptions:
                 f"{CATALOG} does not exist here: name a catalog by its path, such as "
                 "app/metrics.toml; hubbub catalog new NAME writes one"
             )
-        catalog = read_aloud(self.catalog)
+        catalog = self.last.read(self.catalog)
         return catalog, chosen_metrics(catalog, self.catalog, self.metrics)
 
 

@@ -1,19 +1,25 @@
 """Reads a catalog for a command."""
 
-from collections.abc import Collection, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from hubbub.authoring import Catalog
+from hubbub.bundles import read_bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.terminal.answer_tables import expired_sentence
 from hubbub.cli.terminal.output import announced_if_long, first_second
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.printable import visible
 from hubbub.privacy.catalog_reader import read_with_promises
+from hubbub.programs.options import option, options
+from hubbub.signing.succession import grown
 
 _CROWD: Final = b"central_epsilon"
 
@@ -25,6 +31,40 @@ def read_aloud(path: Path, text: str | None = None) -> Catalog:
     """
     with announced_if_long(lambda: _long_reading_text(path)):
         return read_with_promises(path, text)
+
+
+@options
+class LastBundle:
+    """Which mechanisms `auto` keeps, since devices have them already."""
+
+    previous: Path = option(
+        "the last bundle, whose mechanisms auto keeps (%(default)s, if there is one)",
+        default=Path("app.hubbub"),
+    )
+
+    def read(self, path: Path, text: str | None = None) -> Catalog:
+        """The catalog as it would be signed now; says on standard error what is kept."""
+        catalog = read_aloud(path, text)
+        metrics = self.continued(catalog)
+        for sentence in kept_mechanisms(catalog, metrics.values()):
+            print(visible(sentence), file=sys.stderr)  # noqa: T201 beside the answer
+        return replace(catalog, metrics=metrics)
+
+    def continued(self, catalog: Catalog) -> dict[str, Metric]:
+        """The metrics of the catalog, as continued from the last bundle."""
+        if not self.previous.exists():
+            return {**catalog.metrics}
+        return grown(catalog.metrics, read_bundle(self.previous))
+
+
+def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yields a sentence for each metric whose mechanism is that of the last bundle."""
+    for metric in metrics:
+        if (chosen := catalog.metrics[metric.name].mechanism) != metric.mechanism:
+            yield (
+                f"{metric.name}: keeps {metric.mechanism}, as signed before; under a new name auto "
+                f"chooses {chosen}"
+            )
 
 
 def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list[Metric]:
