@@ -94,7 +94,8 @@ export const rounded = (number) =>
  * rows: {value, estimate, low, high, detected, beside}; beside is another row, whose interval is
  * drawn below. axis: the label of the axis. format: writes the numbers of the axis. exact: writes
  * the number of a bar, as the table does, given also which end of an interval it is. max: the largest possible count or share, if 0 is the
- * smallest. across: lines across the bars, {name, at, low, high}, in numbers of bars from the top.
+ * smallest. across: lines across the bars, {name, short, at, low, high}, in numbers of bars from the
+ * top; `short` is the name where there is no room.
  */
 export function bars(
   place,
@@ -114,7 +115,7 @@ export function bars(
   const top = 8,
     bottom = 46;
   const { svg, width } = canvas(place, top + bottom + step * rows.length, label);
-  // The names of lines across the bars stand beside the bars and whiskers, if there is room.
+  // The names of lines across the bars stand beside the bars and whiskers.
   const longest = narrow(place) ? 0 : Math.max(0, ...across.map((d) => [...d.name].length));
   const left = above ? 20 : narrow(place) ? 130 : BESIDE,
     right = 30 + Math.ceil(LETTER * longest);
@@ -181,14 +182,14 @@ export function bars(
     .append("path")
     .attr("class", "beside")
     .attr("d", (d) => `M${x(d.beside.low)},${step - 5}v4m0,-2H${x(d.beside.high)}m0,-2v4`);
-  drawAcross(svg, across, (bars) => top + step * bars, [left, width - right], longest > 0);
+  drawAcross(svg, across, (bars) => top + step * bars, [left, width - right], (d) => (narrow(place) ? d.short : d.name));
   line
     .append("title")
     .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low, "low")} to ${exact(d.high, "high")}`);
 }
 
-/** Draws lines across the bars, each with its band and, at its end or `beside` it, its name. */
-function drawAcross(svg, across, y, [left, right], beside) {
+/** Draws lines across the bars, each with its band and, beside it, its name. */
+function drawAcross(svg, across, y, [left, right], nameOf) {
   const group = svg.selectAll("g.across").data(across).join("g").attr("class", "across");
   group
     .append("rect")
@@ -201,11 +202,9 @@ function drawAcross(svg, across, y, [left, right], beside) {
   group
     .append("text")
     .attr("class", "over")
-    .attr("x", beside ? right + 6 : right)
-    .attr("y", (d) => y(d.at) - 4)
-    .attr("dy", beside ? 8 : 0)
-    .attr("text-anchor", beside ? "start" : "end")
-    .text((d) => d.name);
+    .attr("x", right + 6)
+    .attr("y", (d) => y(d.at) + 4)
+    .text(nameOf);
 }
 
 /**

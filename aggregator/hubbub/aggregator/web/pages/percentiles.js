@@ -33,6 +33,7 @@ export const textOf = (holder) => drawnPercentiles(holder).map(inWords).join(", 
 export const acrossBars = (answer) =>
   drawnPercentiles(answer).map((row) => ({
     name: inWords(row),
+    short: nameOf(row),
     at: down(row.estimate, answer.edges),
     low: down(row.low, answer.edges),
     high: down(row.high, answer.edges),
