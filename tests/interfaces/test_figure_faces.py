@@ -220,7 +220,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
         (["checkout", "--cohorts"], 'metric "checkout" is of kind funnel and has no cohorts'),
         (["checkout", "--by", "os"], "a funnel can have none: leave by out"),
         (["use", "--by", "oss"], '(public fields: os; experiment: none); did you mean "os"?'),
-        (["comeback", "--epochs", str(WEEK - 3)], "no device can have come back yet"),
+        (["comeback", "--epochs", str(WEEK - 3)], "100 reports each, and there is 20"),
     ],
 )
 def test_what_has_no_figures_is_refused_with_the_right_question(

@@ -1,7 +1,9 @@
 """What puzzled people who asked for the first time."""
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,9 @@ def test_a_query_of_many_ranges_has_its_title_first_and_only_ranges_that_stand_o
 
 def test_weeks_are_in_their_order(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     output = output_of(capsys, "query", "back", "--url", mixed)
+    [dates] = re.findall(r"per report, (.*)", output)
+    first, last = map(date.fromisoformat, dates.split(" to "))
+    assert (last - first).days == 6, "a day that is asked for may be any of them"
     places = [output.index(f"week {week} ") for week in range(13)]
     assert places == sorted(places)
     answer = hubbub.notebook.connect(mixed).estimates("back")
@@ -112,17 +117,21 @@ def test_weeks_are_in_their_order_on_the_page_and_cards_have_percentiles(
 def test_names_of_percentiles_stand_beside_the_whiskers(mixed: str, browser: Browser) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{mixed}/metric?name=took")
-        ends = page.locator("#bars path.whisker").evaluate_all(
-            "paths => paths.map((path) => path.getBoundingClientRect().right)"
-        )
-        names = page.locator("#bars .across text").evaluate_all(
-            "texts => texts.map((text) => text.getBoundingClientRect())"
-        )
-        whole = page.locator("#bars svg").bounding_box()
-        assert len(names) == 2
-        assert whole
-        assert all(name["left"] > max(ends) for name in names)
-        assert all(name["right"] <= whole["x"] + whole["width"] for name in names)
+        for width in (1280, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.reload()
+            watched.settled()
+            ends = page.locator("#bars path.whisker").evaluate_all(
+                "paths => paths.map((path) => path.getBoundingClientRect().right)"
+            )
+            names = page.locator("#bars .across text").evaluate_all(
+                "texts => texts.map((text) => text.getBoundingClientRect())"
+            )
+            whole = page.locator("#bars svg").bounding_box()
+            assert len(names) == 2
+            assert whole
+            assert all(name["left"] > max(ends) for name in names)
+            assert all(name["right"] <= whole["x"] + whole["width"] for name in names)
 
 
 def test_a_top_list_claims_nothing_of_all_values_and_says_which_places_are_chance(

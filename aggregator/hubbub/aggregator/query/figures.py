@@ -182,8 +182,9 @@ class Figuring:
         if not figures:
             raise TooFewEpochs(
                 f'metric "{metric.name}": no device can have come back yet: a share needs two '
-                f"weeks with {several(metric.fewest, 'report')} each, and there are {len(weeks)}; "
-                "wait, or ask for more epochs"
+                f"weeks with {several(metric.fewest, 'report')} each, and there is "
+                f"{epoch_dates(weeks, EPOCH_SECONDS[metric.epoch]) or 'none'}; wait, or ask for "
+                "more epochs"
             )
         yield from figures
 

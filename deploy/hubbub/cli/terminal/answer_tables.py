@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain, islice, takewhile
 from shutil import get_terminal_size
@@ -99,8 +99,15 @@ def _heading(answer: Answer) -> str:
     """The heading of estimates: metric, number of reports, mechanism, epsilon, dates."""
     return (
         f"{answer['metric']}: {several(answer['reports'], 'report')}, {answer['mechanism']}, "
-        f"epsilon {answer['epsilon']:.3f} per report, {answer['dates']}"
+        f"epsilon {answer['epsilon']:.3f} per report, {_days(answer)}"
     )
+
+
+def _days(answer: Answer) -> str:
+    """The epochs; of a single one that is longer than a day, its first and its last day."""
+    first = date.fromisoformat(answer["since"][:10])
+    last = date.fromisoformat(answer["until"][:10]) - timedelta(days=1)
+    return f"{first} to {last}" if len(answer["epochs"]) == 1 and first < last else answer["dates"]
 
 
 def say_notice(*answers: Answer) -> None:
