@@ -50,6 +50,13 @@ def test_the_wheel_has_a_server_of_its_own(folder: Path) -> None:
         again.stop()
 
 
+@pytest.mark.parametrize("name", ['a "b" c', "back\\slash", "two\nlines", "it's $x \u00e9%40 #"])
+def test_a_folder_of_any_name_keeps_the_data(tmp_path: Path, name: str) -> None:
+    server = EmbeddedRedis(tmp_path / name)
+    server.stop()
+    assert (tmp_path / name / "appendonlydir").is_dir()
+
+
 def test_an_interruption_while_it_starts_ends_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """An embedded Redis: a real server on a free port of this machine, with its data in a folder."""
 
+import json
 import os
 import re
 import secrets
@@ -48,7 +49,8 @@ class EmbeddedRedis:
             "bind": "127.0.0.1",
             "port": port,
             "requirepass": password,
-            "dir": f'"{folder}"',
+            # Redis reads a text as JSON quotes it.
+            "dir": json.dumps(str(folder), ensure_ascii=False),
             # Writes are on disk before the answer. "everysec" may delay a write while an fsync is
             # slow, and the demo did not take longer this way.
             "appendonly": "yes" if keeps else "no",
@@ -60,7 +62,9 @@ class EmbeddedRedis:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             configuration = folder / "redis.conf"
             configuration.touch(mode=0o600)
-            configuration.write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
+            configuration.write_text(
+                "".join(f"{k} {v}\n" for k, v in settings.items()), encoding="utf-8"
+            )
         except OSError as error:
             raise StateUnusable(f"{folder}: {error.strerror}; give a writable folder") from error
         self.url = f"redis://:{password}@127.0.0.1:{port}/0"
