@@ -280,12 +280,14 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
     low, high = scale * effect.low, scale * effect.high
     error = error_of(low, high)
     unit = f" {unit}" if unit else ""
-    detectable = f"{scale * effect.detectable:.3g}{unit}"
+    power = f"one of {scale * effect.detectable:.3g}{unit} is shown with a chance of 80%"
+    if scale > 1 and effect.detectable >= 1:  # no two shares differ by more
+        power = "too few reports for any"
     if effect.reaches:
         unit += ", where the range ends; the truth may lie beyond"
     if not effect.shown:
         return (
-            f"no effect shown (one of {detectable} is shown with a chance of 80%): between "
+            f"no effect shown ({power}): between "
             f"{measured(low, error, sign='+', end='low')} and "
             f"{measured(high, error, sign='+', end='high')}{unit}"
         )
