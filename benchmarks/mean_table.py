@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from hubbub.mechanisms.mean_table import ROWS
+from hubbub.mechanisms.mean_lookup_table import ROWS
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron, vstack
 
 from hubbub.mechanisms import Totals, build
-from hubbub.mechanisms.mean_table import TableMean
+from hubbub.mechanisms.mean_lookup_table import TableMean
 from hubbub.mechanisms.number_range import PLACES
 
 

@@ -19,7 +19,7 @@ from hubbub.mechanisms import (
     build,
     parameters,
 )
-from hubbub.mechanisms.long_hash import LongitudinalHash
+from hubbub.mechanisms.longitudinal_hash import LongitudinalHash
 from hubbub.mechanisms.projective_geometry import HashPool
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 

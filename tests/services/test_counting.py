@@ -22,10 +22,10 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
 from hubbub.privacy.catalog_reader import read_with_promises
-from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.time_bounds import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CatalogFiles
 from tests.support.catalogs import catalog_toml, metric_toml

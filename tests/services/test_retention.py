@@ -22,9 +22,9 @@ from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
 from hubbub.installation import totals_redis
-from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
+from hubbub.runtime.time_bounds import Clocks
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.commands import output_of

@@ -164,6 +164,6 @@ def test_what_an_answer_found_is_not_searched_for_again(monkeypatch: pytest.Monk
         searched.append(places)
         return discover(places)
 
-    monkeypatch.setattr("hubbub.analysis.families.tree.discover", counted)
+    monkeypatch.setattr("hubbub.analysis.families.prefix_tree.discover", counted)
     assert _likely(TREE, totals, 0.5)
     assert len(searched) == 1

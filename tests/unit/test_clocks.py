@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.time_bounds import Clocks
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.mechanisms.long_hash import LongitudinalHash
+from hubbub.mechanisms.longitudinal_hash import LongitudinalHash
 from hubbub.privacy.card import metric_card
 from tests.support.catalogs import catalog_toml, metric_toml
 

@@ -49,8 +49,8 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
-from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.time_bounds import Clocks
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG

@@ -9,9 +9,9 @@ import numpy as np
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
+from hubbub.analysis.families.prefix_tree import Trees
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier, added, reports_of, with_reports
-from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import pushed_up, reach_of
 from hubbub.analysis.value_estimates import Mean, ValueEstimates, mean_of, means_of

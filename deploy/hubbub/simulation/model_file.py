@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.models.definition import Feature as Column
 from hubbub.analysis.models.definition import Model
-from hubbub.authoring.crowds.crowd_codes import (
+from hubbub.authoring.crowds.crowd_vector_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
-from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.monitoring.declaration import (
@@ -26,6 +25,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.time_bounds import Clocks
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure

@@ -39,9 +39,9 @@ from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.errors.development_messages import NOTICES
-from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.command_lists import Hashes, MemoryServer
+from hubbub.runtime.time_bounds import Clocks
 from hubbub.runtime.version import VERSION
 
 # Number of values of all results in memory, of all kinds, about 100 MB.

@@ -11,10 +11,10 @@ from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.part_tables import Pairs
+from hubbub.analysis.families.prefix_tree import Trees
 from hubbub.analysis.families.ranges import Ranges
 from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches
-from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.families.vector import Vectors
 from hubbub.mechanisms import AnyMechanism, Memoized, Totals
 

@@ -30,9 +30,9 @@ from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, BitVector, Memoized, OneHot, Subset, Totals
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
-from hubbub.mechanisms.long_grr import LongitudinalGrr
-from hubbub.mechanisms.long_hash import LongitudinalHash
-from hubbub.mechanisms.long_unary import LongitudinalUnary
+from hubbub.mechanisms.longitudinal_grr import LongitudinalGrr
+from hubbub.mechanisms.longitudinal_hash import LongitudinalHash
+from hubbub.mechanisms.longitudinal_unary import LongitudinalUnary
 from hubbub.mechanisms.projective_geometry import HashPool, Incidence
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse

@@ -16,9 +16,9 @@ from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import laplace_tail, sum_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
+from hubbub.mechanisms.mean_lookup_table import TableMean
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
-from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.number_range import PLACES, dummies_variance
 from hubbub.mechanisms.pure import Pure
 

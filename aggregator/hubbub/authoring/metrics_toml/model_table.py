@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.authoring.crowds.crowd_codes import (
+from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY, PROMISE
+from hubbub.authoring.crowds.crowd_vector_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,
     keeps_promise,
     model_promise,
 )
-from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY, PROMISE
 from hubbub.authoring.metrics_toml.metric_table import Around
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS

@@ -2,7 +2,7 @@
  * Mechanisms that randomize a listed value permanently, then once more for each report: `long.grr`,
  * `long.hash` and `long.unary`.
  *
- * Sources and estimators: long_grr.py, long_hash.py and long_unary.py of client/hubbub/mechanisms.
+ * Sources and estimators: longitudinal_grr.py, longitudinal_hash.py and longitudinal_unary.py of client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";

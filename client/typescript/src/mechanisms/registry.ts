@@ -7,7 +7,7 @@ import { PRELOADED, mechanism } from "./preloaded.js";
 import { haarResponse } from "./haar.js";
 import { hadamardResponse } from "./hadamard.js";
 import { longGrr, longHash, longUnary } from "./longitudinal.js";
-import { tableMean } from "./mean_table.js";
+import { tableMean } from "./mean_lookup_table.js";
 import { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./numbers.js";
 import { pairedParts } from "./pairs.js";
 import { privSet } from "./privset.js";

@@ -27,8 +27,8 @@ from hubbub.fields.rules import metric_name_of
 from hubbub.installation.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.time_bounds import Clocks
 
 
 @options

@@ -20,8 +20,8 @@ from hubbub.errors.grammar import several
 from hubbub.installation.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.time_bounds import Clocks
 
 # A disk synchronizes several files in the time of one, and an object store takes several at once.
 _METRICS_AT_ONCE: Final = 8

@@ -10,7 +10,6 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import found_from
-from hubbub.authoring.crowds.crowd_codes import planned_vectors
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
@@ -19,6 +18,7 @@ from hubbub.authoring.crowds.crowd_trees_and_parts import (
     noisy_parts,
     planned_geometry,
 )
+from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_TREE

@@ -8,8 +8,8 @@ import grpc
 import grpc.aio
 
 from hubbub.runtime.messages import read_message
+from hubbub.runtime.rpc.call_limits import Calls
 from hubbub.runtime.rpc.callers import caller_of, come_back, refuse, shown_by
-from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.tls import names_of
 
 _log: Final = logging.getLogger("hubbub.runtime")

@@ -29,7 +29,7 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.long_grr import PERMANENT_EPSILON, LongitudinalGrr
+from hubbub.mechanisms.longitudinal_grr import PERMANENT_EPSILON, LongitudinalGrr
 from hubbub.mechanisms.mechanism import Memo, Memoized
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective_geometry import HashPool, primes

@@ -1,7 +1,7 @@
 /**
  * Estimates means by a table of outputs whose worst-case variance is close to the minimum.
  *
- * Source and estimator: mean_table.py of client/hubbub/mechanisms.
+ * Source and estimator: mean_lookup_table.py of client/hubbub/mechanisms.
  */
 import { windowOf } from "./numbers.js";
 import { DIGITS, expAtMost } from "./probability.js";
