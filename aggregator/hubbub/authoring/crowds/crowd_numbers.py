@@ -1,7 +1,7 @@
 """Numbers in a crowd: parts of a range, or a mean with the number of steps of least error."""
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import ceil, inf
@@ -99,15 +99,10 @@ def _with_fixed_sum(
     truthful = replace(promise, max_local_epsilon=MAX_EPSILON)
     law = accountant.padded(truthful, 3, NOISE, fixed_sum=True)
     best, least = 0, inf
+    ends = {"low": table["low"], "high": table["high"], "epsilon": promise.max_local_epsilon}
     for steps in (table["steps"],) if "steps" in table else _STEPS[1:]:
         scale = sum_scale(law.dummies_scale, steps)
-        mechanism = build(
-            CROWD_MEANS[-1],
-            epsilon=promise.max_local_epsilon,
-            low=table["low"],
-            high=table["high"],
-            steps=steps,
-        )
+        mechanism = build(CROWD_MEANS[-1], steps=steps, **ends)
         if not lies_evenly(mechanism) or scale > MAX_SUM_SCALE:
             break
         worst = worst_variance(mechanism, replace(law, dummies_sum_scale=scale))
@@ -120,26 +115,19 @@ def _with_fixed_sum(
 
 def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
     """Largest variance of a crowd's mean, with noise dummies, times the reports squared."""
-    steps, reports = len(mechanism.contributions) - 1, promise.crowd
+    shares, reports = mechanism.contributions, promise.crowd
+    steps = len(shares) - 1
+
+    def variance(place: float) -> float:
+        drawn = 0.0
+        if promise.sum_noise:
+            drawn = promise.sum_noise.variance * (shares[1] - shares[0]) ** 2
+        elif promise.noise:
+            drawn = promise.noise.variance * sum((share - place) ** 2 for share in shares)
+        return float(mechanism.variance(place * reports, reports)) + drawn
+
     # Halfway between two steps, where rounding adds most: at the end and in the middle.
-    places = (0.5 / steps, (steps // 2 + 0.5) / steps)
-    variances: list[float] = [
-        mechanism.variance(place * reports, reports)
-        + _dummies_variance(mechanism.contributions, place, promise)
-        for place in places
-    ]
-    return max(variances)
-
-
-def _dummies_variance(
-    contributions: Sequence[float], place: float, promise: CentralPromise
-) -> float:
-    """The variance that noise dummies add to the sum of all places, if their mean is `place`."""
-    if promise.noise is None:
-        return 0.0
-    if promise.sum_noise:
-        return promise.sum_noise.variance * (contributions[1] - contributions[0]) ** 2
-    return promise.noise.variance * sum((share - place) ** 2 for share in contributions)
+    return max(variance(0.5 / steps), variance((steps // 2 + 0.5) / steps))
 
 
 def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
