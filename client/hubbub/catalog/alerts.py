@@ -102,7 +102,7 @@ class Alert:
         """
         rule = self.rule()
         if rule.of != "change" and kind == "vectors":
-            raise BadParameter('alert: a vector only supports "change"; write that')
+            raise BadParameter('alert: a vector or a rate only supports "change"; write that')
         if rule.of == "share" and kind == "numbers":
             raise BadParameter('alert: numbers have no shares; write "mean above NUMBER"')
         if rule.of == "mean" and kind != "numbers":
