@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "catalog": Entry(
         "catalog_new",
         "write and check metrics.toml, build bundles, write code and schema",
-        further=("catalog", "catalog_codegen"),
+        further=("catalog",),
     ),
     "keys": Entry("keys", "make keys and certificates", "cli"),
     "log": Entry("log", "audit the transparency log of bundles"),
