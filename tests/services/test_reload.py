@@ -102,8 +102,8 @@ async def test_files_are_read_when_they_have_changed_and_stand_still(
     messages = [record.getMessage() for record in caplog.records]
     assert messages == [
         "reloaded",
-        *["not reloaded, the old one stays in use: file: bad; write a good one"] * 2,
-        f"not reloaded, the old one stays in use: {path}: is not a file; create one",
+        *["not reloaded, the former files stay in use: file: bad; write a good one"] * 2,
+        f"not reloaded, the former files stay in use: {path}: is not a file; create one",
         "reloaded",
     ]
     assert counts == {"taken": 2, "refused": 3}

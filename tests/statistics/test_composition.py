@@ -95,7 +95,7 @@ def test_a_history_of_amplified_releases_adds_up_epsilons_and_deltas() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     for wrong, message in (
-        ({}, "an epsilon, or a sigma, and not both"),
+        ({}, "either an epsilon or a sigma"),
         ({"epsilon": 1.0, "sigma": 1.0}, "and not both"),
         ({"epsilon": 0.0}, r"epsilon 0.0 is outside \(0, 100\]"),
         ({"sigma": -1.0}, "sigma -1.0 is not above 0"),

@@ -53,7 +53,7 @@ class Event:
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.sigma is None):
-            raise BadParameter("an event has an epsilon, or a sigma, and not both")
+            raise BadParameter("an event needs either an epsilon or a sigma, and not both")
         if self.epsilon is not None and not 0 < self.epsilon <= 100:  # noqa: PLR2004 nothing is private there
             raise BadParameter(f"epsilon {self.epsilon} is outside (0, 100]")
         if self.sigma is not None and not 0 < self.sigma < inf:

@@ -75,9 +75,7 @@ class ShuffledEpoch:
             raise BadParameter(f"dummies of each device {self.each} are outside [0, {MAX_EACH}]")
         padded = self.dummies or self.each
         if self.noise_dummies and (padded or self.groups > 1 or self.categories % 1):
-            raise BadParameter(
-                "noise dummies are accounted for with listed values and no other dummies"
-            )
+            raise BadParameter("noise dummies need listed values, and exclude other dummies")
         if self.groups > 1 and (self.categories == 2 or padded):  # noqa: PLR2004 two values
             raise BadParameter(
                 "hash functions and other groups are accounted for only with three categories or "

@@ -97,7 +97,7 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
     another operator; nothing of it is used.
     """
     if len(signed) > LARGEST_MODELS_BYTES:
-        raise ModelsRefused(f"larger than {LARGEST_MODELS_BYTES >> 10} KiB: no state of models")
+        raise ModelsRefused(f"larger than {LARGEST_MODELS_BYTES >> 10} KiB: not a state of models")
     try:
         head, body = signed.rstrip(b"\n").split(b"\n")
         version, signer = check_lines("models", head, body)

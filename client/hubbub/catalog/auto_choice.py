@@ -38,7 +38,7 @@ class Option:
             and is_whole(self.payload_bytes)
             and is_whole(self.cells)
         ):
-            raise BadParameter("an option that was weighed has no name or no figures")
+            raise BadParameter("an option that auto compared has no name or no figures")
 
 
 @frozen()

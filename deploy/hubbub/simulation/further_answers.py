@@ -114,7 +114,7 @@ def _true_figures(
         if not per:
             raise BadParameter(
                 f'the people report no "{(metric.values or ())[1]}", so the rate of metric '
-                f'"{metric.name}" has no true value: give at least one person one'
+                f'"{metric.name}" has no true value: add a person who does'
             )
         return [of / per]
     values = np.bincount(codes, weights=counts, minlength=len(metric.values or ()))

@@ -82,7 +82,9 @@ class Reloader:
             details = take()
         except HubbubError as error:
             self._counts["refused"] += 1
-            _log.warning("not reloaded, the old one stays in use: %s", error, extra=facts(why=why))
+            _log.warning(
+                "not reloaded, the former files stay in use: %s", error, extra=facts(why=why)
+            )
             return
         self._counts["taken"] += 1
         _log.info("reloaded", extra=facts(why=why, **details))

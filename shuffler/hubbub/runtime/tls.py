@@ -90,9 +90,9 @@ class TlsFolder:
         """Logs a warning if one authority signs all roles, as version 0.1 made it."""
         if (self.folder / "ca.pem").exists() and made_by_0_1(self._text()):
             _log.warning(
-                "%s: one authority for all roles, as version 0.1 made it: with any certificate of "
-                "it, an analyst's too, one can pose as the shuffler or the aggregator; make all "
-                "anew with: hubbub keys tls NEW-FOLDER (docs/operate/rotate-keys.md)",
+                "%s: one authority for all roles, as version 0.1 made it: whoever has any of its "
+                "certificates, even an analyst, can pose as the shuffler or the aggregator; make "
+                "new ones: hubbub keys tls NEW-FOLDER (docs/operate/rotate-keys.md)",
                 self.folder / "ca.pem",
             )
 

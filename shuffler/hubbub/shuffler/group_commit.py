@@ -47,7 +47,7 @@ class Intake:
         """
         number = sum(map(len, reports.values()))
         if self.waiting + number > _MAX_WAITING:
-            raise StoreFull(f"{self.waiting} reports wait for Redis; it is slow or away")
+            raise StoreFull(f"{self.waiting} reports wait for Redis; it is slow or unreachable")
         done: asyncio.Future[frozenset[Paid]] = asyncio.get_running_loop().create_future()
         self._arrived.append((reports, whole, done))
         self.waiting += number

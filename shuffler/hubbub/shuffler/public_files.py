@@ -62,7 +62,7 @@ class BundleFile:
         try:
             self._look()
         except OSError:
-            _log.warning("%s cannot be read: the former bundle is served on", self._path)
+            _log.warning("%s cannot be read; still serving the former bundle", self._path)
         return self._served
 
     def _look(self) -> None:

@@ -284,7 +284,7 @@ def _bytes(text: str) -> bytes:
 
 def _stream(path: Path, name: str, fields: Mapping[str, Any], fewest: int) -> Stream:
     if not 0 < len(name) <= _LONGEST_NAME:
-        raise ValueError("a stream has a name")
+        raise ValueError(f"a stream's name must have 1 to {_LONGEST_NAME} characters")
     try:
         drawn = {law: CountNoise(*fields[law]) for law in _LAWS if law in fields}
         return Stream(**{**fields, **drawn}, fewest=fewest)

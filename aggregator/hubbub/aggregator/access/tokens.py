@@ -91,7 +91,7 @@ class Tokens:
             try:
                 self._tokens_by_digest = {token.sha256: token for token in read_tokens(self._path)}
             except KeysUnusable as error:
-                _log.warning("not reloaded, the old one stays in use: %s", error)
+                _log.warning("not reloaded, the former files stay in use: %s", error)
 
 
 def read_tokens(path: Path) -> list[Token]:

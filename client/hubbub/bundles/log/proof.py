@@ -121,5 +121,5 @@ def _hashes(texts: Any) -> tuple[bytes, ...]:
         raise TypeError("hashes are not a list")
     hashes = tuple(map(from_text, texts))
     if any(len(digest) != HASH_BYTES for digest in hashes):
-        raise ValueError("a hash has another length")
+        raise ValueError(f"a hash does not have {HASH_BYTES} bytes")
     return hashes

@@ -299,5 +299,5 @@ def _who(app: str) -> str:
 def _folder(name: Any) -> str:
     """Returns a folder's name that cannot lead to another path."""
     if not (isinstance(name, str) and name.isalnum()):
-        raise ValueError("no folder's name")
+        raise ValueError("not the name of a state folder")
     return name

@@ -284,7 +284,7 @@ def _tls(options: TlsOptions) -> None:
 
 @command(
     "keys trust",
-    text="with two parties: trust the other party's service, and none of its others",
+    text="with two parties: trust the other party's service, and no other of that party",
 )
 def _trust(options: TrustOptions) -> None:
     role = trust_other(options.folder, options.other)

@@ -66,7 +66,7 @@ class ShowOptions:
     notice: Path = argument("a notice (%(default)s)", default=_OUT)
 
 
-@command("notice make", text="sign a notice that asks less, or change the existing notice")
+@command("notice make", text="sign a notice that lowers or stops metrics, or change it")
 def _make(options: MakeOptions) -> None:
     home = options.home
     keys = options.keys or home / "keys"
@@ -97,7 +97,7 @@ def _make(options: MakeOptions) -> None:
         )
     if former and not notice.follows(former):
         raise NoticeRefused(
-            f"{out}: of another signing key, {to_text(former.operator)}; give the folder "
+            f"{out}: signed with another key, {to_text(former.operator)}; give the folder "
             "of the operator's newest key: --keys"
         )
     signed = sign_notice(notice, signing)

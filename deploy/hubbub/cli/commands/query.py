@@ -155,9 +155,7 @@ def _trend(options: TrendOptions) -> None:
 @options
 class FiguresOptions:
     metric: str = metric_argument(OR_PART)
-    by: str = option(
-        "public field, for each value of which figures are shown", default="", metavar="FIELD"
-    )
+    by: str = option("public field to split the figures by", default="", metavar="FIELD")
     cohorts: bool = option("for a retention: the shares of each first week separately")
     answer: AnswerOptions
 
