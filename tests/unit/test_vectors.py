@@ -189,6 +189,7 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         ('coordinates = ["a", "a"]\n', 'field "coordinates": holds a value twice'),
         ("coordinates = [true, false]\n", 'field "coordinates": must be'),
         (VECTOR.replace("2.0", "0"), 'field "max_length": must be'),
+        (VECTOR.replace("2.0", "5e-324"), 'field "max_length": must be'),
         (VECTOR + 'values = ["a", "b"]\n', 'field "values": is not for a vector'),
         (VECTOR + 'default = "none"\n', "is not for a vector, which has only coordinates; leave"),
         (VECTOR + "edges = [0, 1]\n", 'field "edges": is not for a vector'),

@@ -99,9 +99,8 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         metadata=number(
             "Largest length of a vector (root of the sum of squares); longer vectors are "
             "shortened.",
-            0.0,
+            1e-100,
             MAX_LENGTH,
-            "(]",
             example=1.0,
         ),
     )
