@@ -66,19 +66,17 @@ def measure(
 ) -> Sequence[Measured]:
     """Every statement of a setting, over so many runs; the same numbers every time.
 
-    clear: the runs end after a quarter, a half, or three quarters of them, once every statement
-        has been seen to hold up to so many of its standard errors; without it, all are made.
+    clear: after a quarter, a half, or three quarters of the runs, they end if every statement holds
+        up to so many of its standard errors; without it, all are made.
     """
     chance = np.random.default_rng([crc32(setting.name.encode()), seed])
     counts: dict[Statement, list[tuple[float, float]]] = {}
-    cleared: set[Statement] = set()
     for run in range(1, runs + 1):
         for statement, hits, number in setting.once(chance):
             counts.setdefault(statement, []).append((hits, number))
         if clear is not None and run % max(runs // 4, 1) == 0:
             results = _rates(setting, counts)
-            cleared |= {result.statement for result in results if result.holds(clear)}
-            if len(cleared) == len(results):
+            if all(result.holds(clear) for result in results):
                 return results
     return _rates(setting, counts)
 

@@ -38,9 +38,9 @@ from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake
 
 ERRORS = 4.9
-# A quarter of the runs is enough for a statement that holds up to half of its standard error of so
-# many. Of defects that all runs notice, this misses at most one in twenty: a rate that is 4.9
-# standard errors of all runs short is 2.45 of a quarter's short, 3.5 of a half's.
+# A quarter of the runs is enough where every statement holds up to half of its standard error of
+# so many. Of defects that all runs notice, this misses at most one in twenty: a rate that is 4.9
+# standard errors of all runs short is 2.45 of a quarter's short.
 CLEAR = 0.5
 TESTS = Path(__file__).parents[2]
 
