@@ -26,6 +26,7 @@ from tests.interfaces.running_aggregator import (
     house_metric,
 )
 from tests.support import web
+from tests.support.bundles import make_signed
 from tests.support.catalogs import metric_toml
 from tests.support.commands import Capture, output_of
 
@@ -83,6 +84,11 @@ CROWD = metric_toml(
     lifetime_epsilon=500.0,
 )
 """Three parts that are told together."""
+CHOSEN, KEPT = (
+    HEAD + metric_toml("theme", more, epsilon=1.0, values=[f"v{n}" for n in range(64)])
+    for more in ('mechanism = "auto"\nreports = 5000', 'mechanism = "unary.oue"')
+)
+"""A mechanism of the catalog's choice, and the bundle before it, which has another."""
 TOKENS = 'tokens = { issuer = "https://issuer.example.org" }\n'
 SIMULATED = """
 [models.left]
@@ -256,9 +262,11 @@ def _of_plan() -> dict[tuple[str, str], Case]:
         **_asked("plan model", classes, "--classes 5"),
         **_asked("plan attack", attack, "{tokens}", "--fake 0.05", "--targets 2", "--simulate 100"),
         **_asked("plan attack", attack, "--metric theme --metric words"),
+        **_asked("plan attack", "{chosen}", "--previous {kept}"),
         **_asked("plan attack", accounted, "--accounts 200", "--others 9000"),
         **_asked("plan capacity", "--per-day 1", *days),
         **_asked("plan capacity", "{catalog}", "--metric theme"),
+        **_asked("plan capacity", "{chosen}", "--previous {kept}"),
         **_asked("plan capacity", "{crowd}", "{catalog}", "--cluster-nodes 3"),
     }
 
@@ -272,6 +280,7 @@ def _of_files() -> dict[tuple[str, str], Case]:
     runs = ("--catalog {tokens}", "--values {people2}", "--reports 3000", "--epochs 2")
     text = "visited --catalog {catalog} --values {strings} --runs 1 --seed 1"
     number = "took --catalog {catalog} --values {numbers} --runs 1 --seed 1"
+    chosen = "theme --catalog {chosen} --values {few} --runs 1 --seed 1"
     model = "left --catalog {model} --values {train} --runs 1 --seed 1 --test {train}"
     return {
         **_asked("rappor decode", decode, *files),
@@ -279,6 +288,7 @@ def _of_files() -> dict[tuple[str, str], Case]:
         **_asked("simulate", run, *runs, "--runs 3", "--seed 2", "--confidence 0.5"),
         **_asked("simulate", number, "--percentile 30"),
         **_asked("simulate", text, "--candidates {more}"),
+        **_asked("simulate", chosen, "--previous {kept}"),
         **_asked("simulate", model, "--test {test}"),
     }
 
@@ -301,6 +311,7 @@ def _of_privacy() -> dict[tuple[str, str], Case]:
         **_asked("privacy compose", f"{compose} --times 3", "--sampling 0.1"),
         **_asked("privacy compose", "--history {history} --delta 1e-5", "--history {history2}"),
         **_asked("privacy card", "{crowd}", "--delta 1e-5", "{catalog}"),
+        **_asked("privacy card", "{chosen}", "--previous {kept}"),
     }
 
 
@@ -382,6 +393,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "tokens": TOKENS + CATALOG.replace("epsilon = 1.0", "epsilon = 1.5"),
         "wider": CATALOG.replace('"system"]', '"system", "other"]'),
         "model": HEAD + SIMULATED,
+        "chosen": CHOSEN,
+        "few": "v1,3000\n",
         "listed": STRINGS[0],
         "more": "\n".join(STRINGS),
         "people": "light,3000\ndark,1500\nsystem,500\n",
@@ -402,7 +415,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
-    return {name: str(folder / name) for name in texts} | {"demo": str(DEMO)}
+    kept = make_signed(folder, KEPT, start=0).path
+    return {name: str(folder / name) for name in texts} | {"demo": str(DEMO), "kept": str(kept)}
 
 
 def _figures(answer: Any, option: str) -> Any:
