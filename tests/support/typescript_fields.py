@@ -42,7 +42,7 @@ def fields_file() -> str:
 
 def _definition() -> str:
     """The fields by which a metric, its model and its parts are defined, each with its default."""
-    metric = [field for field in fields_of(Metric) if field.entry.defines]
+    metric = [field for field in fields_of(Metric) if field.entry.in_definition]
     sections = {"metric": metric, "model": fields_of(Learning), "ranges": fields_of(PartRange)}
     tables = (
         f"  {name}: {{\n{''.join(map(_defining, fields))}  }},\n"

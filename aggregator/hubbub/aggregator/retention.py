@@ -70,10 +70,10 @@ class Promised:
     def with_keep(self, metric: Metric) -> Self:
         """The promise, extended by the catalog's current `keep`, for epochs of every length."""
         number = days_of(metric.keep)
-        current: dict[int, int | None] = {number: None} if number else {}
+        current_keep: dict[int, int | None] = {number: None} if number else {}
         lengths = [*(length for length in self.days if length != metric.epoch), metric.epoch]
         return replace(
-            self, days={length: {**self.days.get(length, {}), **current} for length in lengths}
+            self, days={length: {**self.days.get(length, {}), **current_keep} for length in lengths}
         )
 
     def until(self, moment: float, metric: Metric) -> Self:

@@ -118,13 +118,16 @@ class LinearRanks:
     def _variances(self) -> tuple[Floats, Floats, float]:
         """Sums left and right of each inner edge, and the variance of values that are no numbers.
 
-        The rows of both sides, shape (4, parts - 1): count, variance without reports, growth, bend.
+        The rows of both sides, shape (4, parts - 1): count, variance without reports, growth,
+        curvature.
         """
         parts, figures = len(self.edges) - 1, self.figures
         counts = np.clip(self._estimates, 0.0, self.reports)
         counts[:parts] += 1 / parts
         # For each part: its variance without reports, and its growth with them.
-        of_parts = np.array([figures.absent**2, figures.growth * counts, figures.bend * counts**2])
+        of_parts = np.array(
+            [figures.absent**2, figures.growth * counts, figures.curvature * counts**2]
+        )
         below = np.cumsum(np.vstack([counts, of_parts])[:, :parts], axis=1)
         left, right = below[:, :-1], below[:, -1:] - below[:, :-1]
         return left, right, max(float((of_parts.T @ (1, 1, -1))[parts:].sum()), 0.0)

@@ -29,12 +29,12 @@ _APART: Final = 1 / 10
 class ValueEstimates:
     """Estimate, standard error, and standard error if nobody held it, of each value; in reports.
 
-    A value with t reports has the variance absent^2 + growth t - bend t^2.
+    A value with t reports has the variance absent^2 + growth t - curvature t^2.
 
     Args:
         absent: standard errors if nobody held the value.
         growth: variance that a report adds to its own value's estimate.
-        bend: decrease of that with every report that the value already has.
+        curvature: decrease of that with every report that the value already has.
         tail: of a value that nobody holds, if it is not normal.
         count_law: law of a value's supports, whatever its count, if it is known and not normal.
         step: change of an estimate by one more report.
@@ -54,7 +54,7 @@ class ValueEstimates:
     growth: Floats
     tail: Tail | None = None
     count_law: CountLaw | None = None
-    bend: float = 0.0
+    curvature: float = 0.0
     step: float = 0.0
     typical: float | None = None
     unsure: int = 0
@@ -79,15 +79,15 @@ class ValueEstimates:
         number = max(reports, 1)
         variance, both = self.number_variance, self.number_covariance
         growth = repeats - 2 * both / number
-        bend = repeats / number - variance / number**2
+        curvature = repeats / number - variance / number**2
         counts = np.clip(self.estimates, 0.0, number)
-        square = self.stderrs**2 + growth * counts - bend * counts**2
+        square = self.stderrs**2 + growth * counts - curvature * counts**2
         count_law = self.count_law and replace(self.count_law, sampled=repeats > 0)
         return replace(
             self,
             stderrs=np.sqrt(np.maximum(square, 0.0)),
             growth=self.growth + growth,
-            bend=self.bend + bend,
+            curvature=self.curvature + curvature,
             unsure=0,
             count_law=count_law if repeats <= 1 else None,
         )
@@ -119,7 +119,7 @@ class ValueEstimates:
         return np.clip(low, 0.0, reports), np.clip(high, 0.0, reports)
 
     def _low(self, inside: Floats, worth: Floats) -> Floats:
-        error = self.absent, self.growth, self.bend
+        error = self.absent, self.growth, self.curvature
         if self.tail is None:
             return end_of(inside, *error, -worth)
         # From below: that of what nobody holds goes furthest, so that every round's end is low
@@ -134,11 +134,11 @@ class ValueEstimates:
         if self.tail and self.tail.down:
             # What fewer hold has the longer tail beside its error, so the end is high enough.
             worth = worth + self.tail.down.excess(worth) / self._spread(inside)
-        return end_of(inside, self.absent, self.growth, self.bend, worth)
+        return end_of(inside, self.absent, self.growth, self.curvature, worth)
 
     def _spread(self, counts: Floats) -> Floats:
         """Standard error at these counts, relative to that of an absent value; at least 1."""
-        excess = np.maximum(self.growth * counts - self.bend * counts**2, 0.0)
+        excess = np.maximum(self.growth * counts - self.curvature * counts**2, 0.0)
         answer: Floats = np.sqrt(1 + excess / self.absent**2)
         return answer
 
@@ -245,8 +245,8 @@ def mean_of(
     if repeats is not None:
         shares = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
         variance = variance + reports**2 * sampled(shares, reports / repeats)
-        bend = place.bend + repeats / max(reports, 1)
-        result = replace(place, growth=place.growth + repeats, bend=bend)
+        curvature = place.curvature + repeats / max(reports, 1)
+        result = replace(place, growth=place.growth + repeats, curvature=curvature)
     reach = reach_of(confidence)
     between = result.between(reports, down=reach, up=reach)
     columns = place.estimates, np.sqrt(variance), *between

@@ -13,7 +13,7 @@ _FEW: Final = 8
 _REST: Final = "docs/reference/catalog.md has every field"
 
 
-def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
+def read_fields(section: type, table: Mapping[str, Any], complain: Complain) -> dict[str, Any]:
     """Valid values of a dataclass's fields in a table; complains of the others.
 
     Fields with alternative keys are left out: the caller reads them.
@@ -24,14 +24,14 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
             continue
         if field.required or field.name in table:
             if problem := field.problem_in(table):
-                wrong(field.name, problem)
+                complain(field.name, problem)
             else:
                 values[field.name] = field.entry.kind.read(table[field.name])
     return values
 
 
 def refuse_unknown(
-    table: Mapping[str, Any], names: Collection[str], whose: str, wrong: Complain
+    table: Mapping[str, Any], names: Collection[str], whose: str, complain: Complain
 ) -> None:
     """Complains of unknown fields, with a similar name or a list of all.
 
@@ -40,23 +40,23 @@ def refuse_unknown(
     for name in [name for name in table if name not in names]:
         meant = f'did you mean "{near}"? ' if (near := similar(name, names)) else ""
         few = f"there are {', '.join(names)}" if len(names) <= _FEW else ""
-        wrong(name, f"is not known {whose}; {meant}{few or _REST}")
+        complain(name, f"is not known {whose}; {meant}{few or _REST}")
 
 
-def read_section(name: str, section: type, table: Any, wrong: Complain, /, **others: Any) -> Any:
+def read_section(name: str, section: type, table: Any, complain: Complain, /, **others: Any) -> Any:
     """The object of a [table] at the top of the file; None after a complaint.
 
     `others` are attributes of the object that are not in the table.
     """
     names = [field.name for field in fields_of(section) if field.entry.written]
     if not isinstance(table, dict):
-        wrong(name, f"must be a table of {', '.join(names)}; write [{name}] and them below")
+        complain(name, f"must be a table of {', '.join(names)}; write [{name}] and them below")
         return None
     complaints: list[str] = []
 
     def noted(field: str, problem: str) -> None:
         complaints.append(field)
-        wrong(field, problem)
+        complain(field, problem)
 
     refuse_unknown(table, names, f"in [{name}]", noted)
     fields = read_fields(section, table, noted)
@@ -65,5 +65,5 @@ def read_section(name: str, section: type, table: Any, wrong: Complain, /, **oth
     try:
         return section(**fields, **others)
     except BadParameter as error:
-        wrong(name, str(error))
+        complain(name, str(error))
         return None

@@ -30,7 +30,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
             "keys": [(key if hybrid else replace(key, x_wing=b"")).words() for key in bundle.keys],
             "history": dict(bundle.history),
             "metrics": {
-                name: metric.definition() | dumped(metric, defines=False, operator=whole)
+                name: metric.definition() | dumped(metric, in_definition=False, operator=whole)
                 for name, metric in bundle.metrics.items()
             },
         }

@@ -30,7 +30,7 @@ DEFAULT: Final = entry(
     '"none"',
     write='write default = "none", or leave it out',
     label="says, where there is nothing to say,",
-    defines=True,
+    in_definition=True,
 )
 
 

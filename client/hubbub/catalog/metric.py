@@ -125,16 +125,19 @@ class Metric:
         "How a device randomizes its value; `auto` compares exact errors and chooses the "
         "shortest report within 5% of the least error.",
         '"unary.oue"',
-        defines=True,
+        in_definition=True,
     )
     epsilon: float = setting(
-        central_fields.EPSILON, "Largest privacy loss of one report, in nats.", "1.0", defines=True
+        central_fields.EPSILON,
+        "Largest privacy loss of one report, in nats.",
+        "1.0",
+        in_definition=True,
     )
     parameters: Mapping[str, float] = setting(
         kinds.numbers_by_name(),
         "The mechanism's own numbers, each a field of its name.",
         written=False,
-        defines=True,
+        in_definition=True,
         always=True,
         default_factory=dict,
     )
@@ -158,7 +161,7 @@ class Metric:
                 example='"string"',
             ),
         },
-        defines=True,
+        in_definition=True,
         always=True,
         default=None,
     )
@@ -167,7 +170,7 @@ class Metric:
         "The time over which reports are added up, in UTC; weeks begin on Thursdays.",
         '"day"',
         label="counted by the",
-        defines=True,
+        in_definition=True,
     )
     min_batch: int = setting(
         # A batch hides a report among its others; below ten there is nobody to hide among.
@@ -224,7 +227,7 @@ class Metric:
         "`coordinates`; or events, of which the device computes a funnel (`steps`), its activity "
         "(days of use) or retention (`weeks`), or a `rate`.",
         '"duration"',
-        defines=True,
+        in_definition=True,
         default="",
     )
     edges: tuple[float, ...] = setting(
@@ -232,7 +235,7 @@ class Metric:
         "Edges that cut a number's range, for its distribution: these, or `parts` steps that grow "
         "by one factor. Without edges the metric estimates the mean.",
         "[0, 10, 100, 1000]",
-        defines=True,
+        in_definition=True,
         default=(),
     )
     outside: str = field(default="", metadata=OUTSIDE)
@@ -240,7 +243,7 @@ class Metric:
         kinds.flag(),
         'Whether an unlisted text counts as "other", which is then one of the values.',
         "true",
-        defines=True,
+        in_definition=True,
         default=False,
     )
     rate: Ratio | None = field(default=None, metadata=RATE)
@@ -250,7 +253,7 @@ class Metric:
         "uses all bits for the rest.",
         '["https://", "https://www."]',
         write='write beginnings = ["https://"]',
-        defines=True,
+        in_definition=True,
         default=(),
     )
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
@@ -271,7 +274,7 @@ class Metric:
         '"x-wing"',
         write='write kem = "x-wing", or leave it out',
         label="sealed by",
-        defines=True,
+        in_definition=True,
         default=X25519,
     )
     candidates: tuple[str, ...] = setting(
@@ -516,7 +519,7 @@ class Metric:
 
     def definition(self) -> dict[str, Any]:
         """The fields that may never change under this name, since they decide what totals mean."""
-        table = dumped(self, defines=True)
+        table = dumped(self, in_definition=True)
         if self.breakdown:  # its values may grow
             table["breakdown"] = sorted(self.breakdown)
         if self.discover:  # whatever the share of devices

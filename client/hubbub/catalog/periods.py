@@ -40,7 +40,7 @@ PERIOD: Final = entry(
     'Length of a period, in which a device reports once; requires `report_on = "one day"`.',
     '"30d"',
     label="period",
-    defines=True,
+    in_definition=True,
 )
 REPORT_ON: Final = entry(
     kinds.one_of(lambda: (ONE_DAY,)),
@@ -48,7 +48,7 @@ REPORT_ON: Final = entry(
     "of epsilon.",
     f'"{ONE_DAY}"',
     write=f'write report_on = "{ONE_DAY}" beside period, or leave both out',
-    defines=True,
+    in_definition=True,
 )
 SAMPLING: Final = entry(
     # At least one device in a million.

@@ -35,7 +35,7 @@ class Entry:
         label: name on pages and the privacy card; "" to leave it out there.
         others: other names of the field in metrics.toml.
         written: whether authors write it; otherwise it is computed.
-        defines: whether it belongs to the definition, which decides what totals mean.
+        in_definition: whether it belongs to the definition, which decides what totals mean.
         always: whether a bundle has it even at its default, as in version 0.1.
         operator: whether only the operator's bundle has it.
     """
@@ -47,7 +47,7 @@ class Entry:
     label: str = ""
     others: Mapping[str, "Entry"] = field(default_factory=dict)
     written: bool = True
-    defines: bool = False
+    in_definition: bool = False
     always: bool = False
     operator: bool = False
 
@@ -136,11 +136,13 @@ def check(thing: Any) -> None:
             raise BadParameter(f"{member.name} {problem}")
 
 
-def dumped(thing: Any, *, defines: bool | None = None, operator: bool = False) -> dict[str, Any]:
+def dumped(
+    thing: Any, *, in_definition: bool | None = None, operator: bool = False
+) -> dict[str, Any]:
     """The JSON of an object's fields, without defaults, so that a new field changes no old bundle.
 
-    `defines` selects the fields inside or outside the definition, None all; `operator` includes
-    those of the operator's bundle.
+    `in_definition` selects the fields inside or outside the definition, None all; `operator`
+    includes those of the operator's bundle.
     """
     table: dict[str, Any] = {}
     section: type = type(thing)
@@ -148,7 +150,7 @@ def dumped(thing: Any, *, defines: bool | None = None, operator: bool = False) -
         says, holds = member.entry, getattr(thing, member.name)
         if says.operator and not operator:
             continue
-        if defines in {None, says.defines} and (says.always or holds != member.default):
+        if in_definition in {None, says.in_definition} and (says.always or holds != member.default):
             value = says.kind.dump(holds)
             table |= value if says.kind.flat else {member.name: value}
     return table

@@ -65,15 +65,15 @@ class ProjectiveResponse(pure.ListedMechanism):
         return OneHot(self.transform.points)
 
     def privacy_loss(self) -> float:
-        on, points = self.transform.on_one, self.transform.points
+        points_on_one, points = self.transform.on_one, self.transform.points
         keep_chance, lied = self.keep.exact, self.keep.complement.exact
-        return log_at_least(keep_chance * (points - on) / (lied * on))
+        return log_at_least(keep_chance * (points - points_on_one) / (lied * points_on_one))
 
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
-        on, points = self.transform.on_one, self.transform.points
+        points_on_one, points = self.transform.on_one, self.transform.points
         if self.transform.meets(value, next(iter(cells))):
-            return self.keep.exact / on
-        return self.keep.complement.exact / (points - on)
+            return self.keep.exact / points_on_one
+        return self.keep.complement.exact / (points - points_on_one)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
@@ -110,8 +110,10 @@ def _keep(odds: Fraction, space: Incidence) -> Probability:
 
 
 def _channel(keep: Probability, space: Incidence) -> pure.Pure:
-    points, on, both = space.points, space.on_one, space.on_two
-    q = keep.exact * Fraction(both, on) + keep.complement.exact * Fraction(on - both, points - on)
+    points, points_on_one, both = space.points, space.on_one, space.on_two
+    q = keep.exact * Fraction(both, points_on_one) + keep.complement.exact * Fraction(
+        points_on_one - both, points - points_on_one
+    )
     return pure.Pure(keep.exact, q)
 
 
@@ -134,7 +136,7 @@ def _best(odds: Fraction, categories: int) -> Incidence:
 
 def _about_variance(odds: float, space: Incidence) -> float:
     """Variance that a report adds to an absent value, within 1e-9 of it: fractions are slow."""
-    points, on, both = space.points, space.on_one, space.on_two
-    keep = odds * on / (odds * on + points - on)
-    q = keep * both / on + (1 - keep) * (on - both) / (points - on)
+    points, points_on_one, both = space.points, space.on_one, space.on_two
+    keep = odds * points_on_one / (odds * points_on_one + points - points_on_one)
+    q = keep * both / points_on_one + (1 - keep) * (points_on_one - both) / (points - points_on_one)
     return q * (1 - q) / (keep - q) ** 2

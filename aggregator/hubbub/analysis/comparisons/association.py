@@ -41,14 +41,14 @@ class Table:
 
     Args:
         shares: estimates with sum 1.
-        likely: the same, moved to possible values.
-        spread: their covariance, row by row, if the population is `likely`.
+        feasible: the same, moved to possible values.
+        spread: their covariance, row by row, if the population is `feasible`.
         independent: their covariance if the parts are independent (within each slice).
         margin_errors: approximate standard errors of the shares of a row and of a column.
     """
 
     shares: Floats
-    likely: Floats
+    feasible: Floats
     spread: Floats
     independent: Floats
     margin_errors: tuple[float, float] = (0.0, 0.0)
@@ -72,18 +72,18 @@ def associated(
     table: Table, names: tuple[Sequence[str], Sequence[str]], confidence: float
 ) -> Association:
     """Test of independence, and Cramer's V with its interval; `names` are of rows and columns."""
-    likely, errors = table.likely, table.margin_errors
-    departs, spread = _interaction(table.shares, table.likely, table.independent)
+    feasible, errors = table.feasible, table.margin_errors
+    departs, spread = _interaction(table.shares, table.feasible, table.independent)
     basis = _contrasts(departs.shape)
     p_value = _wald(basis.T @ departs.reshape(-1), basis.T @ spread @ basis)
-    rows = _together(likely.sum(axis=1), errors[0])
-    columns = _together(likely.sum(axis=0), errors[1])
+    rows = _together(feasible.sum(axis=1), errors[0])
+    columns = _together(feasible.sum(axis=0), errors[1])
     rare_rows, rare_columns = _rare(names[0], rows), _rare(names[1], columns)
     if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
         return without_v(p_value, rare_rows, rare_columns)
-    degrees = min(likely.shape) - 1
+    degrees = min(feasible.shape) - 1
     square, low, high = _squared(table, rows, columns, confidence)
-    high += _left_out(likely, rows, errors[0]) + _left_out(likely.T, columns, errors[1])
+    high += _left_out(feasible, rows, errors[0]) + _left_out(feasible.T, columns, errors[1])
     if p_value > 1 - confidence:
         low = 0.0
     middle, low, high = np.sqrt(np.clip(np.array([square, low, high]) / degrees, 0, 1)).tolist()
@@ -107,10 +107,10 @@ def associated_within(
     """
     interactions, lines, spreads = [], [], []
     for table, turn in zip(slices, turns, strict=True):
-        departures, spread = _interaction(table.shares, table.likely, table.independent)
+        departures, spread = _interaction(table.shares, table.feasible, table.independent)
         basis = _contrasts(departures.shape)
         interactions.append(basis.T @ departures.reshape(-1))
-        lines.append(basis.T @ _line(table.likely) @ turn)
+        lines.append(basis.T @ _line(table.feasible) @ turn)
         spreads.append(basis.T @ spread @ basis)
     rows = np.vsplit(independent, len(slices))
     half = np.vstack([line @ row for line, row in zip(lines, rows, strict=True)])
@@ -125,29 +125,29 @@ def associated_within(
 
 def departures(table: Table) -> Floats:
     """Each cell's distance from independence, in standard errors; same shape as the table."""
-    difference, spread = _interaction(table.shares, table.likely, table.independent)
+    difference, spread = _interaction(table.shares, table.feasible, table.independent)
     errors = np.sqrt(np.maximum(np.diag(spread), 1e-30))
     answer: Floats = difference.reshape(-1) / errors
     return answer.reshape(difference.shape)
 
 
-def _interaction(shares: Floats, likely: Floats, spread: Floats) -> tuple[Floats, Floats]:
+def _interaction(shares: Floats, feasible: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """The table minus the product of its margins, and the covariance of that difference.
 
     Estimated margins have errors, to first order in each row and column, to second as a product.
     """
     even = np.eye(shares.size) - 1 / shares.size
     spread = even @ spread @ even
-    linear_part = _line(likely)
+    linear_part = _line(feasible)
     cells = spread.reshape(*shares.shape, *shares.shape)
     of_rows, of_columns = cells.sum(axis=(1, 3)), cells.sum(axis=(0, 2))
     departures = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
     return departures, linear_part @ spread @ linear_part.T + np.kron(of_rows, of_columns)
 
 
-def _line(likely: Floats) -> Floats:
+def _line(feasible: Floats) -> Floats:
     """The matrix that subtracts the margins' product from a table's cells, to first order."""
-    rows, columns = likely.sum(axis=1), likely.sum(axis=0)
+    rows, columns = feasible.sum(axis=1), feasible.sum(axis=0)
     down, across = np.outer(rows, np.ones(len(rows))), np.outer(columns, np.ones(len(columns)))
     return np.asarray(np.kron(np.eye(len(rows)) - down, np.eye(len(columns)) - across))
 
@@ -194,14 +194,14 @@ def _squared(
     grows with phi squared: each end is the value whose own error would reach the estimate (Wilson).
     """
     merged = np.kron(rows, columns)
-    shares, likely = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
-    departures, spread = _interaction(shares, likely, merged @ table.spread @ merged.T)
-    margins = np.outer(likely.sum(axis=1), likely.sum(axis=0))
+    shares, feasible = rows @ table.shares @ columns.T, rows @ table.feasible @ columns.T
+    departures, spread = _interaction(shares, feasible, merged @ table.spread @ merged.T)
+    margins = np.outer(feasible.sum(axis=1), feasible.sum(axis=0))
     weights = 1 / np.sqrt(margins.reshape(-1))
     residuals, noise = departures.reshape(-1) * weights, spread * np.outer(weights, weights)
     square = float(residuals @ residuals - np.trace(noise))
     both = float((noise * noise).sum())
-    gap: Floats = (likely - margins).reshape(-1) * weights
+    gap: Floats = (feasible - margins).reshape(-1) * weights
     along = float(gap @ noise @ gap / max(float(gap @ gap), 1e-30))
     slope = max(along, both / float(np.trace(noise)))
     reach = reach_of(confidence) ** 2
@@ -211,7 +211,7 @@ def _squared(
     return square, float(middle - half), float(middle + half)
 
 
-def _left_out(likely: Floats, lines: Floats, error: float) -> float:
+def _left_out(feasible: Floats, lines: Floats, error: float) -> float:
     """Upper bound on phi squared within the group of rare values.
 
     Rows that are a share p of a column, which is a share c, add their share times p (1 - p) / c.
@@ -219,9 +219,9 @@ def _left_out(likely: Floats, lines: Floats, error: float) -> float:
     several = lines[lines.sum(axis=1) > 1]
     if not len(several):
         return 0.0
-    column_shares = several[0] @ likely
+    column_shares = several[0] @ feasible
     share = float(column_shares.sum())
-    columns = np.maximum(likely.sum(axis=0), 1e-9)
+    columns = np.maximum(feasible.sum(axis=0), 1e-9)
     profile = column_shares / share if share > 0 else columns
     within = float((profile * (1 - profile) / columns)[columns > error / 10].sum())
     return (share + 2 * error) * within

@@ -225,7 +225,7 @@ def _variances(sides: Sequence[_Side]) -> list[Floats]:
     share, variances = _share(sides), []
     for shares, reports in sides:
         counts = share * reports
-        variance = shares.absent**2 + shares.growth * counts - shares.bend * counts**2
+        variance = shares.absent**2 + shares.growth * counts - shares.curvature * counts**2
         variances.append(np.maximum(variance, 0.0) / reports**2)
     return variances
 

@@ -187,7 +187,7 @@ def crossed(
 
 def _block(whole: Table, number: int) -> slice:
     """The places of a slice's cells."""
-    size = whole.likely[0].size
+    size = whole.feasible[0].size
     return slice(number * size, (number + 1) * size)
 
 
@@ -204,7 +204,7 @@ class _Slice:
 
 
 def _covering_tables(mechanism: PairedParts, request: _Request, answer: Answer) -> list[Summed]:
-    """The reported tables that contain the requested cells, with their likely shares."""
+    """The reported tables that contain the requested cells, with their feasible shares."""
     picture = np.array([value.consistent for value in answer.values])
     pictures = tables(mechanism.sizes, picture, mechanism.ways)
     places = tuple(sorted(request.places))
@@ -254,13 +254,13 @@ def _whole(
 ) -> Table:
     """All slices together; shares with sum 1 over all cells."""
     estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports
-    likely = sum_tables[0].sums.reshape(request.shape)
-    sizes = np.maximum(likely.sum(axis=(1, 2), keepdims=True), 1e-12)
-    product_ = likely.sum(axis=2, keepdims=True) * likely.sum(axis=1, keepdims=True) / sizes
+    feasible = sum_tables[0].sums.reshape(request.shape)
+    sizes = np.maximum(feasible.sum(axis=(1, 2), keepdims=True), 1e-12)
+    product_ = feasible.sum(axis=2, keepdims=True) * feasible.sum(axis=1, keepdims=True) / sizes
     return Table(
         # The total is known, so the sum of the cells carries no information.
         shares=estimates + (1 - estimates.sum()) / estimates.size,
-        likely=likely,
+        feasible=feasible,
         spread=covariance(sum_tables),
         independent=covariance([_with(table, product_.reshape(-1)) for table in sum_tables]),
     )
@@ -282,23 +282,23 @@ def _with(table: Summed, new_sums: Floats) -> Summed:
 
 def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0, 0.0)) -> _Slice:
     """One slice with shares of its own total; the covariance includes the error of that total."""
-    block, shares, likely = _block(whole, number), whole.shares[number], whole.likely[number]
+    block, shares, feasible = _block(whole, number), whole.shares[number], whole.feasible[number]
     spread, independent = whole.spread[block, block], whole.independent[block, block]
-    size = float(likely.sum())
-    turn = np.eye(likely.size)
-    is_whole = len(whole.likely) == 1
+    size = float(feasible.sum())
+    turn = np.eye(feasible.size)
+    is_whole = len(whole.feasible) == 1
     sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
     if sure and not is_whole:
-        shares, likely = shares / shares.sum(), likely / size
-        as_told = _turn(likely, size)
-        turn = _turn(np.outer(likely.sum(axis=1), likely.sum(axis=0)), size)
+        shares, feasible = shares / shares.sum(), feasible / size
+        as_told = _turn(feasible, size)
+        turn = _turn(np.outer(feasible.sum(axis=1), feasible.sum(axis=0)), size)
         spread, independent = as_told @ spread @ as_told.T, turn @ independent @ turn.T
-        rows, columns = likely.shape
-        cell = float(np.trace(spread)) / likely.size
+        rows, columns = feasible.shape
+        cell = float(np.trace(spread)) / feasible.size
         margin_errors = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
     table = Table(
         shares=shares,
-        likely=likely,
+        feasible=feasible,
         spread=spread,
         independent=independent,
         margin_errors=margin_errors,
@@ -327,7 +327,7 @@ def _by_slice(
     )
     if not sure:
         return without_v(1.0), slices
-    size = table.likely[0].size
+    size = table.feasible[0].size
     cells = (np.array(sure)[:, None] * size + np.arange(size)).reshape(-1)
     independent = table.independent[np.ix_(cells, cells)]
     association = associated_within(

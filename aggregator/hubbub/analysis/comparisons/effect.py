@@ -199,7 +199,7 @@ def _listed_variances(control: Answer, other: Answer) -> tuple[Floats, Callable[
         of_shares = figures.of_shares(reports, answer.repeats)
         shares = np.clip(of_shares.estimates[places] / reports, 0.0, 1.0)
         absent, rise = of_shares.absent[places] / reports, of_shares.growth[places] / reports
-        return shares, lambda share: absent**2 + rise * share - of_shares.bend * share**2
+        return shares, lambda share: absent**2 + rise * share - of_shares.curvature * share**2
 
     (before, control_variance), (after, variance) = arm_variance(control), arm_variance(other)
 

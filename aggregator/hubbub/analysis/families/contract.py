@@ -36,7 +36,7 @@ def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
         absent=widening * figures.absent,
         growth=repeats * figures.growth,
         tail=None,
-        bend=repeats * figures.bend,
+        curvature=repeats * figures.curvature,
         place=figures.place and wider(figures.place, repeats),
     )
 

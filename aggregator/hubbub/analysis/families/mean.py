@@ -50,13 +50,13 @@ class Means(Numbers):
         least += dummies_variance(
             mechanism.contributions, totals, min(max(estimates[0], 0.0), totals.reports)
         )
-        bend = 1 / max(totals.reports, 1)
+        curvature = 1 / max(totals.reports, 1)
         return ValueEstimates(
             estimates=estimates,
             stderrs=stderrs,
             absent=np.sqrt([least]),
             growth=np.ones(1),
-            bend=bend,
+            curvature=curvature,
             step=float(1 / gap),
             typical=middle,
         )

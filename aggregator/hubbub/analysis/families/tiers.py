@@ -39,14 +39,14 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
         return parts[0]
     errors = np.array([(part.stderrs, part.absent) for part in parts])
     stderrs, absent = np.sqrt((errors**2).sum(axis=0))
-    bend = min(part.bend for part in parts)
+    curvature = min(part.curvature for part in parts)
     return ValueEstimates(
         estimates=np.array([part.estimates for part in parts]).sum(axis=0),
         stderrs=stderrs,
         absent=absent,
         growth=np.array([part.growth for part in parts]).max(axis=0),
         # The sum of squared parts is smallest for equal parts.
-        bend=bend / len(parts) if bend > 0 else bend,
+        curvature=curvature / len(parts) if curvature > 0 else curvature,
         **_beside(parts, np.ones(len(parts))),
     )
 
@@ -73,13 +73,15 @@ def merged(
     drawn = numbers @ (scales - 1) ** 2 / total
     growth = growth / total + drawn
     # A tier has its share of all t reports.
-    bend = float(scales**2 * (numbers / total) ** 2 @ np.array([tier.bend for tier in parts]))
+    curvature = float(
+        scales**2 * (numbers / total) ** 2 @ np.array([tier.curvature for tier in parts])
+    )
     return ValueEstimates(
         estimates=estimates,
         stderrs=stderrs,
         absent=absent,
         growth=growth,
-        bend=bend + float(drawn / total),
+        curvature=curvature + float(drawn / total),
         place=place,
         **_beside(parts, scales),
     )

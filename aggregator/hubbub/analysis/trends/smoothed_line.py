@@ -118,23 +118,23 @@ def line_through(
     columns = columns if weekly else columns[:, :1]
     model = _Model(own_days, columns, variances)
     steps: list[Step] = []
-    jumps = np.zeros(len(own_days))
-    fit = model.fit(jumps)
+    all_jump_variances = np.zeros(len(own_days))
+    fit = model.fit(all_jump_variances)
     while True:
-        log_evidence, chances = fit.next_step(jumps)
+        log_evidence, chances = fit.next_step(all_jump_variances)
         if len(steps) == _MAX_STEPS or not log_evidence >= np.log(_EVIDENCE):
             break
         step, jump_variances = fit.step(chances, confidence)
         steps.append(step)
-        jumps += jump_variances
-        fit = model.fit(jumps)
+        all_jump_variances += jump_variances
+        fit = model.fit(all_jump_variances)
     middle, variance = fit.signal()
     # The posterior probability of one more step.
     likely = float(expit(log_evidence + np.log(_STEP / (1 - _STEP))))
     if len(steps) < _MAX_STEPS and likely > _BENDS:
         _, jump_variances = fit.step(chances, confidence)
         plain, plain_variance = middle, variance
-        bent, bent_variance = model.fit(jumps + jump_variances).signal()
+        bent, bent_variance = model.fit(all_jump_variances + jump_variances).signal()
         middle = (1 - likely) * plain + likely * bent
         variance = (1 - likely) * (plain_variance + (plain - middle) ** 2)
         variance = variance + likely * (bent_variance + (bent - middle) ** 2)
@@ -164,9 +164,9 @@ class _Model:
         rise = (days - days.mean()) / max(float(np.ptp(days)), 1.0)
         self._with_rise = np.column_stack([columns, rise])
 
-    def fit(self, jumps: Floats) -> "_Fit":
+    def fit(self, all_jump_variances: Floats) -> "_Fit":
         """The fit for every pair of variances, grouped by the variance of the slope."""
-        moved = self.gaps[:, None] * self.walks + jumps[:, None]
+        moved = self.gaps[:, None] * self.walks + all_jump_variances[:, None]
         smoothed = smooth(self._with_rise, self.variances[:, None] + self.own, moved)
         return _Fit(self, beside([smoothed.explaining_last(rise) for rise in self.rises.tolist()]))
 
@@ -179,7 +179,7 @@ class _Model:
 
 
 class _Fit:
-    """The posterior given the jumps so far, over all pairs and weekday variances."""
+    """The posterior given the variances of jumps so far, over all pairs and weekday variances."""
 
     def __init__(self, model: _Model, smoothed: Smoothed) -> None:
         self._model, self._smoothed = model, smoothed
@@ -255,10 +255,10 @@ class _Fit:
             effects += self._turns[pair] @ contrasts
         return tuple((effects - effects.mean()).tolist())
 
-    def next_step(self, jumps: Floats) -> tuple[float, Floats]:
+    def next_step(self, all_jump_variances: Floats) -> tuple[float, Floats]:
         """Log evidence for one more step, and the probability of each point if there is one."""
         logs = self._evidence()
-        logs[jumps > 0] = logs[0] = -np.inf
+        logs[all_jump_variances > 0] = logs[0] = -np.inf
         log_total = float(_log_sum(logs))
         chances = np.exp(logs - log_total) if np.isfinite(log_total) else np.zeros_like(logs)
         return log_total - float(np.log(len(logs) - 1)), chances

@@ -73,16 +73,18 @@ def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float
 
 
 def end_of(
-    estimates: Floats, absent: Floats, growth: Floats, bend: float, reach: "Floats | float"
+    estimates: Floats, absent: Floats, growth: Floats, curvature: float, reach: "Floats | float"
 ) -> Floats:
     """The truth t that is `reach` of its own standard errors above (or, if negative, below).
 
-    It solves (t - estimate)^2 = reach^2 (absent^2 + growth t - bend t^2). Where the error rises as
-    fast as the truth, it is infinite.
+    It solves (t - estimate)^2 = reach^2 (absent^2 + growth t - curvature t^2). Where the error
+    rises as fast as the truth, it is infinite.
     """
     square = reach**2
-    first, middle = 1 + square * bend, 2 * estimates + square * growth
-    inside = 4 * (growth * estimates + first * absent**2 - bend * estimates**2) + square * growth**2
+    first, middle = 1 + square * curvature, 2 * estimates + square * growth
+    inside = (
+        4 * (growth * estimates + first * absent**2 - curvature * estimates**2) + square * growth**2
+    )
     twice = middle + reach * np.sqrt(np.maximum(inside, 0.0))
     slow = first > 0
     answer: Floats = np.where(slow, twice / np.where(slow, 2 * first, 1.0), np.sign(reach) * np.inf)

@@ -76,7 +76,7 @@ def crowd_table(
     promise: CentralPromise,
     shape: Mapping[str, Any],
     accountant: Accountant | None,
-    wrong: Complain,
+    complain: Complain,
 ) -> dict[str, Any]:
     """A metric's table with what its central promise implies: mechanism, epsilon, min_batch.
 
@@ -90,18 +90,20 @@ def crowd_table(
     settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     settings.pop("reports", None)
     if table.get("min_batch", promise.crowd) != promise.crowd:
-        wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
+        complain("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
-        wrong("central_epsilon", NEEDS_NUMPY)
+        complain("central_epsilon", NEEDS_NUMPY)
         return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
-    promise = _padded(table, promise, shape, accountant, wrong)
+    promise = _padded(table, promise, shape, accountant, complain)
     if "sizes" in shape:
-        promise = _padded_parts(table, promise, shape, accountant, wrong)
+        promise = _padded_parts(table, promise, shape, accountant, complain)
     if "dummies" in table:
         settings |= {name: getattr(promise, name) for name in _DUMMIES}
     planned = _planned(table, promise, shape, accountant)
     for name in planned.parameters.keys() & table.keys():
-        wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
+        complain(
+            name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}'
+        )
     settings |= {"mechanism": planned.mechanism, **planned.parameters}
     spread = planned.categories, planned.groups
     largest = planned.epsilon or accountant.local_epsilon(promise, *spread)
@@ -118,7 +120,7 @@ def crowd_table(
             else f", leave it out, or gather a crowd of {needed:,}"
         )
         together = f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
-        wrong(
+        complain(
             "epsilon",
             f"{own_epsilon:g} reveals more than central_epsilon {promise.epsilon:g} in a crowd of "
             f"{promise.crowd:,}{together}; write {largest:.6g} at most{would}",
@@ -152,24 +154,24 @@ def _padded(
     promise: CentralPromise,
     shape: Mapping[str, Any],
     accountant: Accountant,
-    wrong: Complain,
+    complain: Complain,
 ) -> CentralPromise:
     """The promise with the written dummies, or with the best ones."""
     word, categories, sizes = table.get("dummies"), shape.get("categories"), shape.get("sizes", ())
     by_devices = word == DEVICES
     of_each_epoch = word in (AUTO, DEVICES) and promise.epochs > 1
     if of_each_epoch or (by_devices and table.get("rolling") is True):
-        wrong("dummies", _OF_EACH if of_each_epoch else DUMMIES_OF_EPOCHS)
+        complain("dummies", _OF_EACH if of_each_epoch else DUMMIES_OF_EPOCHS)
         return replace(promise, **NO_DUMMIES)
     of_mean = table.get("domain") == "number" and table["mechanism"] in (AUTO, *CROWD_MEANS)
     noise_alone = (of_mean or sizes) and word in (None, AUTO, NOISE) and not promise.dummies_each
     dummy_fields = [name for name in _DUMMIES if table.get(name)]
     if dummy_fields and categories is None and not noise_alone:
         for name in dummy_fields:
-            wrong(name, DUMMIES_OF_LISTED)
+            complain(name, DUMMIES_OF_LISTED)
         return replace(promise, **NO_DUMMIES)
     if promise.dummies_each and word and not by_devices:
-        wrong("dummies_each", DUMMIES_OF_ONE)
+        complain("dummies_each", DUMMIES_OF_ONE)
         return replace(promise, dummies_each=0.0)
     noisy = _may_be_noise(table)
     written_noise = promise.dummies_each if by_devices else promise.noise
@@ -190,13 +192,13 @@ def _padded_parts(
     promise: CentralPromise,
     shape: Mapping[str, Any],
     accountant: Accountant,
-    wrong: Complain,
+    complain: Complain,
 ) -> CentralPromise:
     """The promise of parts with the written noise dummies, or with the best ones."""
     word, sizes = table.get("dummies"), shape["sizes"]
     if shape.get("ways", len(sizes)) < len(sizes):
         if word == NOISE or promise.noise:
-            wrong("dummies", needs_all_parts(len(sizes)))
+            complain("dummies", needs_all_parts(len(sizes)))
         return replace(promise, **NO_DUMMIES)
     if promise.noise or not _may_be_noise(table) or word not in (AUTO, NOISE):
         return promise

@@ -237,19 +237,19 @@ def _parsed(path: Path, text: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _policies(
-    document: dict[str, Any], metrics: Mapping[str, Metric], caps: Caps, wrong: Complain
+    document: dict[str, Any], metrics: Mapping[str, Metric], caps: Caps, complain: Complain
 ) -> Budget | None:
     """The budget, required if anything is released; complains of metrics above the caps."""
     for name, problem in (
         *over_caps(metrics.values(), caps),
         *over_central_cap(metrics.values(), caps),
     ):
-        wrong(name, problem)
+        complain(name, problem)
     if "budget" in document:
-        budget: Budget | None = read_section("budget", Budget, document["budget"], wrong)
+        budget: Budget | None = read_section("budget", Budget, document["budget"], complain)
         return budget
     if released := [metric.name for metric in metrics.values() if metric.release]:
-        wrong(
+        complain(
             "budget",
             f"{', '.join(released)} may be released, but nothing limits all releases; add a "
             "[budget] table",
@@ -273,7 +273,7 @@ def _misfits(
 
 
 def _section(
-    whose: str, section: type[Section], document: dict[str, Any], wrong: Complain
+    whose: str, section: type[Section], document: dict[str, Any], complain: Complain
 ) -> Section | None:
     """An optional top-level table; complaints name it, since other tables have the same fields."""
     if whose not in document:
@@ -282,22 +282,24 @@ def _section(
         whose,
         section,
         document[whose],
-        lambda name, problem: wrong(whose, problem if name == whose else f"{name} {problem}"),
+        lambda name, problem: complain(whose, problem if name == whose else f"{name} {problem}"),
     )
     return section_value
 
 
-def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+def _tables(document: dict[str, Any], complain: Complain) -> dict[str, Any]:
     """The metrics' tables, after checking the top level of the file."""
     catalog_fields = {field.name: field for field in fields_of(Catalog)}
     for name in [name for name in document if name not in catalog_fields]:
         meant = f'did you mean "{near}"? else ' if (near := similar(name, catalog_fields)) else ""
-        wrong(name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table")
+        complain(
+            name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table"
+        )
     also = [name for name in ("keep", "log", "cover", "models", "experiments") if name in document]
     sections = [] if document.get("models") and "metrics" not in document else ["metrics"]
     for name in ("shuffler", *sections, *also):
         if problem := catalog_fields[name].problem_in(document):
-            wrong(name, problem)
+            complain(name, problem)
     tables = document.get("metrics")
     return tables if isinstance(tables, dict) else {}
 

@@ -15,7 +15,7 @@ from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.programs.text_files import read_list
 
 
-def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+def spelled(table: dict[str, Any], complain: Complain) -> dict[str, Any]:
     """A metric's table with the values or the domain that its kind implies."""
     name = table.get("kind", "rate" if "rate" in table else None)
     # An unknown kind is reported together with errors in all other fields, as of a similar kind.
@@ -28,8 +28,8 @@ def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
         if not (field == "steps" and counts_steps)
     }
     for field in unfit.keys() & table:
-        wrong(field, unfit[field])
-    return value_kind.spelled({n: v for n, v in table.items() if n not in unfit}, wrong)
+        complain(field, unfit[field])
+    return value_kind.spelled({n: v for n, v in table.items() if n not in unfit}, complain)
 
 
 def has_number(mechanism: Any, field: str) -> bool:
@@ -46,7 +46,7 @@ def ranges_of(table: Any) -> dict[str, PartRange]:
 
 
 def read_values(
-    field: CatalogField, mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
+    field: CatalogField, mechanism: str, table: dict[str, Any], folder: Path, complain: Complain
 ) -> tuple[str, ...] | None:
     """The listed values; None for a domain, or after a complaint."""
     ways = [
@@ -56,14 +56,14 @@ def read_values(
     ]
     kind = _kind_of_auto(table) if mechanism == AUTO else str(REGISTRY[mechanism].VALUES)
     if misfit := _problem_with_ways(mechanism, kind, ways, table):
-        wrong(*misfit)
+        complain(*misfit)
     if misfit or kind in DOMAINS:
         return None
     [name] = ways
     listed = table[name]
     kind_of = field.entry.kind if name == field.name else field.entry.others[name].kind
     if problem := kind_of.problem(listed):
-        wrong(name, problem)
+        complain(name, problem)
         return None
     if name == "parts":
         return tuple(kind_of.read(listed))
@@ -71,10 +71,10 @@ def read_values(
         try:
             listed = read_list(folder / listed)
         except ValueError as error:
-            wrong(name, f"{error}; fix the file")
+            complain(name, f"{error}; fix the file")
             return None
     if problem := field.problem(listed):
-        wrong(name, problem)
+        complain(name, problem)
         return None
     values: tuple[str, ...] = field.entry.kind.read(listed)
     return values
@@ -112,20 +112,22 @@ def _problem_with_ways(
 
 
 def read_candidates(
-    mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
+    mechanism: str, table: dict[str, Any], folder: Path, complain: Complain
 ) -> dict[str, Any]:
     """The table with the strings of its candidates' file, without repetition."""
     listed = table.get("candidates")
     if listed is None:
         return table
     if mechanism not in REGISTRY or REGISTRY[mechanism].VALUES != "strings":
-        wrong("candidates", f"is for mechanisms over strings, and {mechanism} is not; leave it out")
+        complain(
+            "candidates", f"is for mechanisms over strings, and {mechanism} is not; leave it out"
+        )
         return {name: value for name, value in table.items() if name != "candidates"}
     if not isinstance(listed, str):
         return table
     try:
         lines = read_list(folder / listed)
     except ValueError as error:
-        wrong("candidates", f"{error}; fix the file")
+        complain("candidates", f"{error}; fix the file")
         return {name: value for name, value in table.items() if name != "candidates"}
     return {**table, "candidates": list(dict.fromkeys(lines))}

@@ -163,36 +163,36 @@ def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
     return metric
 
 
-def _independent_fields(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
+def _independent_fields(table: Mapping[str, Any], complain: Complain) -> dict[str, Any]:
     """Values of the independent fields; complains of those that conflict."""
-    fields = read_fields(Metric, table, wrong)
+    fields = read_fields(Metric, table, complain)
     if {"epsilon", "limits"} <= fields.keys():
         tiers = fields.get("tiers", ())
         for field, problem in conflicts(fields["epsilon"], fields["limits"], tiers).items():
-            wrong(field, problem)
+            complain(field, problem)
     for field, problem in period_conflicts(fields).items():
-        wrong(field, problem)
+        complain(field, problem)
     return fields
 
 
 def _look_without_mechanism(
-    table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
+    table: Mapping[str, Any], fields: Mapping[str, CatalogField], complain: Complain
 ) -> None:
     """Complains of the mechanism, and of everything that is wrong with any mechanism."""
     parameters = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
     names = {*_names(fields), *(field.name for field in parameters)}
-    refuse_unknown(table, names, "for any mechanism", wrong)
+    refuse_unknown(table, names, "for any mechanism", complain)
     says = {**fields["values"].entry.others, "values": fields["values"].entry}
     for name in says.keys() & table.keys():
         if problem := says[name].kind.problem(table[name]):
-            wrong(name, problem)
+            complain(name, problem)
     for name in sorted({field.name for field in parameters} & table.keys()):
         problems = [field.problem(table[name]) for field in parameters if field.name == name]
         if all(problems):
-            wrong(name, problems[0])
+            complain(name, problems[0])
     if _makes_promise(table):
         table = {**_UNKNOWN, **table}
-    _independent_fields(table, wrong)
+    _independent_fields(table, complain)
 
 
 def _with_crowd(
@@ -200,7 +200,7 @@ def _with_crowd(
     fields: Mapping[str, CatalogField],
     listed: tuple[str, ...] | None,
     accountant: Accountant | None,
-    wrong: Complain,
+    complain: Complain,
 ) -> dict[str, Any]:
     """The table with everything that its central promise implies, if it has one."""
     if not _makes_promise(table):
@@ -212,7 +212,7 @@ def _with_crowd(
     unknown = dict(_UNKNOWN)
     if mechanism != AUTO:
         del unknown["reports"]
-    promise = _central(table, fields, wrong)
+    promise = _central(table, fields, complain)
     extras = () if mechanism == AUTO else own_fields(mechanism)
     if promise and not any(_problem_with_own(mechanism, field, table) for field in extras):
         shape: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
@@ -223,9 +223,9 @@ def _with_crowd(
         if "parts" in table:
             shape |= {"ways": table["ways"]} if "ways" in table else {}
         try:
-            return crowd_table(table, promise, shape, accountant, wrong)
+            return crowd_table(table, promise, shape, accountant, complain)
         except BadParameter as error:
-            wrong("crowd", str(error))
+            complain("crowd", str(error))
     return {**unknown, **table}
 
 
@@ -235,13 +235,13 @@ def _makes_promise(table: Mapping[str, Any]) -> bool:
 
 
 def _central(
-    table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
+    table: Mapping[str, Any], fields: Mapping[str, CatalogField], complain: Complain
 ) -> CentralPromise | None:
     """The central promise of a table, if it is valid."""
     terms = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
     for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
         if terms[name] is None:
-            wrong(name, f"{fields[name].entry.missing(name)}, beside {other}")
+            complain(name, f"{fields[name].entry.missing(name)}, beside {other}")
             return None
     if table.get("mechanism") not in (AUTO, *crowd_mechanisms(table)):
         tables_by_kind: dict[str, dict[str, Any]] = {
@@ -255,7 +255,7 @@ def _central(
             f"of {what}, with {', '.join(crowd_mechanisms(kind_table))}"
             for what, kind_table in tables_by_kind.items()
         )
-        wrong("crowd", f'is {goes}; or with "{AUTO}"')
+        complain("crowd", f'is {goes}; or with "{AUTO}"')
         return None
     epoch = table.get("epoch")
     own_values = {name: table[name] for name in (*CENTRAL_FIELDS, "epsilon") if name in table}

@@ -89,7 +89,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
         return None
 
 
-def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict[str, Any]:
+def _shared(table: Mapping[str, Any], complain: Complain, *, crowded: bool) -> dict[str, Any]:
     """Fields that a model shares with metrics; if `crowded`, some follow from a promise."""
     settings: dict[str, Any] = {}
     for says in _SHARED:
@@ -98,7 +98,7 @@ def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict
         if not needed and name not in table:
             continue
         if problem := says.problem_in(table):
-            wrong(name, problem)
+            complain(name, problem)
         else:
             settings[name] = says.entry.kind.read(table[name])
     return settings
@@ -108,16 +108,16 @@ def _with_crowd(
     learning: Learning,
     settings: Mapping[str, Any],
     accountant: Accountant | None,
-    wrong: Complain,
+    complain: Complain,
 ) -> dict[str, Any]:
     """What a model's central promise implies: local epsilon and minimum batch."""
     usual = {field.name: field.default for field in fields_of(Metric)}
     terms = {name: settings.get(name, usual[name]) for name in CENTRAL_FIELDS}
     crowd = terms["crowd"]
     if settings.get("min_batch", crowd) != crowd:
-        wrong("min_batch", f"is the crowd, {crowd:,}, or nothing; leave it out")
+        complain("min_batch", f"is the crowd, {crowd:,}, or nothing; leave it out")
     if accountant is None:
-        wrong("central_epsilon", NEEDS_NUMPY)
+        complain("central_epsilon", NEEDS_NUMPY)
         return {}
     promise = model_promise(terms, learning.reports)
     arguments = promise, learning.dimensions, accountant
@@ -125,14 +125,14 @@ def _with_crowd(
     largest = codes_epsilon(*arguments, judged=judged)
     epsilon = settings.get("epsilon", largest)
     if epsilon > largest:
-        wrong(
+        complain(
             "epsilon",
             f"{epsilon:g} reveals more than central_epsilon {promise.epsilon:g} in a crowd of "
             f"{crowd:,} and {promise.epochs} rounds together; write {largest:g} at most, or leave "
             "it out",
         )
     elif epsilon < largest and not keeps_promise(*arguments, epsilon, judged=judged):
-        wrong(
+        complain(
             "epsilon",
             f"{epsilon:g} makes books of fewer words, or with half of them near, and is not proven "
             f"to keep central_epsilon {promise.epsilon:g} as {largest:g} is; leave it out",

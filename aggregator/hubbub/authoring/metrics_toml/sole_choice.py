@@ -46,7 +46,7 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     return plain | {"mechanism": PrefixTree.NAME}
 
 
-def with_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> Metric:
+def with_wishes(table: Mapping[str, Any], metric: Metric, complain: Complain) -> Metric:
     """The metric with the choice that its only mechanism is, if its reports are written.
 
     Complains of each invalid wish, and of limits that the mechanism exceeds; `table` is as written.
@@ -59,9 +59,9 @@ def with_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> Me
             continue
         wish, size = table[field.name], sizes.get(field.name, 0)
         if problem := field.problem(wish):
-            wrong(field.name, problem)
+            complain(field.name, problem)
         elif wish < size:
-            wrong(field.name, f"{metric.mechanism} needs {size:,}; raise it, or {fewer}")
+            complain(field.name, f"{metric.mechanism} needs {size:,}; raise it, or {fewer}")
     reports: Any = table.get("reports")
     if metric.choice or metric.central or not (is_whole(reports) and reports >= 1):
         return metric

@@ -18,33 +18,33 @@ CENTRAL_EPSILON: Final = entry(
     "`central_period`, from all epochs of the period.",
     "1.0",
     label="central epsilon",
-    defines=True,
+    in_definition=True,
 )
 CENTRAL_PERIOD: Final = entry(
     PERIOD_KIND,
     "Number of consecutive days over which `central_epsilon` holds for all epochs together.",
     '"30d"',
     label="central epsilon of any",
-    defines=True,
+    in_definition=True,
 )
 CROWD: Final = entry(
     kinds.whole(10, 1_000_000),
     "Smallest number of reports of an epoch that leave the shuffler; with fewer, none leave.",
     "30000",
     label="crowd",
-    defines=True,
+    in_definition=True,
 )
 DELTA: Final = entry(
     kinds.number("a chance", 1e-15, 0.1),
     "Probability with which `central_epsilon` may be exceeded.",
     "1e-8",
-    defines=True,
+    in_definition=True,
 )
 HONEST: Final = entry(
     kinds.number("a share", 0, 1, "(]"),
     "Share of a crowd's reports that is assumed to be randomized correctly.",
     "0.9",
-    defines=True,
+    in_definition=True,
 )
 USUAL_MAX_LOCAL: Final = 8.0
 """The most that a report may say by itself unless more is written, in nats."""
@@ -57,7 +57,7 @@ ROLLING: Final = entry(
     kinds.flag(),
     "Whether a crowd leaves as soon as it is complete, instead of after its epoch.",
     "true",
-    defines=True,
+    in_definition=True,
 )
 
 CROWD_LISTED: Final = "grr"
@@ -92,7 +92,7 @@ DUMMIES: Final = entry(
     "`dummies_sum_scale` follow.",
     "4000",
     label="dummies in a crowd",
-    defines=True,
+    in_definition=True,
 )
 COUNT_EPSILON: Final = entry(
     kinds.number("a number of nats", 0.05, 8),
@@ -100,28 +100,28 @@ COUNT_EPSILON: Final = entry(
     "whether one person reported; `delta` is the probability of more.",
     "0.5",
     label="number of reports hidden, epsilon",
-    defines=True,
+    in_definition=True,
 )
 DUMMIES_EACH: Final = entry(
     kinds.number("a number of dummies", 0, 100),
     "Average number of dummies that a device sends with each report.",
     "0.02",
     label="dummies of every device",
-    defines=True,
+    in_definition=True,
 )
 DUMMIES_SCALE: Final = entry(
     kinds.number("a number of dummies", 0, 1000),
     "Spread of the secret number of a value's dummies: `scale` in exp(-|number - shift| / scale).",
     "2.02",
     label="scale of the number of dummies of a value",
-    defines=True,
+    in_definition=True,
 )
 DUMMIES_SHIFT: Final = entry(
     kinds.whole(0, 20_000),
     "Mean of the secret number of a value's dummies; the largest is twice the mean.",
     "36",
     label="dummies of a value, on average",
-    defines=True,
+    in_definition=True,
 )
 MAX_SUM_SCALE: Final = 600
 DUMMIES_SUM_SCALE: Final = entry(
@@ -130,5 +130,5 @@ DUMMIES_SUM_SCALE: Final = entry(
     "leaves their numbers independent.",
     "64",
     label="scale of the sum of a mean's dummies",
-    defines=True,
+    in_definition=True,
 )

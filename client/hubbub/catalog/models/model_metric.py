@@ -30,7 +30,7 @@ def _model() -> kinds.Kind:
 
 
 MODEL: Final = entry(
-    kinds.deferred(_model), "What its reports teach: a model.", written=False, defines=True
+    kinds.deferred(_model), "What its reports teach: a model.", written=False, in_definition=True
 )
 
 

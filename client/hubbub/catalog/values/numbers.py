@@ -87,7 +87,7 @@ class Number(ValueKind):
         """
         return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         if "edges" not in table:
             return {**table, "domain": "number"}
         edges = self.edges(table["edges"])

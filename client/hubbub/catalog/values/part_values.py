@@ -25,7 +25,7 @@ OUTSIDE: Final = entry(
     "Treatment of a number outside its range: `clamp` (the default with a `kind`) counts it at "
     "the nearest end; `refuse` never sends it.",
     '"refuse"',
-    defines=True,
+    in_definition=True,
 )
 
 
@@ -100,7 +100,7 @@ RANGES: Final = entry(
     ),
     "Of parts that are numbers, where their ranges are cut.",
     written=False,
-    defines=True,
+    in_definition=True,
 )
 """What a metric holds of its numeric parts."""
 

@@ -44,16 +44,16 @@ class PastKind(ValueKind):
     FIELD: ClassVar[tuple[str, Any] | None] = None
     NOT_ITS: ClassVar[Mapping[str, str]] = _NOT_ITS
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         if self.FIELD is None:
             return {**table, "values": [*self.base_values(None)]}
         name, says = self.FIELD
         plain = {field: value for field, value in table.items() if field != name}
         if name not in table:
-            wrong(name, says.missing(name))
+            complain(name, says.missing(name))
             return {**plain, "values": ["1", "2"]}
         if problem := says.kind.problem(table[name]):
-            wrong(name, f"{problem}; write {name} = {says.example}")
+            complain(name, f"{problem}; write {name} = {says.example}")
             return {**plain, "values": ["1", "2"]}
         return {**plain, "values": [*self.base_values(says.kind.read(table[name]))]}
 

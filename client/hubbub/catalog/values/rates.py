@@ -43,7 +43,7 @@ RATE: Final = entry(
     "epoch, up to `most`.",
     '{ of = "crashed", per = "started", most = 20 }',
     write=_REMEDY,
-    defines=True,
+    in_definition=True,
 )
 
 
@@ -67,10 +67,10 @@ class Rate(PastKind, Vector):
     PYTHON: ClassVar[str] = "{}"
     TYPESCRIPT: ClassVar[str] = "{0}"
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         absent = "" if "rate" in table else "is missing"
         if problem := absent or _TABLE.problem(table["rate"]):
-            wrong("rate", f"{problem}; {_REMEDY}")
+            complain("rate", f"{problem}; {_REMEDY}")
             return {**table, "kind": "rate", "values": ["1", "2"]}
         ratio = _TABLE.read(table["rate"])
         return {

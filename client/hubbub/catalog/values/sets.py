@@ -26,7 +26,7 @@ class ValueSet(ValueKind):
     PYTHON: ClassVar[str] = "Collection[{}]"
     TYPESCRIPT: ClassVar[str] = "readonly ({0})[] | ReadonlySet<{0}>"
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         return table
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:

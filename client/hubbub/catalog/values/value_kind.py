@@ -60,10 +60,10 @@ class ValueKind:
     PYTHON: ClassVar[str] = "{}"
     TYPESCRIPT: ClassVar[str] = "{0}"
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         """Returns a metric's table with the values or the domain that the kind implies."""
         if "edges" in table:
-            wrong("edges", 'are only for a number; add kind = "number", or another numeric kind')
+            complain("edges", 'are only for a number; add kind = "number", or another numeric kind')
             return {**table, "values": table.get("values", [*BOOLEANS])}
         return table
 
@@ -147,7 +147,7 @@ class Boolean(ValueKind):
         ),
     }
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         return {**table, "values": [*BOOLEANS]}
 
     def check(self, metric: Any, domain: str) -> None:

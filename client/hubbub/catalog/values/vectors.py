@@ -92,13 +92,13 @@ class Vector(ValueKind):
     PYTHON: ClassVar[str] = "Sequence[float]"
     TYPESCRIPT: ClassVar[str] = "readonly number[] | Float32Array | Float64Array"
 
-    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         plain = {name: value for name, value in table.items() if name != "coordinates"}
         coordinates = table.get("coordinates")
         if coordinates is None:
-            wrong("coordinates", COORDINATES.missing("coordinates"))
+            complain("coordinates", COORDINATES.missing("coordinates"))
         elif problem := COORDINATES.kind.problem(coordinates):
-            wrong("coordinates", problem)
+            complain("coordinates", problem)
         else:
             return {**plain, "values": [*COORDINATES.kind.read(coordinates)]}
         return {**plain, "values": ["1", "2"]}

@@ -32,7 +32,7 @@ _SIZE: Final = 1 << 20
 _RECORD: Final = struct.Struct("<IQI")
 _BODY: Final = struct.Struct("<dIIBB")
 # Size of a record without its payload: both heads, and stream and tag at their longest.
-_MAX_MORE_BYTES: Final = _RECORD.size + _BODY.size + 2 * 255
+_MAX_OVERHEAD_BYTES: Final = _RECORD.size + _BODY.size + 2 * 255
 _MAX_SECONDS: Final = 2.5e11  # the year 9892, within the range of datetime
 _SUFFIX: Final = ".journal"
 
@@ -65,7 +65,7 @@ class Journal:
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether a payload of this size fits."""
-        return self._end + _MAX_MORE_BYTES + size_bytes <= _SIZE
+        return self._end + _MAX_OVERHEAD_BYTES + size_bytes <= _SIZE
 
     def append(self, drawn: PendingPayload) -> int:
         """Stores a payload for which there is room; returns its number. Not safe between threads.
