@@ -238,8 +238,8 @@ def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | 
     if before and bundle.log != before.key:
         named = f"names the log {bundle.log}" if bundle.log else "names no log"
         raise BundleRefused(
-            f"the bundle {named}, and bundles of {_who(app)} are in {before.key}; ship one that "
-            "is in that log: hubbub catalog build"
+            f"bundles of {_who(app)} are in the log {before.key}, but this bundle {named}; ship a "
+            "bundle that is in that log: hubbub catalog build"
         )
     if bundle.log is None or bundle.proof is None:
         raise BundleRefused(

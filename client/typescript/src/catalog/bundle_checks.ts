@@ -447,7 +447,7 @@ export function refuseAmbiguous(line: Uint8Array): void {
     const endless = digits !== undefined && !isFiniteNumber(digits);
     const halved = token.startsWith('"') && HALF.test(name ?? (JSON.parse(token) as string));
     if (twice || endless || halved || open.length > DEEPEST)
-      throw new TypeError("it has JSON that readers take differently");
+      throw new TypeError("its JSON has more than one meaning");
     if (name !== null) names?.add(name);
     if (token === "{") open.push(new Set());
     if (token === "[") open.push(null);
@@ -538,7 +538,7 @@ function refuseConflicts(entry: Table): void {
   // another one.
   const isFound =
     !own(entry, "discover") || own(entry, "values") === null || entry["other"] === true;
-  if (!isFound) throw new UnknownMetric("what it looks for counts as nothing; upgrade hubbub");
+  if (!isFound) throw new UnknownMetric("it must count unlisted values as other; upgrade hubbub");
   if (!fit || often || !covers || !isCut || Number(figure("lifetime_epsilon")) < epsilon)
     throw new TypeError("its fields contradict each other");
 }

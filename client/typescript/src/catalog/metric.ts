@@ -242,9 +242,9 @@ export async function metricFrom(
   refuseLargeBatch(entry, streams[0].randomizer.payloadBytes, kem);
   refuseNoise(entry, streams[0].randomizer);
   if (entry["crowd"] !== undefined && streams[0].randomizer.isUneven)
-    throw new UnknownMetric(`metric "${name}" has an unproven crowd`);
+    throw new UnknownMetric(`metric "${name}" has a crowd whose promise nothing proves`);
   if (entry["default"] !== undefined && Number.isFinite(streams[0].randomizer.permanentLoss))
-    throw new UnknownMetric(`metric "${name}" answers for life, and has a default`);
+    throw new UnknownMetric(`metric "${name}" has a permanent answer and a default`);
   const code = await coder(name, entry, streams[0].randomizer);
   const digests = await digestsOf(name, entry, pythonEntry);
   const isPast = PAST.test(text(entry["kind"] ?? ""));
@@ -332,7 +332,7 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
   });
   // PRIVACY: the device checks the promised loss itself.
   if (!(randomizer.privacyLoss <= epsilon)) {
-    throw new UnknownMetric(`metric "${name}" says more than its epsilon`);
+    throw new UnknownMetric(`metric "${name}" reveals more than its epsilon`);
   }
   return randomizer;
 }

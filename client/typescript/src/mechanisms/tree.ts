@@ -24,7 +24,7 @@ export function prefixTree(settings: Arguments): Randomizer {
   const bits = wholeOf(settings, "bits", 2, 128, 64);
   const cells = wholeOf(settings, "cells", 4, 2 ** 20, 2 ** 17);
   const hashes = wholeOf(settings, "hashes", 1, 8, 2);
-  const ends = endsOf(bits, cells);
+  const ends = determinedBits(bits, cells);
   const size = ends[ends.length - 1] ?? 0;
   const spellTail = speller(settings.beginnings ?? [], size, ends[0] ?? 0);
   const response = responseOver(settings.epsilon, cells);
@@ -90,7 +90,7 @@ function speller(
  * For each level, the number of bits of a string that are determined together with the level's own
  * bits.
  */
-function endsOf(bits: number, cells: number): number[] {
+function determinedBits(bits: number, cells: number): number[] {
   const first = bitLength(cells) - 1;
   if (bits < first) throw new BadParameter(`bits ${bits} are below those of ${cells} cells`);
   const step = Math.max(1, first - ROW_BITS);

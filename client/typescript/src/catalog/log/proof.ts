@@ -63,8 +63,8 @@ function refuseFork(
   const { name } = earlier;
   if (name !== current.name || earlier.key !== current.key) {
     throw new BundleRefused(
-      `the bundle names another log than ${name}, or one of another key, and bundles of this app ` +
-        "are in that; ship one that is",
+      `bundles of this app are in the log ${name}, but this bundle names another log or another key; ` +
+        "ship a bundle that is in that log",
     );
   }
   if (current.size < earlier.size) {

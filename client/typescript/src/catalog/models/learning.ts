@@ -99,7 +99,7 @@ function modelFrom(name: string, entry: Table): Model {
     !entry["crowd"] === !roundsEach &&
     fit;
   if (!limited || !fits) {
-    throw new UnknownMetric(`model "${name}" has codes or limits of no model; upgrade hubbub`);
+    throw new UnknownMetric(`model "${name}" has invalid codes or limits; upgrade hubbub`);
   }
   const codesOf = (round: number): Randomizer => {
     // A crowd accounts for all rounds alike, so a report of columns ends with zeros.
