@@ -157,10 +157,7 @@ class Bundle:
         return metric if cell == metric_name else part_of_metric(metric, name)
 
     def asked_in(self, stream: str) -> Metric:
-        """The metric as asked in a stream: if its values have grown, with one of its lists.
-
-        Raises UnknownMetric if there is no such stream.
-        """
+        """The metric as asked in a stream: with one of its lists. Raises UnknownMetric."""
         if stream not in self.streams:
             base, _, tier = stream.partition("/")
             if tier and base in self.metrics:
@@ -172,10 +169,7 @@ class Bundle:
         return self.streams[stream]
 
     def model(self, name: str) -> "Learning":
-        """The model that the reports of this metric train.
-
-        Raises UnknownMetric if there is no such model.
-        """
+        """The model that the reports of this metric train. Raises UnknownMetric without one."""
         _check_name(name)
         if name not in self.models:
             raise UnknownMetric(_unknown("model", name, self.models))
@@ -291,10 +285,7 @@ def _unknown(kind: str, name: str, names: Mapping[str, object]) -> str:
 
 
 def part_of_metric(metric: Metric, name: str) -> Metric:
-    """The metric under the name of one or several of its cells.
-
-    Raises UnknownMetric if its public fields have no such values.
-    """
+    """The metric under the name of one or several cells. Raises UnknownMetric for other values."""
     rules, conditions = metric.breakdown, conditions_in(name)
     where = name.partition("/")[0].partition("@")[2]
     if "@" in name and (not where or where.count("=") > len(conditions)):

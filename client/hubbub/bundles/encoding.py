@@ -36,10 +36,7 @@ def from_text(text: str) -> bytes:
 
 
 def read_json(raw: bytes) -> Any:
-    """Reads strict JSON: UTF-8, no repeated names, finite numbers.
-
-    Raises one of MALFORMED otherwise; the message quotes nothing.
-    """
+    """Reads JSON: UTF-8, no repeated names, finite numbers. Raises MALFORMED, quoting nothing."""
     document = json.loads(
         raw.decode(),
         object_pairs_hook=_once,

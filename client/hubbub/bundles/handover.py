@@ -26,10 +26,7 @@ _SIGNED: Final = b"hubbub/1 handover\n"
 
 @frozen()
 class Handover:
-    """The announcement by one signing key of its successor: Ed25519 over both public keys.
-
-    Raises BadParameter if a key is weak, or the old key did not sign.
-    """
+    """A key announces its successor: Ed25519 over both public keys. Raises BadParameter."""
 
     old: bytes
     new: bytes

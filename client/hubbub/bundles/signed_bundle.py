@@ -34,13 +34,10 @@ _REASON: Final = 300
 
 
 def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
-    """The bundle in a file, after checking its signature.
+    """The bundle in a file, after checking its signature. Raises BundleRefused.
 
     `operator` is the key that the app pins; it signed the bundle, or handed over to its signer.
-
-    Raises:
-        BundleRefused: unreadable, malformed, altered, or of another operator.
-        BadParameter: `operator` is not a key.
+    Raises BadParameter if it is not a key.
     """
     try:
         with path.open("rb") as file:

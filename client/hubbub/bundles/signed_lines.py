@@ -34,9 +34,7 @@ def sign_lines(kind: str, body: bytes, operator: "Ed25519PrivateKey") -> bytes:
 def check_lines(kind: str, head: bytes, body: bytes) -> tuple[Any, bytes]:
     """Checks the signature; returns the version in the first line, if any, and the signer.
 
-    Raises:
-        MALFORMED, BadParameter: they are no such lines.
-        SignatureMismatch: they were altered.
+    Raises SignatureMismatch if they were altered, MALFORMED or BadParameter for other lines.
     """
     seal = read_json(head)
     signer, signature = from_text(seal["operator"]), from_text(seal["signature"])

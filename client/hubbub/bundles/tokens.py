@@ -66,10 +66,7 @@ class Tokens:
 
 @frozen()
 class TokenIssuer:
-    """The issuer in a bundle: the catalog's fields, and the public key that proves its answers.
-
-    Raises BadParameter if the key does not have the right length.
-    """
+    """The issuer in a bundle, and its public key. Raises BadParameter for a key of wrong length."""
 
     terms: Tokens
     public: bytes = field(repr=False)

@@ -52,10 +52,7 @@ def _number(text: str) -> float:
 
 @frozen()
 class Alert:
-    """The condition that is checked in every epoch once it is over, and its confidence.
-
-    Raises BadParameter for an invalid rule, or a confidence out of range.
-    """
+    """The condition that is checked once an epoch is over. Raises BadParameter."""
 
     when: str = setting(
         text("says when to send an alert"),
@@ -95,11 +92,7 @@ class Alert:
         raise BadParameter(f"when {self.when[:80]!a}: its number is outside {span}")
 
     def check_fits(self, kind: str, values: Sequence[str] | None, *, parts: bool) -> None:
-        """Raises BadParameter for a rule that this metric's answers cannot meet.
-
-        `kind` and `values` are the mechanism's; `parts` is whether it estimates parts of a
-        range.
-        """
+        """Raises BadParameter if answers cannot meet the rule; `parts`: they are of a range."""
         rule = self.rule()
         if rule.of != "change" and kind == "vectors":
             raise BadParameter('alert: a vector or a rate only supports "change"; write that')

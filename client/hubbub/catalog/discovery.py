@@ -84,11 +84,7 @@ def finder_of(metric: Any) -> Any:
 
 
 def spoken(metric: Any, value: Any) -> str:
-    """The text that a tree is told of a value; "" if there is none.
-
-    Raises ValueOutOfDomain if it is too long, or contains an invalid character; on every device,
-    whatever its role.
-    """
+    """The text that a tree is told of a value, or "". Raises ValueOutOfDomain, in every role."""
     if not metric.discover:
         return ""
     value = as_python(value, metric.values or ())

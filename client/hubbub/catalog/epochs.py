@@ -36,20 +36,12 @@ def epoch_start(epoch: int, length: str) -> int:
 
 
 def grace_seconds(length: str) -> int:
-    """How long reports are accepted after an epoch's end: as long as an epoch.
-
-    For months it is the mean month. Devices are offline for a while; a later report is refused as
-    expired.
-    """
+    """How long reports are accepted after an epoch's end: as long as an epoch, or a mean month."""
     return EPOCH_SECONDS[length]
 
 
 def closing_time(epoch: int, length: str) -> int:
-    """When counting of an epoch ends, in seconds since 1970-01-01 UTC.
-
-    The shuffler sends an epoch's last batches after its grace; they need time to arrive, even in an
-    outage. So the aggregator accepts them for one more grace.
-    """
+    """When counting ends, in seconds since 1970: late batches have one more grace to arrive."""
     return epoch_start(epoch + 1, length) + 2 * grace_seconds(length)
 
 

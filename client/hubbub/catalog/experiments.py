@@ -69,10 +69,7 @@ def _arms() -> Kind:
 
 @settings
 class Experiment:
-    """An experiment: its arms with weights; the first arm is the control.
-
-    Raises BadParameter if the name or the arms are invalid.
-    """
+    """An experiment: its arms with weights, the control first. Raises BadParameter."""
 
     name: str
     arms: Mapping[str, int] = setting(

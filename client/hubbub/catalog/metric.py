@@ -491,10 +491,7 @@ class Metric:
         return f"{self.stream}/{allowed[-1]:g}" if allowed else None
 
     def code(self, value: Any) -> Any:
-        """Encodes a reported value for the mechanism.
-
-        Raises ValueOutOfDomain if it is not one of the metric's values; the message never shows it.
-        """
+        """Encodes a reported value. Raises ValueOutOfDomain, which never shows it."""
         code = self._codes.get(value) if type(value) is str else None
         if code is not None:
             return code

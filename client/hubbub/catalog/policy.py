@@ -85,10 +85,7 @@ class Caps:
 
 @frozen()
 class Release:
-    """How numbers of a metric may be published: each time with this mechanism, at this cost.
-
-    Raises BadParameter if there is no such mechanism, or a number is out of range.
-    """
+    """How numbers of a metric may be published, at what cost each time. Raises BadParameter."""
 
     mechanism: str = setting(
         one_of(lambda: RELEASED_BY), "The mechanism that adds the noise.", '"laplace"'

@@ -36,10 +36,7 @@ def meanings_of(
 
 
 def label_of(metric: Metric, code: Any) -> str:
-    """The readable name of a mechanism's value: for numbers the part that contains it.
-
-    Every vector has the same name.
-    """
+    """The readable name of a value: for numbers its part, for vectors always the same."""
     randomizer: Any = metric.randomizer
     if metric.values is None:
         if randomizer.VALUES == "strings":

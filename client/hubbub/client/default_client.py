@@ -42,11 +42,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
 
 
 def report(metric: str, value: Any = None) -> Outcome:
-    """As `Client.report()`, by the client that init() started.
-
-    Raises:
-        BadParameter: strict, and init() was not called.
-    """
+    """As `Client.report()`, by the client of init(). Raises BadParameter if strict, without one."""
     client = _client  # another thread may close it meanwhile: then report() returns CLOSED
     if client:
         return client.report(metric, value)
@@ -96,8 +92,5 @@ class TypedMetric(Generic[Value_contra]):
     def report(self, value: Value_contra, *, client: Reports | None = None) -> Outcome: ...
 
     def report(self, value: Any = None, *, client: Reports | None = None) -> Outcome:
-        """Reports a value by this client, or by the one that init() started.
-
-        Raises as `Client.report()` and `hubbub.client.report()`, if these are strict.
-        """
+        """Reports by this client, or by that of init(). Raises as `Client.report()`."""
         return client.report(self.name, value) if client else report(self.name, value)

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def peek(folder: Path) -> "LedgerView":
-    """Returns the content of a state folder, with the names of the last bundle that used it.
-
-    Raises StateUnusable if there is no state, or it cannot be read.
-    """
+    """Returns the content of a state folder, with its last bundle's names. Raises StateUnusable."""
     from hubbub.client.ledger_view import view  # noqa: PLC0415 a starting app asks `vouched` alone
 
     path = folder / FILE_NAME

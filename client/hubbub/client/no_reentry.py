@@ -66,10 +66,7 @@ class NoReentryLock:
 
 
 class Wakeup(threading.Event):
-    """An event with one waiter, which can be set in the middle of its own methods.
-
-    The methods of `threading.Event` hold a lock meanwhile.
-    """
+    """An event with one waiter, to be set even amid its own methods, where `Event` has a lock."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -152,10 +152,7 @@ class Reporter:
         return notice.stopped(self._clock()) if notice else ()
 
     def learn(self, name: str, features: Any, label: Any) -> Outcome:
-        """Add one person's example to a model, in this device's round.
-
-        Raises UnknownMetric, or ValueOutOfDomain, which does not show features and label.
-        """
+        """Add one person's example to a model. Raises UnknownMetric or ValueOutOfDomain."""
         model = named("model", self._bundle.models, lambda: self._bundle.model(name))
         try:
             example = model.example(features, label)
@@ -228,10 +225,7 @@ class Reporter:
         return Outcome.NOTED
 
     def keep_events(self) -> None:
-        """Move the events in memory into the state, and load those of all processes.
-
-        After StateUnusable they stay in memory.
-        """
+        """Move events into the state, and load those of all processes. If it fails, they stay."""
         if not self._questions.past or self.is_local:
             return
         with self._moved(self._events) as events:
@@ -264,10 +258,7 @@ class Reporter:
         return bool(self._learner.awaited)
 
     def hear_models(self, signed: bytes) -> None:
-        """Load the models' signed state, and draw the reports of the examples that waited for it.
-
-        Raises ModelsRefused if another operator signed it, or it is older than an earlier one.
-        """
+        """Load signed states of models, and draw the reports that waited. Raises ModelsRefused."""
         refused: list[Dropped] = []
         try:
             with self.lock.within():
@@ -332,10 +323,7 @@ class Reporter:
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
     def refresh(self, standing: DeviceState | None = None) -> None:
-        """Replace this process's copy of the state, by `standing` if the state was just read.
-
-        After StateUnusable the copy stays as it was.
-        """
+        """Replace the copy of the state, by `standing` if just read; if it fails, it stays."""
         self._stand(standing or self._state.device_state())
 
     def switch(self, *, on: bool) -> None:
@@ -396,11 +384,7 @@ class Reporter:
         *,
         text: str = "",
     ) -> Outcome:
-        """Charge, draw and note one report.
-
-        `cell` is the stream without tier and list, `past` a moment of the epoch to report on (None:
-        now), `text` the value as a string, for a discovery tree.
-        """
+        """Charge and draw a report; `cell` lacks tier and list, `past` is a time of its epoch."""
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED

@@ -136,10 +136,7 @@ class Person:
     public: PublicValues | None = field(repr=False)
 
     def report(self, metric: str, value: Any = None) -> Outcome:
-        """Randomize one value, charge this person, and let the report wait in the app's outbox.
-
-        As `Client.report`; NO_STATE if the store fails.
-        """
+        """Randomize one value, charge this person, and queue the report; or NO_STATE."""
         return self.host.outcome_of(lambda: self._report(metric, value), metric, value)
 
     def arm(self, experiment: str) -> str:
@@ -216,10 +213,7 @@ class Person:
 
 
 def _loaded(record: bytes) -> DeviceState:
-    """The state in a record, without the secret.
-
-    Raises what `FOREIGN` lists, zlib.error, or StateUnusable for a later version.
-    """
+    """The state in a record, without the secret. Raises `FOREIGN`, zlib.error, StateUnusable."""
     if record[:1] != _VERSION:
         raise StateUnusable("a person's record is of a later version of hubbub; update this one")
     document = json.loads(zlib.decompressobj(-15, _COMMON).decompress(record[1:]))

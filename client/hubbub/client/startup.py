@@ -99,10 +99,7 @@ def issuer_of(bundle: Bundle, settings: Settings, account: Account | None) -> "A
 
 
 def program_name() -> str:
-    """Returns this program's own name, which no bundle can influence.
-
-    A launcher runs apps of any operator, so its name includes the working directory.
-    """
+    """Returns this program's name, which no bundle can influence; of a launcher with its folder."""
     main = sys.modules.get("__main__")
     spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
     name = str(spec.name).removesuffix(".__main__") if spec else path.stem

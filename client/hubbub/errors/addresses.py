@@ -45,10 +45,7 @@ def is_local(host: str) -> bool:
 
 
 def proxy_to(host: str) -> str | None:
-    """The proxy for TLS to a host, by the environment or the system.
-
-    None if there is none; "" if the host bypasses it, as this machine always does.
-    """
+    """The proxy for TLS to a host: None for none, "" if bypassed, as for this machine always."""
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 of who dials alone
 
     if is_local(host) or proxy_bypass(host):
@@ -65,10 +62,7 @@ def proxy_options(address: str) -> tuple[tuple[str, str | int], ...]:
 
 
 def server_parts(url: str) -> SplitResult | None:
-    """The parts of a URL that can be called over HTTP; None for other text.
-
-    A URL with a user name or password is refused, since errors and logs quote URLs.
-    """
+    """The parts of a URL for HTTP, else None; also with a password, since logs quote URLs."""
     parts = url_parts(url) if _PRINTABLE.fullmatch(url) else None
     if parts is None or parts.scheme not in {"http", "https"} or "@" in parts.netloc:
         return None

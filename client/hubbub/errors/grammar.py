@@ -34,10 +34,7 @@ def similar(name: Any, names: Iterable[str]) -> str:
 
 
 def _edits(first: str, second: str, max_edits: int) -> int:
-    """The number of edits between two texts (optimal string alignment), counted up to a limit.
-
-    More than `max_edits` edits may be returned as any larger number.
-    """
+    """Edits between two texts (optimal string alignment): exact up to `max_edits`, else more."""
     before: Sequence[int] = ()
     row: Sequence[int] = range(len(second) + 1)
     for place, letter in enumerate(first):

@@ -25,10 +25,7 @@ UNSEEN: Final = frozenset(
 
 
 def visible(text: str) -> str:
-    """The text with control and invisible characters escaped, so that a terminal cannot obey them.
-
-    They become JSON escapes, so that JSON stays the same JSON.
-    """
+    """The text with control and invisible characters as JSON escapes, which no terminal obeys."""
     return "".join(c if c.isprintable() and c not in UNSEEN else _escape(c) for c in text)
 
 

@@ -26,10 +26,7 @@ _STATUS: Final[Mapping[type[HubbubError], int]] = {
 
 
 def status_of(error: HubbubError) -> int:
-    """The HTTP status of an error's class, or of its nearest base class with one.
-
-    Other errors are faults of the service: 500.
-    """
+    """The HTTP status of an error's class or nearest base class; 500 for a fault of the service."""
     return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), _FAULT)
 
 

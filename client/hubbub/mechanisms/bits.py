@@ -32,10 +32,7 @@ class BitSource(Protocol):
 
 
 class SystemBits:
-    """Randomness of the operating system, drawn anew at every call.
-
-    It has no state, so a forked process cannot repeat its parent's randomness.
-    """
+    """Randomness of the operating system: without state, so that no forked process repeats it."""
 
     __slots__ = ()
 

@@ -63,10 +63,7 @@ class Totals:
         return (self._value_variance() * fixing + self.evenly() * share) * (1 - share)
 
     def weighted_variance(self, weights: Sequence[float]) -> float:
-        """The variance of the sum over all dummies of the weight of their value.
-
-        Where the number of dummies is fixed, weights must rise evenly.
-        """
+        """The variance of the sum of all dummies' weights, rising evenly for a fixed number."""
         if self.at_ends:
             step = (weights[-1] - weights[0]) / (len(weights) - 1)
             arriving = sum(w**2 * n for w, n in zip(weights, self.by_cell(), strict=True))
@@ -135,11 +132,7 @@ class Layout(Protocol):
         """The length of every payload, in bytes."""
 
     def cells(self, payload: bytes) -> Mapping[int, int]:
-        """The sparse vector that `payload` adds: {cell: amount}, cells ascending.
-
-        Raises:
-            BadPayload: a length, range or padding that no honest client sends.
-        """
+        """The sparse vector that `payload` adds: {cell: amount}, ascending. Raises BadPayload."""
 
 
 def tally(layout: Layout, payloads: Iterable[bytes]) -> Totals:

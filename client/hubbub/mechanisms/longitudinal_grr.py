@@ -100,11 +100,7 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
 
 
 def odds(epsilon: float, permanent_epsilon: float) -> tuple[Fraction, Fraction]:
-    """Just below exp(epsilon) for one report, and for all reports of one value.
-
-    Raises:
-        BadParameter: one is out of range, or `epsilon` is not below `permanent_epsilon`.
-    """
+    """Just below exp(epsilon) of one report, and of all reports of a value. Raises BadParameter."""
     report, forever = exp_at_most(epsilon), exp_at_most(permanent_epsilon)
     if not epsilon < permanent_epsilon:
         raise BadParameter(f"epsilon {epsilon} is not below permanent_epsilon {permanent_epsilon}")

@@ -113,10 +113,7 @@ class PiecewiseMean(Windowed, number_range.OfMean):
     def _variance(
         self, places: Fraction, squares: Fraction, reports: int, spread: Fraction = Fraction(0)
     ) -> Fraction:
-        """The variance of the estimate, if steps sum up to `places`, their squares to `squares`.
-
-        `spread` is the part of the squares that is the rounding's variance, which reports contain.
-        """
+        """The estimate's variance; `spread` is the part of `squares` that rounding adds."""
         slope, base, square_base, square_slope = self._moments()
         mean_squares = reports * square_base + places * square_slope + slope * squares
         means_squared = (

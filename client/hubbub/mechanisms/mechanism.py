@@ -59,11 +59,7 @@ class Mechanism(Protocol[Value_contra]):
         """Raises ValueOutOfDomain unless `value` is one of the mechanism's; never shows it."""
 
     def randomize(self, value: Value_contra, source: BitSource) -> bytes:
-        """A payload of `layout.payload_bytes` bytes for one value.
-
-        Raises:
-            ValueOutOfDomain: the value is not one of the mechanism's.
-        """
+        """A payload of `layout.payload_bytes` bytes for one value. Raises ValueOutOfDomain."""
 
     def row(self, value: Value_contra) -> Sequence[int | Fraction]:
         """The true contribution of `value` to each estimate, in [0, 1], if in that group."""
@@ -86,14 +82,10 @@ class Mechanism(Protocol[Value_contra]):
         """
 
     def likelihood(self, value: Value_contra, cells: Mapping[int, int]) -> Fraction:
-        """The chance of a report from `value`, up to a factor that is the same for all values.
+        """The chance of a report with these cells, up to a factor that is the same for all values.
 
         For a mechanism with a permanent step it is the chance over both steps, for a device that
         reports once.
-
-        Args:
-            value: what the device may have held.
-            cells: the cells that the report adds to, as from `layout.cells`.
         """
 
     def probes(self) -> Sequence[Any]:
@@ -130,12 +122,7 @@ class Memoized(Protocol):
     def permanent_key(self, value: Any, memo: Memo) -> bytes:
         """The key of the permanent response: values with the same key share one.
 
-        Args:
-            value: what the device reports.
-            memo: the device's own; it may determine which values share a key.
-
-        Raises:
-            ValueOutOfDomain: the value is not one of the mechanism's.
+        The device's own `memo` may determine which values do. Raises ValueOutOfDomain.
         """
 
     def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:

@@ -150,12 +150,8 @@ class IndexInBuckets(InBuckets, Protocol):
 def dummies_variance(contributions: Sequence[float], totals: Totals, places: float) -> float:
     """The variance that dummies add to the mean, times the squared number of reports.
 
-    A further dummy adds its contribution, and counts as a report of the mean.
-
-    Args:
-        contributions: what a report of each outcome adds to the estimate.
-        totals: with the dummies.
-        places: the estimated sum of the numbers' places, in [0, reports].
+    A further dummy counts as a report of the mean, whose outcome adds one of the `contributions` to
+    the estimate; `places` is the estimated sum of the numbers' places, in [0, reports].
     """
     mean = places / max(totals.reports, 1)
     return totals.weighted_variance([share - mean for share in contributions])

@@ -14,11 +14,7 @@ def listed_parts(parts: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def parts_of(values: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The parts of values that were listed as PART=VALUE, each with its values.
-
-    Raises:
-        BadParameter: a value is not PART=VALUE.
-    """
+    """The parts of values that were listed as PART=VALUE, and their values. Raises BadParameter."""
     parts: dict[str, tuple[str, ...]] = {}
     for listed in values:
         part, equals, value = listed.partition("=")

@@ -60,10 +60,7 @@ def above(z: float) -> float:
 
 
 def binomial(trials: int, yes: float, no: float) -> list[float]:
-    """The chances of 0, 1, ... `trials` successes, each with chance `yes`, failure `no`.
-
-    They are computed outwards from the likeliest, as multiples of it.
-    """
+    """The chances of 0, 1, ... `trials` successes of chance `yes`, outwards from the likeliest."""
     middle = min(int((trials + 1) * yes), trials)
     weights = [0.0] * (trials + 1)
     weights[middle] = total = 1.0

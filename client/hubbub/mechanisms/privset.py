@@ -182,10 +182,7 @@ class PrivSet(pure.PureMechanism[int]):
 
 
 def _choice_of(categories: int, most: int, odds: float) -> int:
-    """The number of values to send that has the least variance for a value that nobody holds.
-
-    It uses only sums, products and quotients, which every machine rounds alike.
-    """
+    """How many values to send for the least variance of an absent one, alike on all machines."""
     size, missing = categories + most, 1.0
     best, least = 1, inf
     for k in range(1, categories + 1):

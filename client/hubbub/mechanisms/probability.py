@@ -63,11 +63,7 @@ def _as_fraction(threshold: int) -> Fraction:
 
 
 def exp_at_most(epsilon: float, share: Fraction = Fraction(1)) -> Fraction:
-    """A rational just below exp(share * epsilon), for `epsilon` in nats.
-
-    Raises:
-        BadParameter: epsilon is outside [2**-10, 16].
-    """
+    """A rational just below exp(share * epsilon), for epsilon in [2**-10, 16], or BadParameter."""
     if not (isinstance(epsilon, int | float) and MIN_EPSILON <= epsilon <= MAX_EPSILON):
         raise BadParameter(f"epsilon {epsilon} is outside [{MIN_EPSILON}, {MAX_EPSILON}] nats")
     # PRIVACY: rounds the exponent down by more than exp's own error.
@@ -75,11 +71,7 @@ def exp_at_most(epsilon: float, share: Fraction = Fraction(1)) -> Fraction:
 
 
 def keep_at_most(epsilon: float) -> Probability:
-    """The chance of the true one of two answers, just below exp(epsilon) / (exp(epsilon) + 1).
-
-    Raises:
-        BadParameter: as `exp_at_most`.
-    """
+    """The chance of the true one of two answers, just below e / (e + 1). Raises BadParameter."""
     odds = exp_at_most(epsilon)
     return Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
 

@@ -82,10 +82,7 @@ class Incidence:
         return not self._product(self.vector(plane), self.vector(point)) % self.prime
 
     def sums(self, cells: Sequence[int], hyperplanes: int) -> list[int]:
-        """For each of the first `hyperplanes`, the sum of `cells` over its points.
-
-        The plain definition, in points times hyperplanes steps: the reference for faster code.
-        """
+        """For each of the first `hyperplanes`, the sum of `cells` over its points."""
         points = [(self.vector(point), count) for point, count in enumerate(cells) if count]
         return [
             sum(count for vector, count in points if not self._product(plane, vector) % self.prime)
@@ -140,10 +137,7 @@ class HashPool:
         return total % self.prime
 
     def sums(self, cells: Sequence[int], values: int) -> list[int]:
-        """For each of the first `values`, the sum of its buckets' cells over all functions.
-
-        The plain definition: the reference for faster code.
-        """
+        """For each of the first `values`, the sum of its buckets' cells over all functions."""
         return [
             sum(cells[j * self.prime + self.bucket(value, j)] for j in range(self.functions))
             for value in range(values)

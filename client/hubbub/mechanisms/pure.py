@@ -177,10 +177,7 @@ class PermanentListed(Memoized, ListedMechanism, Protocol):
 
 
 def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estimates:
-    """Estimates per cohort and bit, among the cohort's reports; index cohort * bits + bit.
-
-    Raises ShapeMismatch for totals of another shape.
-    """
+    """Estimates per cohort and bit, at index cohort * bits + bit. Raises ShapeMismatch."""
     totals.check(layout)
     size = layout.bits + 1
     cohorts = (totals.cells[first : first + size] for first in range(0, layout.size, size))

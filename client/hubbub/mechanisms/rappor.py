@@ -134,10 +134,7 @@ class Rappor(Memoized, Mechanism[str]):
         return prod((pure.bit_odds(self.chain.channel, bit) for bit in bits), start=Fraction(1))
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per cohort and bit: the number of the cohort's reports with a string with this bit.
-
-        The index is cohort * bits + bit; the layout has a cell for each cohort's number of reports.
-        """
+        """The number of a cohort's reports with each bit, at index cohort * bits + bit."""
         return pure.cohort_estimates(self.chain.channel, self.layout, totals)
 
     def variance(self, true: float, reports: int) -> float:

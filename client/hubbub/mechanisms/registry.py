@@ -84,11 +84,7 @@ REGISTRY: Final[MutableMapping[str, type[AnyMechanism]]] = _Registry(dict.fromke
 
 
 def parameters(name: str) -> Mapping[str, bool]:
-    """The parameters of the mechanism of this name, and whether each is required.
-
-    Raises:
-        BadParameter: no such mechanism.
-    """
+    """The parameters of this mechanism, and whether each is required. Raises BadParameter."""
     if name not in REGISTRY:
         raise BadParameter(f'mechanism "{name}" is unknown; there are {", ".join(REGISTRY)}')
     mechanism: Any = REGISTRY[name]
@@ -116,11 +112,7 @@ def built_from(family: str, *names: str) -> tuple[str, ...]:
 
 
 def build(name: str, **arguments: Any) -> AnyMechanism:
-    """The mechanism of this name: `build("grr", epsilon=1.0, categories=5)`.
-
-    Raises:
-        BadParameter: no such mechanism, or a parameter unknown, missing or out of range.
-    """
+    """The mechanism of this name: `build("grr", epsilon=1.0, categories=5)`; or BadParameter."""
     needs = parameters(name)
     wrong = [f'"{key}" is not a parameter' for key in sorted(arguments.keys() - needs.keys())]
     wrong += [f'"{key}" is missing' for key, must in needs.items() if must and key not in arguments]

@@ -37,10 +37,7 @@ class Spelled(NamedTuple):
 
 
 class _Alphabet(Protocol):
-    """The letters of one script. A letter's code may depend on the one before; "" is the end.
-
-    `least` is the fewest bits of a letter, apart from the end.
-    """
+    """A script's letters, coded by the letter before; "" is the end, `least` the others' bits."""
 
     least: int
 

@@ -47,10 +47,7 @@ class Window:
         return self.inside.complement.exact / (self.starts - 1)
 
     def chance(self, start: int, outcome: int, up: int = 0) -> Fraction:
-        """The probability of an outcome, for a window that begins at `start`.
-
-        `up` is the probability, in 2**-64, that the window begins one further.
-        """
+        """The chance of an outcome: the window begins at `start`, or one further (`up` / 2**64)."""
         if up:
             share = Fraction(up, 1 << DIGITS)
             further = self.chance(start + 1, outcome)

@@ -85,9 +85,7 @@ class Gateway:
     def open(self, message: bytes) -> tuple[bytes, Answer]:
         """Decrypts a request; returns it with a function that encrypts the answer to it.
 
-        Raises:
-            BadParameter: the request is encrypted to a key that this gateway lacks.
-            BadPayload: it is not an encapsulated request, or was altered.
+        Raises BadParameter for a key that this gateway lacks, BadPayload for any other message.
         """
         head, enc = message[: _HEAD.size], message[_HEAD.size : _HEAD.size + _ENC_BYTES]
         if len(enc) != _ENC_BYTES:

@@ -32,11 +32,7 @@ _PLAIN: Final = 1.96
 
 @dataclass(frozen=True, slots=True)
 class CountNoise:
-    """A two-sided geometric distribution on [0, 2 `reach`] with mean `reach`.
-
-    `odds` is the ratio of the probabilities of two neighbouring numbers, in units of 2^-32, above
-    1.
-    """
+    """A two-sided geometric law on [0, 2 `reach`]; neighbours' `odds` are above 1, in 2^-32."""
 
     odds: int
     reach: int

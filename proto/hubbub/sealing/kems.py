@@ -45,10 +45,7 @@ SEAL_BYTES: Final[dict[Kem, int]] = {
 
 
 def x_wing_private(seed: bytes) -> "MLKEM768X25519PrivateKey":
-    """Derives the private key from a seed (draft-connolly-cfrg-xwing-kem, sec. 5.2).
-
-    Raises BadParameter if `seed` is not 32 bytes, or the cryptography library here lacks ML-KEM.
-    """
+    """Derives the key from 32 bytes (draft-connolly-cfrg-xwing-kem, 5.2). Raises BadParameter."""
     ml_kem, x25519 = _halves(seed)
     from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey  # noqa: PLC0415
 

@@ -106,10 +106,7 @@ def finalize(
     public: bytes,
     info: bytes,
 ) -> list[bytes]:
-    """Checks the proof against the public key; returns the outputs of pairs of input and blinded.
-
-    Raises BadParameter if the proof does not fit, or an element is invalid.
-    """
+    """Checks the proof; returns outputs by input and blinded. Raises BadParameter."""
     check_public(public)
     tweaked = _plus(_base(_info_scalar(info)), public)
     if tweaked == _IDENTITY or len(evaluated) != len(inputs):

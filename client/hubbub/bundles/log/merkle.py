@@ -24,10 +24,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
-    """The root of a tree of `size` leaves with this leaf at `index`. RFC 9162, section 2.1.3.2.
-
-    Raises BadParameter if the proof does not fit size and index.
-    """
+    """The root of a tree with this leaf at `index` (RFC 9162, 2.1.3.2). Raises BadParameter."""
     if not 0 <= index < size:
         raise BadParameter("an entry's place is outside its log")
     return _climb(leaf, proof, index, size - 1, "inclusion")[1]
@@ -36,10 +33,7 @@ def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> b
 def refuse_inconsistent(
     before: tuple[int, bytes], after: tuple[int, bytes], proof: Sequence[bytes]
 ) -> None:
-    """Checks that one tree (size from 1, root) grew from another. RFC 9162, section 2.1.4.2.
-
-    Raises BadParameter if it did not, or the proof is for other sizes.
-    """
+    """Raises BadParameter unless a tree (size from 1, root) grew from another: RFC 9162 2.1.4.2."""
     (size, root), (size_after, root_after) = before, after
     if not 1 <= size <= size_after:
         raise BadParameter(f"a tree of {size} leaves cannot grow to one of {size_after}")
@@ -62,10 +56,7 @@ def refuse_inconsistent(
 def _climb(
     start: bytes, proof: Sequence[bytes], place: int, last: int, of: str
 ) -> tuple[bytes, bytes]:
-    """The roots above a subtree: of the tree that ends with it, and of the one that ends at `last`.
-
-    `place` and `last` are indexes among subtrees of this height.
-    """
+    """Roots above a subtree: of the tree ending with it, and with `last` (both indexes here)."""
     then = now = start
     for beside in proof:
         if not last:

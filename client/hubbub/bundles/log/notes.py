@@ -106,10 +106,7 @@ def note_text(note: str) -> str:
 
 
 def refuse_unsigned(note: str, key: NoteKey) -> None:
-    """Checks one signer's line, and ignores those of others, such as witnesses.
-
-    Raises BadParameter if it is no note, or the key's signature is missing or wrong.
-    """
+    """Checks one signer's line, and ignores others, such as witnesses. Raises BadParameter."""
     for signature in signatures(note, key):
         refuse_unfit(signature, note_text(note), key)
 
@@ -149,10 +146,7 @@ class Checkpoint:
 
     @classmethod
     def open(cls, note: str, key: NoteKey) -> Self:
-        """Reads a checkpoint from a note, and checks this log's signature.
-
-        Raises BadParameter if it is malformed, another log's, or altered.
-        """
+        """Reads a log's checkpoint from a note, and checks its signature. Raises BadParameter."""
         refuse_unsigned(note, key)
         origin, *lines = note_text(note).split("\n")
         if len(lines) < _LINES or origin != key.name or not SIZE.fullmatch(lines[0]):

@@ -93,10 +93,7 @@ def entry_of(kind: str, content: bytes) -> bytes:
 
 
 def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
-    """The checked proof in a bundle's third line; `content` is the first two, `key` the log's.
-
-    Raises BundleRefused if it is malformed, of another log, or of another bundle.
-    """
+    """The checked proof in a bundle's third line; `content` is the others. Raises BundleRefused."""
     try:
         proof = LogProof.load(line, key)
         root = proven_root(

@@ -36,10 +36,7 @@ _MAX_CROWD: Final = 1_000_000
 
 
 def value_noise(metric: Any) -> ValueNoise | None:
-    """The law of the numbers of dummies of each value; None without noise dummies.
-
-    None also in development, whose settings protect nobody.
-    """
+    """The law of the numbers of dummies of each value; None without, or in development."""
     promise = metric.central
     if promise is None or promise.noise is None:
         return None
@@ -72,10 +69,7 @@ def sum_scale(scale: float, steps: int) -> float:
 
 
 def sum_noise_of(scale: float) -> CountNoise | None:
-    """The distribution of the sum of a mean's dummies with this scale, in steps; None if it is 0.
-
-    Raises BadParameter if the scale is too small.
-    """
+    """The law of the sum of a mean's dummies, in steps; None for 0. Raises BadParameter."""
     _refuse_small(dummies_sum_scale=scale)
     return noise_of(scale, min(ceil(_SUM_REACH * scale), MAX_REACH))
 
@@ -167,10 +161,7 @@ def _named_values(metric: Any) -> int:
 
 
 def count_noise(metric: Any) -> CountNoise | None:
-    """The distribution of the dummies that hide a metric's number of reports; None without.
-
-    None also in development, whose settings protect nobody.
-    """
+    """The law of the dummies that hide a metric's number of reports; None as for `value_noise`."""
     if metric.count_epsilon is None or not metric.central:
         return None
     return _count_noise(metric.count_epsilon, metric.delta)

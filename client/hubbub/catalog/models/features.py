@@ -63,11 +63,7 @@ class Feature:
         return tuple((f"{self.name} in [{a:g}, {b:g})", 0.0, 1.0) for a, b in pairwise(ends))
 
     def coded(self, value: Any) -> tuple[list[float], bool]:
-        """A value as columns in [0, 1], and whether it was clipped.
-
-        Raises ValueOutOfDomain if it is no finite number, or not listed; the message never shows
-        it.
-        """
+        """A value as columns in [0, 1], and whether it was clipped. Raises ValueOutOfDomain."""
         value = as_python(value)
         if self.is_listed:
             if not (isinstance(value, str) and value in self.says):

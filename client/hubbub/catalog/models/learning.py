@@ -154,10 +154,7 @@ def class_label(label: Any, classes: Sequence[str]) -> float:
 
 @settings
 class Learning:
-    """A model's definition: what is learned, by whom, and when.
-
-    Raises BadParameter if a field has a value that is not permitted.
-    """
+    """A model's definition: what is learned, by whom, and when. Raises BadParameter."""
 
     kind: ModelKind = setting(
         kinds.one_of(lambda: KINDS),
@@ -274,10 +271,7 @@ class Learning:
         return self.rounds + (self.held_out > 0)
 
     def first_epoch(self, length: str, now: float) -> int:
-        """The epoch of round 0, in which people report the location of their columns.
-
-        In development rounds repeat: it is the last such epoch that has begun.
-        """
+        """The epoch of round 0, of the columns' location; in development the last one begun."""
         first = self._first(length)
         if length != MINUTE:
             return first
@@ -317,11 +311,7 @@ class Learning:
         )
 
     def example(self, features: Any, label: Any) -> Example:
-        """A person's example, scaled for the model; features by name, or all in order.
-
-        Raises ValueOutOfDomain for wrong features, no finite number, an unlisted value or label;
-        the message never shows a value.
-        """
+        """A person's example; features by name, or all in order. Raises ValueOutOfDomain."""
         names = [feature.name for feature in self.features]
         if isinstance(features, Mapping):
             missing = [name for name in names if name not in features]

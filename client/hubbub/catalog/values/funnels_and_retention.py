@@ -110,10 +110,7 @@ class Retention(PastKind):
     def computed(
         self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> str:
-        """Returns the week, counted from the first week that the device reported.
-
-        The ledger remembers the last 64 epochs, more than the weeks that are counted.
-        """
+        """Returns the week since the first one reported, among the ledger's last 64 epochs."""
         week = epoch - min(reported, default=epoch)
         return str(metric.values[min(max(week, 0), len(metric.values) - 1)])
 

@@ -42,10 +42,7 @@ _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([A-Za-z]{1,3})")
 
 
 class Number(ValueKind):
-    """A number of any unit.
-
-    NAME: name of the kind in messages. ALSO: other types that report() accepts.
-    """
+    """A number. NAME: of the kind, in messages. ALSO: other types that report() accepts."""
 
     NAME: ClassVar[str] = "number"
     ALSO: ClassVar[str] = ""
@@ -81,10 +78,7 @@ class Number(ValueKind):
         return tuple(texts)
 
     def place(self, owner: Any, value: Any) -> int:
-        """Returns the index of a number's range, from 0; `owner` has unit and edges.
-
-        Raises ValueOutOfDomain if it is no number of this kind, or outside all ranges.
-        """
+        """Returns the index of a range; `owner` has unit and edges. Raises ValueOutOfDomain."""
         return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
 
     def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:

@@ -31,10 +31,7 @@ OUTSIDE: Final = entry(
 
 @settings
 class PartRange:
-    """One numeric part, with the attributes of a numeric metric.
-
-    Raises BadParameter if kind, unit and edges contradict each other.
-    """
+    """One numeric part, like a numeric metric. Raises BadParameter for contradictory fields."""
 
     edges: tuple[float, ...] = setting(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
     kind: str = setting(

@@ -33,10 +33,7 @@ class ValueSet(ValueKind):
         return {**table, "mechanism": "privset"}
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> int:
-        """Returns the bit set of a list, tuple or set of values: bit i for the value of place i.
-
-        Raises ValueOutOfDomain if it is no list, tuple or set, or one of its values is not listed.
-        """
+        """Returns the bit set of a list, tuple or set, by place. Raises ValueOutOfDomain."""
         if not isinstance(value, list | tuple | AbstractSet):
             raise ValueOutOfDomain("the value is not a list or set; pass one, empty for nothing")
         code, other = 0, places[OTHER] if metric.other else None

@@ -89,11 +89,7 @@ class ValueKind:
             raise BadParameter('other: is for listed values without a value "other"; leave it out')
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
-        """Returns the mechanism's code of a reported value; `places`: the index of listed values.
-
-        Raises ValueOutOfDomain if it is not one of the metric's values; the message never contains
-        it.
-        """
+        """Returns a value's code; `places`: of listed values. Raises ValueOutOfDomain."""
         if metric.values is None:
             if metric.clamps and is_number(value):
                 value = min(max(value, metric.parameters["low"]), metric.parameters["high"])

@@ -121,10 +121,7 @@ class Vector(ValueKind):
         super().check(metric, domain)
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> tuple[float, ...]:
-        """Returns the numbers in the order of the coordinates, scaled down to the largest length.
-
-        Raises ValueOutOfDomain for another number of coordinates, or a number that is not finite.
-        """
+        """Returns the coordinates in order, cut to the largest length. Raises ValueOutOfDomain."""
         mechanism = metric.randomizer
         vector = value.tolist() if hasattr(value, "tolist") else value  # an array of numpy's
         if not isinstance(vector, Sequence) or isinstance(vector, str | bytes):

@@ -137,10 +137,7 @@ class Sender:
                 self._enter_own(gently=gently)
 
     def keep_running(self) -> None:
-        """Records that the device runs, before any report about it can leave. Raises StateUnusable.
-
-        If the program ends directly after a report, its next start sends the defaults.
-        """
+        """Records that the device runs, before any report about it leaves. Raises StateUnusable."""
         with self._entering.within():
             self._keep_running(self._clock.now())
 

@@ -38,10 +38,7 @@ _APART_SECONDS: Final = 600.0  # longest delay between attempts that no report w
 
 
 class TokenStore:
-    """The tokens of one process. Safe between threads; the state keeps processes apart.
-
-    `ask` sends a request to the issuer; None if the client has no account.
-    """
+    """The tokens of one process, safe between threads; `ask` is None without an account."""
 
     def __init__(
         self,
@@ -113,10 +110,7 @@ class TokenStore:
         return max(0.0, self._not_before - self._clock.monotonic())
 
     def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
-        """Assigns tokens to reports for good; reports without a token are held from now on.
-
-        After StateUnusable no report may leave.
-        """
+        """Assigns tokens to reports for good; others are held. If it fails, no report may leave."""
         now = self._clock.now()
         pairs = [(r.id, (r.stream, r.epoch, self._key)) for r in reports]
 
@@ -270,10 +264,7 @@ def _too_late(epoch: int, length: str) -> int:
 
 
 def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
-    """Returns the function that asks the bundle's issuer; None if the bundle names none.
-
-    Raises BadParameter if the account is invalid or missing, or what tokens need is not installed.
-    """
+    """Returns the function that asks the bundle's issuer, if it names one. Raises BadParameter."""
     if not (account is None or isinstance(account, str) or callable(account)):
         raise BadParameter(
             "account is neither a string, the key of an account at the bundle's issuer, "

@@ -77,10 +77,7 @@ FileId = tuple[int, int]
 
 
 class Damaged(StateUnusable):
-    """The file was damaged and is renamed; the next attempt creates a new one.
-
-    `consent` is the person's, as far as the file could be read.
-    """
+    """The file was damaged and is renamed; `consent` is the person's, as far as it was readable."""
 
     def __init__(self, message: str, consent: Consent | None = None) -> None:
         super().__init__(message)
@@ -107,10 +104,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """A transaction that excludes other threads and processes. Raises StateBusy.
-
-        `durable` writes to disk before returning, so that a power cut cannot undo it.
-        """
+        """A transaction that excludes others; `durable` survives a power cut. Raises StateBusy."""
         with self._within(), self._errors(), self._apart():
             before = self._connection
             connection = self._open()
@@ -159,10 +153,7 @@ class Database:
                         self._let_go()
 
     def _restore_index(self) -> None:
-        """Restores the length of the log's index that SQLite has mapped: a cut one raises SIGBUS.
-
-        SQLite rebuilds an index of zeros from the log.
-        """
+        """Fills a cut index of the log, which raises SIGBUS, with zeros; SQLite rebuilds it."""
         path = self._path.with_name(f"{self._path.name}-shm")
         with contextlib.suppress(OSError):  # SQLite reports the problem
             size = path.stat().st_size

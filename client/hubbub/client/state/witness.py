@@ -91,10 +91,7 @@ class Witness:
 
     @contextlib.contextmanager
     def alone(self, *, always: bool = True) -> Iterator[None]:
-        """Excludes other processes and clients from writing; `always=False`: if a lock file exists.
-
-        Raises StateBusy if another process holds the lock, and StateUnusable if it cannot be taken.
-        """
+        """Excludes other writers; `always=False`: if a lock file exists. Raises StateUnusable."""
         path = self.path.with_suffix(".lock")
         if sys.platform == "win32" or not (always or (self._is_writable() and path.exists())):
             yield

@@ -38,10 +38,7 @@ class Watch:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Excludes all other processes, even those that cannot use the folder.
-
-        SQLite's own locks are lost if its files are replaced meanwhile. Raises StateUnusable.
-        """
+        """Excludes all other processes, whatever replaces SQLite's files. Raises StateUnusable."""
         elsewhere = self._witnesses.elsewhere
         with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
             yield
@@ -55,10 +52,7 @@ class Watch:
                     elsewhere.remove()
 
     def look(self, rows: Rows, *, damaged: int) -> None:
-        """Accepts the file, or merges the witness into it. Raises Damaged or StateUnusable.
-
-        `damaged` is the number of files that were renamed since the last look.
-        """
+        """Accepts the file, `damaged` times renamed, or merges the witness. Or StateUnusable."""
         self._purged, self._last_moment = [], self._witnesses.elsewhere.read()
         payload_queries.count(rows, ["state_damaged"] * damaged)
         chosen = self._witnesses.chosen

@@ -41,11 +41,7 @@ class HttpAnswer(NamedTuple):
 
 
 class _Timed(http.client.HTTPConnection):
-    """A connection on which no step begins, or lasts, beyond `deadline`.
-
-    A socket's timeout limits each step only: a slowly dripping answer would never end. No thread is
-    used, so that a call also ends in time where none can start.
-    """
+    """A connection that ends at `deadline`, without a thread; socket timeouts limit one step."""
 
     deadline = 0.0
 
@@ -220,10 +216,7 @@ class HttpExchange:
             connection.end()
 
     def _sent_request(self, body: bytes, headers: Mapping[str, str], deadline: float) -> HttpAnswer:
-        """Sends a request over an open connection, or else over a new one.
-
-        The server may have closed an idle connection: then the request is sent once more.
-        """
+        """Sends a request, once more over a new connection if the server has closed an idle one."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection:

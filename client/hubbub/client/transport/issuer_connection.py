@@ -17,10 +17,7 @@ AskIssuer = Callable[[bytes, float], bytes]
 
 
 def ask_issuer(address: str, key: str, roots: str | None) -> AskIssuer:
-    """Returns a function that requests tokens from an issuer with an account's key.
-
-    `roots` is the PEM of authorities that are trusted in addition to the system's.
-    """
+    """Returns a function that asks an issuer with an account's key; `roots` beside the system's."""
     parts = urlsplit(address)
     trust = trusting(roots, system=True) if parts.scheme == "https" else None
     place = f"{parts.netloc}{parts.path.rstrip('/')}{PATH}"

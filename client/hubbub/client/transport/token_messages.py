@@ -19,10 +19,7 @@ def request_of(blinded: Mapping[tuple[str, int], Sequence[bytes]]) -> bytes:
 
 
 def issued_in(answer: bytes, count: int) -> list[tuple[Sequence[bytes], bytes] | None]:
-    """Returns the evaluated elements and their proof per request; None where all devices get none.
-
-    Raises TryAgain if it is not an answer of an issuer.
-    """
+    """Returns elements and proof per request; None where all devices get none. Raises TryAgain."""
     try:
         issued = TokenResponse.FromString(answer).issued
     except DecodeError as error:

@@ -60,10 +60,7 @@ class TrustFile:
         self.is_behind = False
 
     def read(self) -> Trust:
-        """Returns all trust. A damaged file is renamed; then the folders replace it.
-
-        Raises StateUnusable if a file cannot be read.
-        """
+        """Returns all trust; folders replace a damaged file, renamed here. Raises StateUnusable."""
         trust = self._read(self._path)
         data = trust.data()
         for other in self._others:
