@@ -46,6 +46,8 @@ class ValueEstimates:
         noise_variance: part of each value's variance that comes from noise dummies, whose law is
             two-sided exponential.
         place: for ranges, the sum of the numbers' places as one estimate: 0 at low, 1 at high.
+        spread: for a mean, the variance between people's numbers, in that of numbers which are all
+            at either end of the range.
     """
 
     estimates: Floats
@@ -62,6 +64,7 @@ class ValueEstimates:
     number_covariance: float = 0.0
     noise_variance: float = 0.0
     place: "ValueEstimates | None" = None
+    spread: float = 1.0
 
     @classmethod
     def flat(cls, estimates: Floats, stderrs: Floats, **more: Any) -> Self:
@@ -244,9 +247,10 @@ def mean_of(
     variance, result = place.stderrs**2, place
     if repeats is not None:
         shares = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
-        variance = variance + reports**2 * sampled(shares, reports / repeats)
-        curvature = place.curvature + repeats / max(reports, 1)
-        result = replace(place, growth=place.growth + repeats, curvature=curvature)
+        variance = variance + place.spread * reports**2 * sampled(shares, reports / repeats)
+        further = place.spread * repeats
+        curvature = place.curvature + further / max(reports, 1)
+        result = replace(place, growth=place.growth + further, curvature=curvature)
     reach = reach_of(confidence)
     between = result.between(reports, down=reach, up=reach)
     columns = place.estimates, np.sqrt(variance), *between

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import sqrt
 
 import numpy as np
+from scipy.special import ndtr
+from scipy.stats import beta
 
+from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
+from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import noise_of, sum_noise_of, sum_scale
-from hubbub.mechanisms import AnyMechanism, Totals, build
+from hubbub.mechanisms import AnyMechanism, Totals, build, tally
 from hubbub.sealing.count_noise import CountNoise
+from tests.statistics.calibration.changes import DIFFERENCE, SMALL_P
+from tests.statistics.calibration.few_reports import NARROW, Coins
 from tests.statistics.calibration.hidden import noisy_totals
 from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.statement import Counted, Setting, Statement
@@ -20,6 +27,7 @@ MEAN = Statement(
     0.95,
     (*ENDS, "Estimated.mean", "Mean.estimate", "Mean.stderr", "Mean.low", "Mean.high"),
 )
+FOUND = Statement("a moved mean is found beside the best test", 0.9, ("Change.changed",))
 BAND = Statement("95% band of a mean's trend", 0.95, ("Point.low", "Point.high", "Point.stderr"))
 # Each in the middle of a range, so that ranges round nothing.
 MANY = {0.5: 2000, 2.5: 1500, 4.5: 1000, 15.5: 500}
@@ -49,6 +57,31 @@ def _mean(
     yield BAND, point.low <= true <= point.high, 1
 
 
+def _compared(
+    mechanism: AnyMechanism, shape: tuple[float, float], n: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """Two epochs of one population, whose numbers have a beta law, by `randomize`; and of another.
+
+    Beside the test of two sums whose variances are known: its power at 3.5 errors of a difference.
+    """
+
+    def drawn(size: int, low: float = 0.0) -> Answer:
+        places = low + (1 - low) * chance.beta(*shape, size)
+        coins = Coins(chance)
+        payloads = [mechanism.randomize(16 * place, coins) for place in places.tolist()]
+        return answer_tiers([(mechanism, tally(mechanism.layout, payloads))], None)
+
+    [same] = changes(drawn(n), drawn(n))
+    yield SMALL_P, same.p_value < 0.05, 1
+    yield DIFFERENCE, same.low <= 0 <= same.high, 1
+    large = drawn(8 * n).values[0]
+    mean, variance = beta.stats(*shape)
+    error = 16 * sqrt(2 * float(variance) / n + 2 * 8 * (large.stderr / 16) ** 2)
+    [moved] = changes(drawn(n), drawn(n, 3.5 * error / 16 / (1 - float(mean))))
+    yield NARROW, 2 * 1.96 * error, moved.high - moved.low
+    yield FOUND, moved.changed, float(ndtr(3.5 - 1.96))
+
+
 def _built(name: str, epsilon: float) -> AnyMechanism:
     more = {"buckets": 16} if name in {"wave", "haar", "buckets"} else {}
     part = {"sampled": 4} if name == "buckets" else {}
@@ -69,6 +102,18 @@ SETTINGS: Sequence[Setting] = (
             *((8.0, f"100 reports, {shape}", counts) for shape, counts in FEW.items()),
             # Hardly a report lies, which moves the sum up as far as down.
             (9.0, "25 reports, all in the middle", {8.5: 25}),
+        )
+    ]
+    + [
+        Setting(
+            f"{name} {epsilon:g}, {n:,} reports of beta {shape[0]:g}, {shape[1]:g}, compared",
+            60,
+            partial(_compared, build(name, epsilon=epsilon, low=0.0, high=16.0), shape, n),
+        )
+        for name, epsilon, n, shape in (
+            ("mean.piecewise", 7.5, 1000, (1.1, 2.9)),
+            ("mean.table", 7.5, 1000, (5.0, 2.0)),
+            ("mean.table", 2.0, 2000, (5.0, 5.0)),
         )
     ]
     + [
