@@ -289,7 +289,7 @@ def test_all_that_is_reloaded_is_reloaded_under_load(
                 _hang_up(run)
 
             _wait_for_reload(run, _hung_up, spoil)
-            assert "not reloaded, the old" in (home / "log" / "shuffler.log").read_text()
+            assert "not reloaded, the former" in (home / "log" / "shuffler.log").read_text()
             _report_once(newer[0], "mood", "light")
             crowd.more(3)
             for name in (OPERATORS, "streams.json"):
