@@ -11,19 +11,15 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Returns seconds since 1970."""
-        ...
 
     def monotonic(self) -> float:
         """Returns seconds of a clock that cannot be set."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Blocks the calling thread for `seconds`."""
-        ...
 
     def wait(self, event: threading.Event, seconds: float | None) -> bool:
         """Waits for an event, at most for `seconds` (None: no limit); returns whether it is set."""
-        ...
 
 
 class SystemClock:

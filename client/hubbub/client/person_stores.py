@@ -12,11 +12,9 @@ class PersonStore(Protocol):
 
     def read(self, person: bytes) -> bytes | None:
         """The record of a person; None if there is none."""
-        ...
 
     def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
         """Store a record durably if it is still `before`; returns whether it was."""
-        ...
 
 
 class SQLStore:

@@ -43,11 +43,9 @@ class _Alphabet(Protocol):
 
     def code(self, before: str, letter: str) -> _Code:
         """The code of a letter."""
-        ...
 
     def next(self, before: str, bits: "_Bits") -> str | None:
         """The next letter; None for bits that are no letter's code. Raises EOFError at the end."""
-        ...
 
 
 @dataclass(slots=True)

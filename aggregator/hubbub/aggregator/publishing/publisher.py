@@ -65,11 +65,9 @@ class Sink(Protocol):
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether it does not have this epoch yet, and nobody else is about to publish it."""
-        ...
 
     async def take(self, closed: Closed) -> None:
         """Accepts it. Raises OSError if it cannot; ConnectionError if it can accept nothing now."""
-        ...
 
 
 class Folder:

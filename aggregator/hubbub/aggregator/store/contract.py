@@ -137,15 +137,12 @@ class TotalsReader(Protocol):
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """Totals of these windows, in their order."""
-        ...
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """Counts of all windows of these streams that have a report."""
-        ...
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
-        ...
 
 
 class DeletableTotals(TotalsReader, Protocol):
@@ -153,11 +150,9 @@ class DeletableTotals(TotalsReader, Protocol):
 
     async def remembered(self) -> Mapping[Window, int]:
         """Windows whose tags are stored, and until when they are needed."""
-        ...
 
     async def forget(self, window: Window) -> None:
         """Deletes a window's tags, and ids except the newest: it counts no more reports."""
-        ...
 
     async def delete(self, window: Window, filed: int = 0) -> int:
         """Deletes a closed window's totals, and returns the number of reports.
@@ -165,7 +160,6 @@ class DeletableTotals(TotalsReader, Protocol):
         The law then has them as counted:deleted. Its tags are deleted before. `filed` is the number
         of reports in its file, if the store has lost the window.
         """
-        ...
 
 
 class TotalsStore(DeletableTotals, Protocol):
@@ -173,23 +167,18 @@ class TotalsStore(DeletableTotals, Protocol):
 
     async def shards(self, window: Window) -> int:
         """Number of a window's shards, which the first call decides."""
-        ...
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         """Applies a commit atomically; with SEEN, returns the tags that were counted before."""
-        ...
 
     async def drop_cells(self, window: Window) -> None:
         """Drops a closed window's cells, which a file has; its counts stay.
 
         Its tags are deleted before.
         """
-        ...
 
     async def counted_by_window(self) -> Mapping[Window, int]:
         """Number of tags of every window that has any."""
-        ...
 
     async def room(self) -> float:
         """Number of bytes that can still be stored."""
-        ...

@@ -117,15 +117,12 @@ class State(Protocol):
 
     def device_state(self) -> DeviceState:
         """Returns the device's current state; the caller's own copy."""
-        ...
 
     def has_room(self, size_bytes: int) -> bool:
         """Returns whether another payload of this size can be noted. No I/O."""
-        ...
 
     def note(self, drawn: PendingPayload) -> int:
         """Holds a payload in memory that outlives this process; returns its number. No I/O."""
-        ...
 
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
@@ -136,22 +133,18 @@ class State(Protocol):
         that this call settles, `owner` the ended process whose notes they are, if any. Returns the
         discarded payloads, `lost` first, and the device's state afterwards.
         """
-        ...
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         """Puts reports of persons, whose own ledgers are charged, into the outbox.
 
         Returns those that were given up because too many wait, or the app itself is off.
         """
-        ...
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """Yields what ended processes noted and did not enter, by owner. Enter it at once."""
-        ...
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
         """Records that the device runs in these epochs, so that their default can be reported."""
-        ...
 
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
@@ -160,43 +153,33 @@ class State(Protocol):
 
         Leaves out `exclusions`. What was spent is stored in two places before this returns.
         """
-        ...
 
     def record_results(self, fates: Mapping[int, str]) -> int:
         """Records the fates of claimed reports; returns the number that waits now."""
-        ...
 
     def release(self, ids: Iterable[int]) -> None:
         """Releases claimed reports that could not be sent, so that other processes may try."""
-        ...
 
     def purged_in_flight(self, now: float) -> int:
         """Returns the number of purged reports that a process may be sending now."""
-        ...
 
     def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
         """Returns the number of reports that wait, without those held back."""
-        ...
 
     def payload_records(self) -> list[PayloadRecord]:
         """Returns the records of past payloads that are still stored, oldest first."""
-        ...
 
     def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
         """Switches reporting. Off purges and returns what waits; `forget` deletes all but sums."""
-        ...
 
     def prefer(self, epsilon: float, max_local: float) -> None:
         """Stores the largest epsilon that the person allows a report: by its promise, and local."""
-        ...
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         """Stores an operator's notice if it `follows` the stored one (b"" for none)."""
-        ...
 
     def count(self, counts: Mapping[str, int]) -> None:
         """Adds counts of local mode, by `own_count`; of too many values the most frequent stay."""
-        ...
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
@@ -206,19 +189,15 @@ class State(Protocol):
         Under another consent the events are discarded. Returns the device's state afterwards, over
         all processes of the app.
         """
-        ...
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
         """Applies a change to the device's tokens, alone among processes; returns its result."""
-        ...
 
     def unstored(self, drawn: Sequence[tuple[int, PendingPayload]]) -> list[Dropped]:
         """Returns what ends with this process: waiting reports, and `drawn` before their entry."""
-        ...
 
     def close(self) -> None:
         """Closes the storage; waiting reports stay for the next start."""
-        ...
 
 
 def admit(

@@ -115,8 +115,6 @@ class Transport(Protocol):
             TryAgain: no answer within that time, or not now. Without time nothing is sent.
             GivenUp: all reports are refused for good.
         """
-        ...
 
     def close(self) -> None:
         """Ends all calls and closes the connection; the next submit opens another one."""
-        ...
