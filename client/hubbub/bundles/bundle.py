@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles.handover import Handover, line_of
 from hubbub.bundles.opening_keys import OpeningKeyPublic, is_development
@@ -294,14 +294,12 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
             "@os=linux or @os=linux+macos"
         )
     odd = [
-        field for field, values in conditions.items() if not _are_of(values, rules.get(field, {}))
+        field
+        for field, values in conditions.items()
+        if len(set(values)) < len(values) or not set(values) <= rules.get(field, {}).keys()
     ]
     if odd or ("@" in name and not rules):
         fields = ", ".join(f"{field} ({', '.join(names)})" for field, names in rules.items())
         has = f"its breakdown has {fields}" if rules else "it has no breakdown: leave @... out"
         raise UnknownMetric(f'metric "{metric.base_name}" has no part "{where[:60]}"; {has}')
     return metric.named(name)
-
-
-def _are_of(values: list[str], names: Mapping[str, Any]) -> bool:
-    return set(values) <= names.keys() and len(set(values)) == len(values)

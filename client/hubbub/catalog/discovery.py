@@ -4,7 +4,6 @@ Each device draws its role from its secret, once per epoch or period. The tree i
 same metric, "plugin/tree", so its limits and account are shared.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -109,8 +108,3 @@ def loss_of_either(metric: Any) -> float:
         return report_loss
     # PRIVACY: a device reports in one of both roles, never in both.
     return max(report_loss, build(_TREE, epsilon=metric.epsilon).privacy_loss())
-
-
-def finder_in(streams: Mapping[str, Any], metric: Any) -> Any:
-    """The metric's tree among a bundle's streams; None without one."""
-    return streams[f"{metric.base_name}/{FINDER}"] if metric.discover else None

@@ -17,10 +17,11 @@ from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.held_out_reports import loss_of_judging
-from hubbub.catalog.models.model_metric import EPOCH, MODEL, as_reported, check_model
+from hubbub.catalog.models.model_metric import EPOCH, MODEL, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
+from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.policy import RELEASE, Caps, Release
-from hubbub.catalog.randomizer_checks import refuse_large_batch, refuse_loss, refuse_uneven_lies
+from hubbub.catalog.randomizer_checks import refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.values.funnels_and_retention import STEPS, WEEKS
 from hubbub.catalog.values.list_versions import (
     GROWN,
@@ -35,7 +36,6 @@ from hubbub.catalog.values.part_values import (
     PARTS,
     RANGES,
     PartRange,
-    asked_parts,
     check_ranges,
     code_of,
     size_of,
@@ -51,7 +51,7 @@ from hubbub.fields.frozen import set_derived
 from hubbub.fields.rules import NAME, metric_name_of
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
-from hubbub.mechanisms.parts import cell_names
+from hubbub.mechanisms.parts import cell_names, parts_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, Kem
 
@@ -343,7 +343,11 @@ class Metric:
         self._name_streams()
         randomizer = build(self.mechanism, **self.arguments)
         report_loss = randomizer.privacy_loss()
-        refuse_loss(self.mechanism, report_loss, self.epsilon)
+        if not report_loss <= self.epsilon:
+            raise BadParameter(
+                f"one report of {self.mechanism} with these parameters loses {report_loss:.6g} "
+                f"nats, above epsilon {self.epsilon:g}; raise epsilon, or randomize more"
+            )
         if not self.crowd:  # a crowd leaves in several messages
             refuse_large_batch(self.min_batch, randomizer, self.kem)
         else:
@@ -450,7 +454,9 @@ class Metric:
     @property
     def parts(self) -> Mapping[str, tuple[str, ...]]:
         """The values of each part, by its name; empty where a value has no parts."""
-        return asked_parts(self.mechanism, self.values)
+        if self.values is None or REGISTRY[self.mechanism].FAMILY != "pairs":
+            return {}
+        return parts_of(self.values)
 
     @property
     def sealed_bytes(self) -> int:
@@ -495,7 +501,9 @@ class Metric:
         code = self._codes.get(value) if type(value) is str else None
         if code is not None:
             return code
-        value = as_reported(self, value)
+        if self.model:
+            raise ValueOutOfDomain(f'"{self.name}" is a model: call learn(), not report()')
+        value = as_python(value, self.values or ())
         try:
             if self.parts:
                 parted: Any = self.randomizer

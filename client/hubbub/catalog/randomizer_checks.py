@@ -1,4 +1,4 @@
-"""Refuses randomizers that lose more privacy than promised, or cannot be hidden in a crowd."""
+"""Refuses randomizers whose batches are too large, or that a crowd cannot hide."""
 
 from typing import Final
 
@@ -10,15 +10,6 @@ from hubbub.sealing.kems import SEAL_BYTES, X25519, Kem
 MAX_BATCH_BYTES: Final = 64 << 20
 # Bytes that framing adds to a sealed report, rounded up.
 _FRAME_BYTES: Final = 16
-
-
-def refuse_loss(mechanism: str, report_loss: float, epsilon: float) -> None:
-    """Raises BadParameter if a report loses more than `epsilon`, in nats."""
-    if not report_loss <= epsilon:
-        raise BadParameter(
-            f"one report of {mechanism} with these parameters loses "
-            f"{report_loss:.6g} nats, above epsilon {epsilon:g}; raise epsilon, or randomize more"
-        )
 
 
 def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> None:

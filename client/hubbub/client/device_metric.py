@@ -5,7 +5,7 @@ from datetime import UTC, datetime, time, timedelta
 
 from hubbub.bundles import Bundle, Notice, open_notice
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, grace_seconds
-from hubbub.catalog.discovery import finder_in
+from hubbub.catalog.values.list_versions import FINDER
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState
@@ -172,7 +172,7 @@ class Questions:
             epoch_seconds=EPOCH_SECONDS[metric.epoch],
             expires=over.timestamp(),
             notice=self.notice,
-            finder=finder_in(self._bundle.streams, metric),
+            finder=self._bundle.streams.get(f"{metric.base_name}/{FINDER}"),
         )
 
 

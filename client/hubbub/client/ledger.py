@@ -262,10 +262,7 @@ def merge(account: Account, other: Account) -> Account:
 def _is_within_caps(
     accounts: Mapping[str, Account], metric: Metric, epoch: int, cost: float
 ) -> bool:
-    """Returns whether all metrics together, retired ones included, stay within every cap.
-
-    PRIVACY: a retired metric's loss stays, and future days count: a clock may have been set back.
-    """
+    """Returns whether all metrics together, retired ones included, stay within every cap."""
     caps = metric.caps.by_days
     if sum(account.spent for account in accounts.values()) + cost <= min(caps.values()):
         return True  # the usual case, which needs no sum over days
@@ -274,7 +271,7 @@ def _is_within_caps(
     for account in accounts.values():
         for day, loss in account.days.items():
             for length in losses:
-                if day > today - length:
+                if day > today - length:  # PRIVACY: or later, if the clock was set back
                     losses[length] += loss
     return all(losses[length] <= cap + _ROUNDING for length, cap in caps.items())
 
@@ -356,17 +353,14 @@ def _cost(account: Account, metric: Metric, tag: str) -> float:
 
 
 def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> float:
-    """Returns a report's cost in nats for an observer of whole epochs; `cost` is that for anybody.
-
-    A promise for n days in a row costs at most the promise in each n days from 1970 on; a report
-    whose days are not recorded counts as the first. A model's promise costs once for life.
-    """
+    """Returns a report's cost in nats for an observer of whole epochs; `cost`: for anybody."""
     if metric.central is None:
         return cost
     most, before = metric.central.epsilon, 0.0
     if metric.model:
         before = account.spent  # one promise for all reports of a model
     elif metric.central_period:
+        # A promise for n days in a row costs at most itself in each n days from 1970 on.
         seconds, days = EPOCH_SECONDS[metric.epoch], days_at_most(metric.central_period)
         span = _last_day(epoch, seconds) // days
         before = sum(

@@ -79,8 +79,13 @@ class PrivateMetricExporter(MetricExporter):
         for resource in metrics_data.resource_metrics:
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
-                    if metric.name in self._metrics:
-                        self._try_report(metric.name, metric.data)
+                    try:
+                        if metric.name in self._metrics:
+                            self._report(self._metrics[metric.name], metric.data)
+                    except Exception as error:  # noqa: BLE001 it must not cost the other instruments
+                        # PRIVACY: a strict client's message has a hint near the value.
+                        problem = type(error).__name__
+                        _log.error("instrument %s is not reported: %s", metric.name, problem)
         return MetricExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
@@ -89,13 +94,6 @@ class PrivateMetricExporter(MetricExporter):
 
     def shutdown(self, timeout_millis: float = 30_000, **_: Any) -> None:
         """Does nothing: the client works until the app closes it."""
-
-    def _try_report(self, instrument: str, data: Any) -> None:
-        try:
-            self._report(self._metrics[instrument], data)
-        except Exception as error:  # noqa: BLE001 one mistake must not cost the other instruments
-            # PRIVACY: a strict client's message has a hint near the value.
-            _log.error("instrument %s is not reported: %s", instrument, type(error).__name__)
 
     def _report(self, chosen: str | Named, data: Any) -> None:
         if not isinstance(chosen, Named):

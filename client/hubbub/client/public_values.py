@@ -44,18 +44,15 @@ class PublicValues:
         for field in metric.breakdown:
             if metric.experiment and field == metric.experiment.name:
                 continue
-            source = self._values.get(field)
-            value = _called(field, source) if callable(source) else source
+            value = self._values.get(field)
+            if callable(value):
+                try:
+                    value = value()
+                except Exception as error:  # noqa: BLE001 the app's own, which may raise anything
+                    raise BadParameter(
+                        f"public: {field} raises {type(error).__name__}; pass a text, or a "
+                        "function that returns a text"
+                    ) from None
             if isinstance(value, str):
                 field_values[field] = value
         return cell_of(metric.name, metric.breakdown, field_values)
-
-
-def _called(field: str, source: Callable[[], str]) -> str:
-    try:
-        return source()
-    except Exception as error:  # noqa: BLE001 the app's own, which may raise anything
-        raise BadParameter(
-            f"public: {field} raises {type(error).__name__}; pass a text, or a function that "
-            "returns a text"
-        ) from None

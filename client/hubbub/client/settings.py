@@ -105,9 +105,13 @@ class Settings:
             variable = f"HUBBUB_{field.name.upper()}"
             if arguments.get(field.name) is not None:
                 values[field.name] = arguments[field.name]
-            elif environment.get(variable, "").strip():  # an empty variable counts as unset
+            elif text := environment.get(variable, "").strip():  # an empty variable is unset
                 parser = _PARSERS.get(field.name, str)
-                values[field.name] = _parse(variable, environment[variable], parser)
+                try:
+                    values[field.name] = parser(text)
+                except ValueError:
+                    remedy = _REMEDIES[parser]
+                    raise BadParameter(f"{variable} is not understood; {remedy}") from None
         for name in ("bundle", "state_dir"):
             if values.get(name) is not None:
                 values[name] = _path(name, values[name])
@@ -140,13 +144,6 @@ def _check(names: Sequence[str], name: str, value: Any) -> None:
         raise BadParameter(f"{name} is not understood; give True or False")
     if parser is float and not isinstance(value, float | int):
         raise BadParameter(f"{name} is not understood; give a number")
-
-
-def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:
-    try:
-        return parser(text.strip())
-    except ValueError:
-        raise BadParameter(f"{variable} is not understood; {_REMEDIES[parser]}") from None
 
 
 def _path(name: str, value: str | os.PathLike[str]) -> Path:

@@ -218,10 +218,7 @@ def _take_over(state: State, folders: list[Path]) -> None:
 
 
 def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State:
-    """Returns the state in the folder; otherwise one in memory.
-
-    PRIVACY: limits of the latter hold across restarts, by a witness elsewhere, or nothing leaves.
-    """
+    """Returns the state in the folder; otherwise one in memory."""
     try:
         try:
             return _opened(folder, bundle, clock)
@@ -229,6 +226,7 @@ def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State
             return _opened(folder, bundle, clock)  # with a new file: the damaged one was renamed
     except StateUnusable as error:
         warn("going on in memory: %s", error)
+        # PRIVACY: its limits hold across restarts, by a witness elsewhere, or nothing leaves.
         return MemoryState(witnesses=Witnesses(folder), clock=clock)
 
 

@@ -81,7 +81,7 @@ class OneBitMean(number_range.OfMean):
     def variance(self, true: float, reports: int) -> float:
         if not reports:
             return 0.0
-        chance = self._chance(Fraction(true) / reports)
+        chance = self.keep.complement.exact + Fraction(true) / reports * self._gap
         return float(reports * chance * (1 - chance) / self._gap**2)
 
     def _chance_of_one(self, value: float) -> Probability:
@@ -92,6 +92,3 @@ class OneBitMean(number_range.OfMean):
     @property
     def _gap(self) -> Fraction:
         return self.keep.exact - self.keep.complement.exact
-
-    def _chance(self, share: Fraction) -> Fraction:
-        return self.keep.complement.exact + share * self._gap

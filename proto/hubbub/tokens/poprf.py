@@ -63,11 +63,6 @@ def public_of(key: bytes) -> bytes:
     return _base(key)
 
 
-def check_public(public: bytes) -> None:
-    """Raises BadParameter unless `public` is a valid public key."""
-    _check_element(public, "no public key of an issuer of tokens")
-
-
 def check_elements(elements: Sequence[bytes]) -> None:
     """Raises BadParameter unless each is a valid element of the group."""
     for element in elements:
@@ -106,8 +101,8 @@ def finalize(
     public: bytes,
     info: bytes,
 ) -> list[bytes]:
-    """Checks the proof; returns outputs by input and blinded. Raises BadParameter."""
-    check_public(public)
+    """Checks the proof; returns the output of each input and blinded. Raises BadParameter."""
+    _check_element(public, "no public key of an issuer of tokens")
     tweaked = _plus(_base(_info_scalar(info)), public)
     if tweaked == _IDENTITY or len(evaluated) != len(inputs):
         raise BadParameter("the issuer's answer does not fit the request")

@@ -40,11 +40,6 @@ def token_info(stream: str, epoch: int) -> bytes:
     return f"hubbub/1 token|{stream}|{epoch}".encode()
 
 
-def is_token(token: bytes) -> bool:
-    """Whether `token` has the length of a token."""
-    return len(token) == TOKEN_BYTES
-
-
 def nonce_of(token: bytes) -> bytes:
     """The nonce in a token, by which the shuffler recognises a spent one."""
     return token[:NONCE_BYTES]

@@ -14,7 +14,7 @@ from hubbub.analysis.models.descent import centre_of, rate_of, stepped
 from hubbub.analysis.models.round_decoding import told_by_cells
 from hubbub.analysis.models.weight_variances import Round
 from hubbub.bundles import Bundle
-from hubbub.catalog import Metric
+from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
@@ -100,7 +100,8 @@ def due_at(metric: Metric, learning: Learning, before: list[FinishedRound], now:
     """When the step of the next round may be taken, in seconds since 1970."""
     first = _first(metric, learning, before, now)
     travel = _DEVELOPMENT_TRAVEL_SECONDS if metric.development else _TRAVEL_SECONDS
-    return learning.complete_at(len(before), metric.epoch, first) + travel
+    following = learning.epoch_of(len(before) + 1, metric.epoch, first)
+    return epoch_start(following, metric.epoch) + travel
 
 
 def _first(metric: Metric, learning: Learning, before: list[FinishedRound], now: float) -> int:

@@ -130,11 +130,8 @@ def needs_all_parts(parts: int) -> str:
 
 
 def _several_named(metric: Any) -> str:
-    """Error text where a report names no single value; "" where it does.
-
-    PRIVACY: the proof requires that one person's report changes two counts by one. So a report must
-        name one value, one step of a number, or one cell of the table of all parts.
-    """
+    """Error text where a report names no single value; "" where it does."""
+    # PRIVACY: the proof requires that one person's report changes two counts by one.
     if metric.mechanism in (CROWD_LISTED, *CROWD_MEANS):
         return ""
     if metric.mechanism != CROWD_PARTS:

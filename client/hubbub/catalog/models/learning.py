@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
-from hubbub.catalog.epochs import MINUTE, epoch_at, epoch_start
+from hubbub.catalog.epochs import MINUTE, epoch_at
 from hubbub.catalog.models.features import Feature, features_of
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -289,10 +289,6 @@ class Learning:
             return since % (self.last + 1) if since >= 0 else None
         number, rest = divmod(since, _APART)
         return None if rest or not 0 <= number <= self.last else number
-
-    def complete_at(self, number: int, length: str, first: int) -> int:
-        """When a round's reports are complete, in seconds since 1970: as its next one begins."""
-        return epoch_start(self.epoch_of(number + 1, length, first), length)
 
     def turns(self, coins: BitSource) -> frozenset[int]:
         """The rounds of a device, drawn by its own coins.

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.plain_value import as_python
-from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors import BadParameter
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
 from hubbub.fields.tables import table_of
@@ -59,13 +58,6 @@ def check_model(metric: Any) -> None:
 def limits_of(learning: "Learning", epsilon: float, central: float | None) -> Limits:
     """The limits of a device for a model: one report in each of its rounds, and one promise."""
     return Limits(1, learning.reports * epsilon, central)
-
-
-def as_reported(metric: Any, value: Any) -> Any:
-    """The reported value, numbers as Python's own. Raises ValueOutOfDomain for a model."""
-    if metric.model:
-        raise ValueOutOfDomain(f'"{metric.name}" is a model: call learn(), not report()')
-    return as_python(value, metric.values or ())
 
 
 def in_minutes(metric: Any, begins: date) -> Any:

@@ -149,12 +149,6 @@ PARTS: Final = Entry(
 )
 
 
-def asked_parts(mechanism: str, values: Sequence[str] | None) -> Mapping[str, tuple[str, ...]]:
-    """Returns the values of each part by its name; empty for a mechanism without parts."""
-    paired = values is not None and REGISTRY[mechanism].FAMILY == "pairs"
-    return parts_of(values) if paired else {}  # type: ignore[arg-type]
-
-
 def check_ranges(
     mechanism: str, values: Sequence[str] | None, ranges: Mapping[str, PartRange]
 ) -> None:

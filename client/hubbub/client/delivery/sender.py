@@ -355,10 +355,7 @@ class Sender:
     def _refused_here(
         self, reports: Sequence[OutboxReport], max_seconds: float
     ) -> tuple[dict[int, str], set[int], float]:
-        """Returns fates of stopped and withdrawn reports, unread reports, and the seconds it took.
-
-        PRIVACY: a report waits while its person's record cannot be read; others leave meanwhile.
-        """
+        """Returns fates of stopped and withdrawn reports, unread reports, and the seconds taken."""
         fates: dict[int, str] = {}
         unread: set[int] = set()
         seconds = 0.0
@@ -375,7 +372,7 @@ class Sender:
             try:
                 if self.is_withdrawn(report):
                     fates[report.id] = DISABLED
-            except StateUnusable as error:
+            except StateUnusable as error:  # PRIVACY: the report waits; others leave meanwhile
                 unread.add(report.id)
                 self._diagnostics.warn_once("consents", "persons' reports wait: %s", error)
             seconds += self._clock.monotonic() - started
@@ -423,14 +420,12 @@ class Sender:
         return fates, TryAgain(refused) if refused else None
 
     def _hear(self, signed: bytes) -> None:
-        """Stores the operator's notice; if that fails, the next answer brings it again.
-
-        PRIVACY: a shuffler cannot make the device use an older notice, or one of its own.
-        """
+        """Stores the operator's notice; if that fails, the next answer brings it again."""
         if not signed or signed == self._last_notice:
             return
         operator = self._bundle.operator
         try:
+            # PRIVACY: a shuffler can bring no notice of its own, and no older one.
             notice = open_notice(signed, operator=operator)
 
             def follows(stored: bytes) -> bool:

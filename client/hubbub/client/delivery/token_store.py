@@ -173,10 +173,8 @@ class TokenStore:
         return not is_answered
 
     def _moment(self, length: str, epoch: int) -> float:
-        """Returns the time of the request for an epoch: a moment of the previous epoch.
-
-        PRIVACY: it follows from the secret alone, and so does not reveal when the device reports.
-        """
+        """Returns the time of the request for an epoch: a moment of the previous epoch."""
+        # PRIVACY: it follows from the secret alone, and does not reveal when the device reports.
         memo = DeviceMemo(self._state.device_state().secret, "tokens")
         step = memo.coins(f"{length}|{epoch}".encode()).below(_STEPS)
         before, after = epoch_start(epoch - 1, length), epoch_start(epoch, length)

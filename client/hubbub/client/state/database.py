@@ -181,11 +181,8 @@ class Database:
             return False
 
     def _lost_descriptors(self) -> set[FileId | None]:
-        """Returns what the descriptors that the app closed are now: other files, or None.
-
-        Whoever closes descriptors closes all; if some are left, SQLite closed the others, which
-        were of another client in this process.
-        """
+        """Returns what the descriptors that the app closed are now: other files, or None."""
+        # An app closes all; if one is left, SQLite closed the others, of another client here.
         now = {number: _file_id(number) for number in self._descriptors}
         is_one_left = any(now[number] == before for number, before in self._descriptors.items())
         return set() if is_one_left else set(now.values())
@@ -196,10 +193,7 @@ class Database:
         return not lost or lost.issubset(map(_file_id, self._path.parent.iterdir()))
 
     def _follow_descriptors(self) -> None:
-        """Lets SQLite open new descriptors if the app closed them, as a daemon does.
-
-        All connections of a process share them, also those that a parent process left.
-        """
+        """Lets SQLite open new descriptors, which a process shares, if a daemon closed them."""
         if not self._is_closable():
             raise StateUnusable(
                 f"{self._path}: the app closed this file and opened others in its place; start "

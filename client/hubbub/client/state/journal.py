@@ -119,11 +119,7 @@ class Journal:
                 os.close(self._file)
 
     def _take_hold(self) -> None:
-        """Checks that the descriptor is still this file's, and the file whole. Raises OSError.
-
-        An app may close all descriptors, as a daemon does, and reuse the number for another file;
-        and the file may have been truncated. Its last records then start over.
-        """
+        """Reopens a file that the app closed, as a daemon does; fills a cut one. Raises OSError."""
         try:
             status = os.fstat(self._file)
         except OSError:

@@ -52,7 +52,7 @@ class Watch:
                     elsewhere.remove()
 
     def look(self, rows: Rows, *, damaged: int) -> None:
-        """Accepts the file, `damaged` times renamed, or merges the witness. Or StateUnusable."""
+        """Accepts the file, or merges the witness into it. Raises Damaged or StateUnusable."""
         self._purged, self._last_moment = [], self._witnesses.elsewhere.read()
         payload_queries.count(rows, ["state_damaged"] * damaged)
         chosen = self._witnesses.chosen

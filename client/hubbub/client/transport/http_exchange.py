@@ -121,11 +121,7 @@ class _Steps(io.RawIOBase):
 
 
 def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) -> list[Any]:
-    """Returns the addresses of a name. Raises OSError.
-
-    `named` is set when they are known, or by a thread that ends the call. Another thread resolves
-    the name, since the system waits for name servers without limit; if none starts, this one does.
-    """
+    """Returns a name's addresses; who sets `named` ends the wait for them. Raises OSError."""
     answers: list[list[Any] | OSError] = []
 
     def ask() -> None:
@@ -137,7 +133,7 @@ def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) 
 
     thread = threading.Thread(target=ask, name="hubbub-names", daemon=True)
     try:
-        thread.start()
+        thread.start()  # since the system waits for name servers without limit
     except RuntimeError:
         ask()
     else:

@@ -191,15 +191,12 @@ class Trust:
         return new, [name for name in former if name != folder]
 
     def _has_moved_on(self, bundle: Bundle, *, follows: bool) -> bool:
-        """Returns whether a key before the bundle's signer has handed over to another signer here.
-
-        `follows`: the bundle continues the app's own pin, which other apps' pins may be ahead of.
-        """
+        """Returns whether a key before the bundle's signer has handed over to another one here."""
         line, signer = set(bundle.line), bundle.operator
         return any(
             pin.operator not in line
             and not line.isdisjoint(pin.before)
-            and not (follows and signer in pin.before)
+            and not (follows and signer in pin.before)  # another app's pin may be ahead
             for pin in self.pins.values()
         )
 
@@ -229,10 +226,8 @@ def _both(first: Pin, other: Pin) -> Pin:
 
 
 def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:
-    """Returns the bundle's log now; `before`: as the app saw it last. Raises BundleRefused.
-
-    PRIVACY: a bundle for one person would have to be in the log that everybody sees.
-    """
+    """Returns the bundle's log now; `before`: as the app saw it last. Raises BundleRefused."""
+    # PRIVACY: a bundle for one person would have to be in the log that everybody sees.
     if before is None and bundle.log is None:
         return None
     if before and bundle.log != before.key:
