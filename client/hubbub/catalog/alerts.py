@@ -92,7 +92,7 @@ class Alert:
         raise BadParameter(f"when {self.when[:80]!a}: its number is outside {span}")
 
     def check_fits(self, kind: str, values: Sequence[str] | None, *, parts: bool) -> None:
-        """Raises BadParameter if answers cannot meet the rule; `parts`: they are of a range."""
+        """Raises BadParameter if answers, of `parts` of a range or not, cannot meet the rule."""
         rule = self.rule()
         if rule.of != "change" and kind == "vectors":
             raise BadParameter('alert: a vector or a rate only supports "change"; write that')

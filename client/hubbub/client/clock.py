@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of this device; `tells` is the time of replays, and waits take real time."""
+    """The clock of this device; replays of the past give `tells`, and waits take real time."""
 
     def __init__(self, tells: Callable[[], float] = time.time) -> None:
         self.now = tells

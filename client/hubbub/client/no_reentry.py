@@ -66,7 +66,10 @@ class NoReentryLock:
 
 
 class Wakeup(threading.Event):
-    """An event with one waiter, to be set even amid its own methods, where `Event` has a lock."""
+    """An event with one waiter, which can be set in the middle of its own methods.
+
+    The methods of `threading.Event` hold a lock meanwhile.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -225,7 +225,7 @@ class Reporter:
         return Outcome.NOTED
 
     def keep_events(self) -> None:
-        """Move events into the state, and load those of all processes. If it fails, they stay."""
+        """Move events into the state, and load those of all processes. An error leaves them."""
         if not self._questions.past or self.is_local:
             return
         with self._moved(self._events) as events:
@@ -323,7 +323,7 @@ class Reporter:
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
     def refresh(self, standing: DeviceState | None = None) -> None:
-        """Replace the copy of the state, by `standing` if just read; if it fails, it stays."""
+        """Replace the copy of the state, by `standing` if just read; an error leaves it."""
         self._stand(standing or self._state.device_state())
 
     def switch(self, *, on: bool) -> None:

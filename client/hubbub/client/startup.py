@@ -99,7 +99,7 @@ def issuer_of(bundle: Bundle, settings: Settings, account: Account | None) -> "A
 
 
 def program_name() -> str:
-    """Returns this program's name, which no bundle can influence; of a launcher with its folder."""
+    """Returns this program's name, which no bundle influences. A launcher's includes its folder."""
     main = sys.modules.get("__main__")
     spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
     name = str(spec.name).removesuffix(".__main__") if spec else path.stem

@@ -62,7 +62,7 @@ def proxy_options(address: str) -> tuple[tuple[str, str | int], ...]:
 
 
 def server_parts(url: str) -> SplitResult | None:
-    """The parts of a URL for HTTP, else None; also with a password, since logs quote URLs."""
+    """The parts of a URL for HTTP; None for other text or a password in it, as logs quote URLs."""
     parts = url_parts(url) if _PRINTABLE.fullmatch(url) else None
     if parts is None or parts.scheme not in {"http", "https"} or "@" in parts.netloc:
         return None

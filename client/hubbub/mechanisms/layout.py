@@ -63,7 +63,10 @@ class Totals:
         return (self._value_variance() * fixing + self.evenly() * share) * (1 - share)
 
     def weighted_variance(self, weights: Sequence[float]) -> float:
-        """The variance of the sum of all dummies' weights, rising evenly for a fixed number."""
+        """The variance of the sum over all dummies of the weight of their value.
+
+        Where the number of dummies is fixed, weights must rise evenly.
+        """
         if self.at_ends:
             step = (weights[-1] - weights[0]) / (len(weights) - 1)
             arriving = sum(w**2 * n for w, n in zip(weights, self.by_cell(), strict=True))

@@ -37,7 +37,7 @@ class Spelled(NamedTuple):
 
 
 class _Alphabet(Protocol):
-    """A script's letters, coded by the letter before; "" is the end, `least` the others' bits."""
+    """A script's letters, coded by the letter before; "" is the end, `least` the fewest bits."""
 
     least: int
 

@@ -29,7 +29,7 @@ def balances(terms: Mapping[str, int]) -> bool:
 
 
 def sum_terms(windows: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Adds up each term of the law; one with a reason, as rejected:expired, without the reason."""
+    """Adds up each term of the law; a term such as rejected:expired is added to rejected."""
     terms = dict.fromkeys(TERMS, 0)
     for window in windows:
         for term, number in window.items():

@@ -56,7 +56,10 @@ def refuse_inconsistent(
 def _climb(
     start: bytes, proof: Sequence[bytes], place: int, last: int, of: str
 ) -> tuple[bytes, bytes]:
-    """Roots above a subtree: of the tree ending with it, and with `last` (both indexes here)."""
+    """The roots above a subtree: of the tree that ends with it, and of the one that ends at `last`.
+
+    `place` and `last` are indexes among subtrees of this height.
+    """
     then = now = start
     for beside in proof:
         if not last:

@@ -93,7 +93,7 @@ def entry_of(kind: str, content: bytes) -> bytes:
 
 
 def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
-    """The checked proof in a bundle's third line; `content` is the others. Raises BundleRefused."""
+    """The checked proof in a bundle's line 3; `content`: the first two. Raises BundleRefused."""
     try:
         proof = LogProof.load(line, key)
         root = proven_root(

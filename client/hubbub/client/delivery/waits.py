@@ -43,7 +43,7 @@ class Waits:
         return _random.uniform(0, longest)
 
     def after_an_epoch(self) -> float:
-        """Returns the delay after the end of an epoch, long since all devices know that moment."""
+        """Returns the delay after an epoch's end; it is long, as all devices know that moment."""
         return _random.uniform(0, self._after)
 
     def before_trying_again(self, failures: int, min_seconds: float) -> float:

@@ -137,7 +137,10 @@ class Journal:
 
 
 class Notes:
-    """One process's notes beside a state folder, safe between threads; I/O at its ends only."""
+    """One process's notes beside a state folder; at most `most` wait if there is no journal.
+
+    Safe between threads; I/O at start and end only.
+    """
 
     def __init__(self, folder: Path, most: int) -> None:
         self._folder = folder

@@ -60,7 +60,7 @@ class TrustFile:
         self.is_behind = False
 
     def read(self) -> Trust:
-        """Returns all trust; folders replace a damaged file, renamed here. Raises StateUnusable."""
+        """Returns all trust. Renames a damaged file; folders replace it. Raises StateUnusable."""
         trust = self._read(self._path)
         data = trust.data()
         for other in self._others:
