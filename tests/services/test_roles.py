@@ -455,7 +455,7 @@ def test_what_version_0_1_made_still_works_and_says_so(
         assert total_counts(run.endpoints)["acknowledged"] == 1
     for service in ("shuffler", "aggregator"):
         log_text = (home / "log" / f"{service}.log").read_text()
-        assert log_text.count("make all anew with: hubbub keys tls") == 1, log_text
+        assert log_text.count("make new ones: hubbub keys tls") == 1, log_text
 
 
 def test_certificates_of_now_are_not_warned_of(tls: Path, caplog: pytest.LogCaptureFixture) -> None:

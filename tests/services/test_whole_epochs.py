@@ -144,7 +144,7 @@ async def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutat
         assert (law["pooled"], law["in_flight"]) == (40, 1000)
         more = await pools[step % 3].crowds.cut(window, crowd, more if step % 2 else b"0")
         step += 1
-    assert step > 1000 // 70
+    assert step > len(pools), "every hand cuts"  # how many a step finds is Redis' own
     assert await pools[1].crowds.cut(window, crowd) is None, "asked once more, nothing happens"
     owner = pools[(step - 1) % 3]
     cuts = {}
