@@ -96,8 +96,7 @@ class LinearRanks:
     def _estimates(self) -> Floats:
         """The estimates, shifted by a constant so that they add up to the reports."""
         estimates = self.figures.estimates
-        moved: Floats = estimates - (float(estimates.sum()) - self.reports) / len(estimates)
-        return moved
+        return estimates - (float(estimates.sum()) - self.reports) / len(estimates)
 
     @cached_property
     def _numbers(self) -> float:
@@ -194,8 +193,7 @@ class IndexRanks:
     def _likely(self, mechanism: IndexInBuckets) -> Floats:
         """Probability of each place of the line, given a part: shape (places, parts)."""
         sums = np.add.reduceat(chances(mechanism), self._starts[:-1], axis=1)
-        answer: Floats = sums / np.diff(self._starts)
-        return answer
+        return sums / np.diff(self._starts)
 
     def _even(self) -> tuple[Floats, Floats]:
         """The system with the weights of an even distribution."""

@@ -100,8 +100,7 @@ class ValueEstimates:
         law = self.count_law
         if law is None or 2 * law.q >= 1:
             return np.ones_like(shares)
-        skewness: Floats = np.clip(1 - 2 * (law.p - law.q) / (1 - 2 * law.q) * shares, -1, 1)
-        return skewness
+        return np.clip(1 - 2 * (law.p - law.q) / (1 - 2 * law.q) * shares, -1, 1)
 
     def between(
         self, reports: float, *, down: Floats | float, up: Floats | float
@@ -142,8 +141,7 @@ class ValueEstimates:
     def _spread(self, counts: Floats) -> Floats:
         """Standard error at these counts, relative to that of an absent value; at least 1."""
         excess = np.maximum(self.growth * counts - self.curvature * counts**2, 0.0)
-        answer: Floats = np.sqrt(1 + excess / self.absent**2)
-        return answer
+        return np.sqrt(1 + excess / self.absent**2)
 
     def ranked(
         self, reports: float, confidence: float = 0.95, rate: float = FALSE_DISCOVERY_RATE
@@ -199,8 +197,7 @@ def _places(estimates: Floats, reach: Floats) -> Floats:
     ordered = np.sort(estimates)
     rivals = len(ordered) - np.searchsorted(np.sort(estimates + reach), estimates)
     ranks = len(ordered) - np.searchsorted(ordered, estimates, side="right") + 1
-    answer: Floats = ranks / np.maximum(rivals, ranks)
-    return answer
+    return ranks / np.maximum(rivals, ranks)
 
 
 def _picked(gaps: Floats, plain: float) -> Floats:

@@ -217,8 +217,7 @@ def _both(first: Floats, other: Floats) -> Floats:
     first, second = (
         np.pad(law, ((0, 0), (0, width - law.shape[1]))).ravel() for law in (first, other)
     )
-    law: Floats = np.convolve(first, second)[: rows * width].reshape(rows, width)
-    return law
+    return np.convolve(first, second)[: rows * width].reshape(rows, width)
 
 
 def _one_more(law: Floats, on_v: float, on_w: float, on_neither: float) -> Floats:

@@ -238,8 +238,7 @@ def _row_mechanism(plan_row: Row) -> AnyMechanism:
 
 def _rest_even(share: float, value: Floats) -> Floats:
     """Shares of all values, if one has this share and the others are equally frequent."""
-    answer: Floats = share * value + (1 - share) * (1 - value) / (len(value) - 1)
-    return answer
+    return share * value + (1 - share) * (1 - value) / (len(value) - 1)
 
 
 def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: int) -> float:

@@ -56,7 +56,6 @@ def _sigma(l2: float, epsilon: float, delta: float) -> float:
     # enough; OpenDP's own reckoning finds a smaller one below it.
     tail = log(1 / delta)
     enough = l2 / (sqrt(2) * (sqrt(tail + epsilon) - sqrt(tail))) * (1 + 1e-9)
-    sigma: float = dp.binary_search_param(
+    return dp.binary_search_param(
         gaussian, d_in=l2, d_out=(epsilon, delta), bounds=(enough / 8, enough)
     )
-    return sigma

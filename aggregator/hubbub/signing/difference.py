@@ -115,8 +115,7 @@ def _gives(name: str, was: Any, now: Any) -> str:
 
 
 def _fields(metric: Metric) -> dict[str, Any]:
-    fields: dict[str, Any] = metric.definition() | dumped(metric, in_definition=False)
-    return fields
+    return metric.definition() | dumped(metric, in_definition=False)
 
 
 def _limits_text(metric: Metric) -> str:

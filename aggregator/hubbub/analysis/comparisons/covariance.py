@@ -97,8 +97,7 @@ def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
     squares = sum(table.weight**2 for table in tables)
     coins = sum(table.weight**2 * _of_coins(mechanism, table) for table in tables)
     diagonal, flat = np.diag(shares), np.add.outer(shares, shares)
-    answer: Floats = groups * coins + (groups * squares - 1) * (diagonal - even * flat + even**2)
-    return answer
+    return groups * coins + (groups * squares - 1) * (diagonal - even * flat + even**2)
 
 
 def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:

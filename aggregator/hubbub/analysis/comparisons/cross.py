@@ -308,8 +308,7 @@ def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0,
 
 def _turn(within: Floats, size: float) -> Floats:
     """Linearized map from shares of all to shares within a slice of this size."""
-    turn: Floats = (np.eye(within.size) - within.reshape(-1)[:, None]) / size
-    return turn
+    return (np.eye(within.size) - within.reshape(-1)[:, None]) / size
 
 
 def _by_slice(

@@ -97,8 +97,7 @@ def _likely_share(
         )
         weighed = weighed + (weights[:, :, 0] * rows).sum(axis=1)
         informed = informed + weights[:, :, 0] @ other
-    result: Floats = simplex(weighed / informed, 1 / informed, reports) / max(reports, 1.0)
-    return result
+    return simplex(weighed / informed, 1 / informed, reports) / max(reports, 1.0)
 
 
 def kept(cells: Floats, noise: float, product: Floats, reports: float) -> Floats:
@@ -110,8 +109,7 @@ def kept(cells: Floats, noise: float, product: Floats, reports: float) -> Floats
     beyond = cells - product
     scale = max(float((beyond**2).sum()) - noise * beyond.size, 0.0) / max(reports, 1.0)
     true = scale * product
-    answer: Floats = product + beyond * true / np.maximum(true + noise, 1e-30)
-    return answer
+    return product + beyond * true / np.maximum(true + noise, 1e-30)
 
 
 def _agreeing(

@@ -41,8 +41,7 @@ def min_stderrs(mechanism: IndexInBuckets, totals: Totals) -> Floats:
     """Standard errors per bucket, if no index had fewer reports than lies alone put there."""
     lies = totals.reports * chances(mechanism).min(axis=1)
     least = np.maximum(_cells_of(mechanism, totals), lies)
-    answer: Floats = np.sqrt(spread(mechanism, least, totals.reports))
-    return answer
+    return np.sqrt(spread(mechanism, least, totals.reports))
 
 
 def spread(mechanism: IndexInBuckets, observations: Floats, reports: int) -> Floats:
@@ -53,8 +52,7 @@ def spread(mechanism: IndexInBuckets, observations: Floats, reports: int) -> Flo
     inverse = _inverse(mechanism)
     # Of a report in bucket i: its index's contribution squared, less the square of its mean, 1.
     variances = (inverse**2) @ observations - np.clip(inverse @ observations, 0, reports)
-    answer: Floats = np.maximum(variances, 0.0)
-    return answer
+    return np.maximum(variances, 0.0)
 
 
 def placed(mechanism: IndexInBuckets, totals: Totals) -> tuple[float, float, float]:
@@ -119,8 +117,7 @@ def _inverse(mechanism: IndexInBuckets) -> Floats:
     likely = chances(mechanism)
     weights = 1 / np.sqrt(likely.mean(axis=1))
     basis, triangle = np.linalg.qr(likely * weights[:, None])
-    inverse: Floats = np.linalg.solve(triangle, basis.T * weights)
-    return inverse
+    return np.linalg.solve(triangle, basis.T * weights)
 
 
 @lru_cache(maxsize=8)

@@ -154,8 +154,7 @@ def variance_less_known(
 
 def angles(products: Floats) -> Floats:
     """The angles whose cosines these are, but for rounding."""
-    answer: Floats = np.arccos(np.clip(products, -1.0, 1.0))
-    return answer
+    return np.arccos(np.clip(products, -1.0, 1.0))
 
 
 def correlations(mechanism: VectorCodes, apart: Floats) -> Floats:

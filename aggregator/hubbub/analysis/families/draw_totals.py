@@ -62,8 +62,7 @@ def named(people: Counts, other: float, chance: Generator) -> Counts:
     values = people.shape[-1]
     sure = chance.binomial(people, 1 - values * other)
     any_at_all = np.full(values, 1 / values)
-    cells: Counts = sure + chance.multinomial((people - sure).sum(axis=-1), any_at_all)
-    return cells
+    return sure + chance.multinomial((people - sure).sum(axis=-1), any_at_all)
 
 
 def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> Counts:

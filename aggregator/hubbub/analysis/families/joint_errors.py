@@ -44,8 +44,7 @@ class Joint:
     def counts(self) -> Floats:
         """The estimate of each value in reports, with the sum `reports`."""
         raw, _, _ = self._scaled
-        moved: Floats = raw + (self.reports - float(raw.sum())) / len(raw)
-        return moved
+        return raw + (self.reports - float(raw.sum())) / len(raw)
 
     @property
     def step(self) -> float:

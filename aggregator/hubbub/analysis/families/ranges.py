@@ -136,8 +136,7 @@ class Ranges(Numbers):
         cells = np.ceil(reports * chances(mechanism).mean(axis=1)).astype(np.int64)
         even = Totals(cells=cells.tolist(), reports=reports)
         least = unbiased(mechanism, even)[1] ** 2
-        variances: Floats = np.maximum(spread(mechanism, noisy, reports), least)
-        return variances
+        return np.maximum(spread(mechanism, noisy, reports), least)
 
     def labels(self, mechanism: Ranged, values: Sequence[str] | None) -> Sequence[str]:
         """[0, 10), [10, 20), ...; the last part includes its end."""

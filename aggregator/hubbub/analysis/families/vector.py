@@ -344,8 +344,7 @@ def scale_of(mechanism: VectorCodes) -> float:
 def _square(mechanism: VectorCodes, squares: Floats) -> Floats:
     """Mean square of a report's contribution to coordinates of its direction, from its centre."""
     across = 1 - centre_square(mechanism)
-    square: Floats = (across + (mechanism.along - 1) * squares) * _unit(mechanism)
-    return square
+    return (across + (mechanism.along - 1) * squares) * _unit(mechanism)
 
 
 def _unit(mechanism: VectorCodes) -> float:
@@ -369,8 +368,7 @@ def unit_of(vectors: Floats, chance: Generator) -> Floats:
     """Random unit vectors whose expectations are these vectors of length at most 1."""
     lengths, units = _lengths_and_directions(vectors)
     turned = chance.random(len(vectors)) < (1 - np.minimum(lengths, 1.0)) / 2
-    directions: Floats = np.where(turned, -1.0, 1.0)[:, None] * units
-    return directions
+    return np.where(turned, -1.0, 1.0)[:, None] * units
 
 
 def _lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:

@@ -33,8 +33,7 @@ def foretold(kind: Kind, score: Floats) -> Floats:
         return shares
     if kind != "logistic":
         return score
-    result: Floats = 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
-    return result
+    return 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
 
 
 def settled(kind: Kind, score: Floats) -> Floats:

@@ -79,8 +79,7 @@ def variances_of(
         memory *= np.minimum(np.abs(1 - states[at].rate * slope * length * curved), 1.0)
     into = into_classes(size // columns)
     mapping = np.tensordot(into.T, basis.reshape(size // columns, columns, size), axes=1)
-    spread: Floats = mapping.reshape(-1, size) ** 2 @ variances
-    return spread
+    return mapping.reshape(-1, size) ** 2 @ variances
 
 
 def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:

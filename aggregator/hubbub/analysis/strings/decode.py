@@ -198,8 +198,7 @@ def _fitted(fit_result: Fit) -> Floats:
     stderrs[inside] = errors
     # A column that the constraint set to 0 keeps its own score, since it is part of the evidence.
     scores = np.where(values > 0, values, fit_result.estimates) / stderrs
-    answer: Floats = np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
-    return answer
+    return np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
 
 
 def _distinct(places: Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -237,5 +236,4 @@ def shrunk(scores: Floats) -> Floats:
     posterior = chances * weights
     total = np.maximum(posterior.sum(axis=1), 1e-300)
     expected = np.where(centres > _TAIL, centres, posterior @ truths / total)
-    answer: Floats = np.minimum(expected[where], np.maximum(scores, 0.0))
-    return answer
+    return np.minimum(expected[where], np.maximum(scores, 0.0))

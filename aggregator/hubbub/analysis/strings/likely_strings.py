@@ -248,5 +248,4 @@ def _largest(sums: _Scores, number: int) -> Indices:
     chosen = np.arange(len(sums))
     if len(sums) > number:
         chosen = np.argpartition(-sums, number)[:number]
-    largest: Indices = chosen[np.argsort(-sums[chosen], kind="stable")]
-    return largest
+    return chosen[np.argsort(-sums[chosen], kind="stable")]

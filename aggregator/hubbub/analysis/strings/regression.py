@@ -60,8 +60,7 @@ class Fit:
     @property
     def held_back(self) -> Floats:
         """Standard errors, larger where a candidate's own equations fit badly."""
-        errors: Floats = self.stderrs * np.sqrt(self.unease)
-        return errors
+        return self.stderrs * np.sqrt(self.unease)
 
 
 def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:

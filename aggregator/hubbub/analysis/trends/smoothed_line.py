@@ -352,5 +352,4 @@ def known_variances(
     kernel = np.ones(min(2 * _AROUND + 1, len(levels)))
     near = np.convolve(levels * numbers, kernel, "same") / np.convolve(numbers, kernel, "same")
     fit_values = np.vander(near, 3) @ parabola
-    answer: Floats = np.clip(fit_values, unit_variances.min(), unit_variances.max()) / numbers
-    return answer
+    return np.clip(fit_values, unit_variances.min(), unit_variances.max()) / numbers

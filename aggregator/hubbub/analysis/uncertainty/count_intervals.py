@@ -108,8 +108,7 @@ class CountLaw:
 
     def _stderrs(self, holders: Floats) -> Floats:
         m, p, n, q = self._binomials(holders)
-        stderrs: Floats = np.sqrt(m * p * (1 - p) + n * q * (1 - q)) / (self.p - self.q)
-        return stderrs
+        return np.sqrt(m * p * (1 - p) + n * q * (1 - q)) / (self.p - self.q)
 
     def _binomials(self, holders: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Numbers and chances of two binomial numbers whose sum supports the value."""

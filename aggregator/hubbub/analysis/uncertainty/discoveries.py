@@ -16,15 +16,13 @@ _NEAR_CUT: Final = 2.0
 
 def discoveries(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     """Which p-values are significant at this false discovery rate, by `critical`."""
-    mask: Mask = p_values <= critical(p_values, rate)
-    return mask
+    return p_values <= critical(p_values, rate)
 
 
 def stand_out(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     """Which p-values are significant at this false discovery rate (Benjamini and Hochberg 1995)."""
     check_rate(rate)
-    mask: Mask = p_values <= _step_up(p_values, rate)
-    return mask
+    return p_values <= _step_up(p_values, rate)
 
 
 def check_rate(rate: float) -> None:

@@ -87,8 +87,7 @@ def end_of(
     )
     twice = middle + reach * np.sqrt(np.maximum(inside, 0.0))
     slow = first > 0
-    answer: Floats = np.where(slow, twice / np.where(slow, 2 * first, 1.0), np.sign(reach) * np.inf)
-    return answer
+    return np.where(slow, twice / np.where(slow, 2 * first, 1.0), np.sign(reach) * np.inf)
 
 
 def reach_of(confidence: float) -> float:
@@ -110,8 +109,7 @@ def sampled(shares: Floats, people: float) -> Floats:
     2000). The difference between two samples that share people has less variance than this implies.
     """
     inside = np.clip(shares, 0.0, 1.0)
-    answer: Floats = inside * (1 - inside) / max(people, 1)
-    return answer
+    return inside * (1 - inside) / max(people, 1)
 
 
 Bounds = tuple[float, float, float]

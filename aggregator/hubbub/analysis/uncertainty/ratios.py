@@ -55,8 +55,7 @@ def fieller(
 
     def is_inside(ratios: Floats) -> Mask:
         variance = np.maximum(polyval(ratios, variances, tensor=False), 0.0)
-        inside: Mask = (numerators - ratios * denominators) ** 2 <= reach**2 * variance
-        return inside
+        return (numerators - ratios * denominators) ** 2 <= reach**2 * variance
 
     def end(farthest: Floats) -> Floats:
         inner, _ = bisected(nearest, farthest, is_inside, _HALVINGS)

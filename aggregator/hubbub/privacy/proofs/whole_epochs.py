@@ -120,8 +120,7 @@ def draw_sums(noise: ValueNoise, epochs: int, chance: np.random.Generator) -> Ne
             + _log(of_sum, secret - v)
             - _log(of_sum, secret - w)
         )
-        bounded: Counts = np.round(np.clip(losses, -_CERTAIN, _CERTAIN) * _FINE).astype(np.int64)
-        return bounded
+        return np.round(np.clip(losses, -_CERTAIN, _CERTAIN) * _FINE).astype(np.int64)
 
     return drawn(v), drawn(w)
 
@@ -134,8 +133,7 @@ def _loss(law: Floats, counts: Counts) -> Floats:
 def _log(law: Floats, numbers: Counts) -> Floats:
     """Logarithms of the probabilities of numbers; of a law whose last probability is 0."""
     inside = (numbers >= 0) & (numbers < len(law))
-    result: Floats = np.log(np.maximum(law[np.where(inside, numbers, -1)], np.exp(-2 * _CERTAIN)))
-    return result
+    return np.log(np.maximum(law[np.where(inside, numbers, -1)], np.exp(-2 * _CERTAIN)))
 
 
 def attack_epochs(
