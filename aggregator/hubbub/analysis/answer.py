@@ -48,10 +48,7 @@ class ValueAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Strings with equal bits in every cohort, which cannot be told apart.
-
-    Each has the numbers of all of them together.
-    """
+    """Strings with equal bits in every cohort; each has the numbers of all of them together."""
 
     values: tuple[str, ...]
 

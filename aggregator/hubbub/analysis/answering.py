@@ -133,12 +133,8 @@ def answer(
 ) -> Answer:
     """Answer of one mechanism: listed values, parts of a range, a mean, or candidate strings.
 
-    Without candidates, a prefix tree answers with the strings that it discovers.
-
-    Raises:
-        BadParameter: candidates where none belong, or none for strings that need them.
-        BatchTooSmall: not a single report.
-        ShapeMismatch: totals of another shape than the mechanism's.
+    Without candidates, a prefix tree answers with the strings that it discovers. Raises
+    BadParameter for wrong or missing candidates, and otherwise as `Family.figures`.
     """
     return answer_tiers([(mechanism, totals)], values, candidates, confidence)
 
@@ -171,11 +167,8 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
     """Strings that are probably held, beside those in a prefix tree's answer; the surest first.
 
     `answered` is the answer of the same tiers without candidates; `false_share`, in (0, 1), bounds
-    the average share of the returned strings that nobody holds.
-
-    Raises:
-        BadParameter: a mechanism that discovers no strings; `false_share` out of range.
-        BatchTooSmall, ShapeMismatch: as `answer`.
+    the average share of the returned strings that nobody holds. Raises BadParameter for another
+    mechanism, or `false_share` out of range; otherwise as `answer`.
     """
     if not 0 < false_share < 1:
         raise BadParameter(
@@ -191,10 +184,7 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """One metric's reports, and the places of the followed values in its list.
-
-    `repeats` is the largest number of reports from one device.
-    """
+    """One metric's tiers, the followed values' places, and the most reports of one device."""
 
     tiers: Sequence[Tier]
     places: Sequence[int]

@@ -205,10 +205,8 @@ def conversions(
 def came_back(joints: Mapping[int, Joint], cohorts: Sequence[int], week: int) -> Ratio:
     """The share of the devices of some cohorts that came back so many weeks after their first.
 
-    Args:
-        joints: by epoch, all of the same values: "week 0", "week 1" and so on.
-        cohorts: first weeks; `joints` has the week in question of each, too.
-        week: how many weeks after the first.
+    `joints` are by epoch, all of the same values "week 0", "week 1" and so on; `cohorts` are first
+    weeks, and `joints` has the week in question of each, too.
     """
     numerator = denominator = certain = drawn = 0.0
     variance, hidden = np.zeros(4), np.zeros(3)

@@ -33,10 +33,8 @@ _HALVINGS: Final = 24
 class Percentile:
     """The number below which this percentage of the numbers lies, in the metric's unit.
 
-    Args:
-        low, high: edges of buckets.
-        reaches: ends of the range among them, beyond which the percentile may lie: more reports are
-            needed, or a wider range.
+    `low` and `high` are edges of buckets. `reaches` are the ends of the range among them, beyond
+    which the percentile may lie: more reports are needed, or a wider range.
     """
 
     percentile: float
@@ -58,13 +56,10 @@ class ShareBelow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PercentileShift:
-    """One percentile before and after, in the metric's unit, and its shift.
+    """One percentile before and after, in the metric's unit, and its shift for the population.
 
-    Args:
-        low, high: of the difference, for the population.
-        moved: whether the interval excludes 0.
-        reaches: ends of the range at which either percentile's interval ends; the difference is
-            then unbounded.
+    `moved` is whether the interval excludes 0. `reaches` are ends of the range at which either
+    percentile's interval ends; the difference is then unbounded.
     """
 
     percentile: float
@@ -78,10 +73,7 @@ class PercentileShift:
 
 
 def check_percentiles(percentiles: Sequence[float]) -> tuple[float, ...]:
-    """The percentiles without repetition, ascending.
-
-    Raises BadParameter for a percentile outside (0, 100), or too many.
-    """
+    """Distinct percentiles, ascending. Raises BadParameter if one is outside (0, 100), or many."""
     for percentile in percentiles:
         if not 0 < percentile < 100:  # noqa: PLR2004 percent
             raise BadParameter(
@@ -147,10 +139,7 @@ def percentile_shifts(
 
 
 def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> list[ShareBelow]:
-    """Share of the numbers below each bound.
-
-    Raises BadParameter for a bound outside the range.
-    """
+    """Share of the numbers below each bound. Raises BadParameter for a bound outside the range."""
     low, high = float(ranks.edges[0]), float(ranks.edges[-1])
     for bound in bounds:
         if not (isfinite(bound) and low < bound < high):

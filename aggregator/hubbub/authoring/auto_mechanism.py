@@ -127,10 +127,8 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     """The best mechanism for `categories` listed values, or for the mean of a number if None.
 
     `statements` are the written fields of Wishes. With `permanent_epsilon` values are reported
-    repeatedly, and only mechanisms with a permanent lie are considered.
-
-    Raises:
-        BadParameter: a field out of range, or no mechanism within the limits.
+    repeatedly, and only mechanisms with a permanent lie are considered. Raises BadParameter for a
+    field out of range, or if no mechanism is within the limits.
     """
     reports, payload, cells = (_whole(statements, name) for name in _NUMBERS)
     if categories is None:

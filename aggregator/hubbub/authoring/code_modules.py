@@ -56,11 +56,7 @@ export function arm<Name extends keyof Experiments>(
 
 
 def python_module(catalog: Catalog) -> Iterator[str]:
-    """Yields the lines of a module for Python.
-
-    Raises:
-        BadParameter: two metrics get the same Python name.
-    """
+    """Yields a Python module's lines. Raises BadParameter if two metrics get the same name."""
     # Names of metrics are in small letters, so no name that is imported may be.
     yield FIRST_LINES["--python"]
     yield "# ruff: noqa"

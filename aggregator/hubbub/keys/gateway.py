@@ -23,10 +23,7 @@ _PUBLIC: Final = "gateway.pub"
 
 
 def make_gateway_key(folder: Path) -> int:
-    """Adds a new key in front of the existing ones; returns their number.
-
-    Raises KeysUnusable if the folder cannot be written.
-    """
+    """Adds a new first key; returns how many there are. Raises KeysUnusable if it cannot write."""
     path = folder / GATEWAY_KEY
     try:
         before = read_list(path) if path.exists() else []

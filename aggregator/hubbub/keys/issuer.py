@@ -21,9 +21,7 @@ _PUBLIC: Final = "tokens.pub"
 def make_token_key(folder: Path) -> None:
     """Makes a key in a folder that has none.
 
-    Raises:
-        KeysUnusable: there is one, or the folder cannot be written.
-        MissingDependency: rbcl is not installed.
+    Raises KeysUnusable if there is one or it cannot be written, MissingDependency without rbcl.
     """
     path = folder / TOKEN_KEY
     if path.exists():

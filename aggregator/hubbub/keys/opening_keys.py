@@ -53,10 +53,7 @@ def write_new_keys(
 def new_periods(
     first_id: int, start: int, period_seconds: int, periods: int, since: int | None = None
 ) -> tuple[list[OpeningKey], list[OpeningKeyPublic]]:
-    """Makes opening keys for consecutive periods, with ascending ids.
-
-    `since` extends the first key's period back to that moment.
-    """
+    """Keys for consecutive periods, with ascending ids; `since` may extend the first's back."""
     private, public = [], []
     for number in range(periods):
         key = X25519PrivateKey.generate()
@@ -75,10 +72,7 @@ def new_periods(
 
 
 def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
-    """Writes private keys to a file atomically: a reader sees the old ones or the new.
-
-    Raises KeysUnusable if it cannot be written.
-    """
+    """Writes private keys to a file atomically. Raises KeysUnusable if it cannot be written."""
     entries = [
         {"id": key.id, "private": to_text(key.private)}
         | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
@@ -105,10 +99,7 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
 
 
 def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
-    """Reads the aggregator's private opening keys.
-
-    Raises KeysUnusable if the file is missing, malformed, or readable by others.
-    """
+    """Reads private keys. Raises KeysUnusable if they are missing, malformed, or open to others."""
     raw = read_secret(path)
     try:
         return tuple(

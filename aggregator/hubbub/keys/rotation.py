@@ -44,11 +44,8 @@ def rotate_keys(
     `anew_from` replaces all keys of epochs that start then or later, in seconds since 1970, since
     one of them leaked; reports sealed to them cannot be opened any more. `longest` is the longest
     length of epochs that use the keys. `sure` means that `now` is confirmed by more than one clock;
-    otherwise no key is deleted for its age.
-
-    Raises:
-        BadParameter: the keys ended before today, and it is not sure that it is today.
-        KeysUnusable: the folder's keys cannot be read or written.
+    otherwise no key is deleted for its age. Raises BadParameter if the keys ended before a today
+    that is not sure, and KeysUnusable if the folder's keys cannot be read or written.
     """
     with _alone(folder):
         private, public = read_opening_keys(folder / OPENING), read_public_keys(folder)
@@ -96,10 +93,7 @@ def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
 
 
 def forget_keys(path: Path, ids: Collection[int]) -> None:
-    """Deletes these private keys from the file.
-
-    Raises KeysUnusable if the file cannot be read or written.
-    """
+    """Deletes private keys from the file. Raises KeysUnusable if it cannot be read or written."""
     with _alone(path.parent):
         private = read_opening_keys(path)
         live_keys = [key for key in private if key.id not in ids]

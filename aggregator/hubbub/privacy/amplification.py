@@ -156,9 +156,7 @@ def _search(crowd: "_Crowd", epsilon: float, delta: float) -> float:
 class _Crowd:
     """The game in blocks: the fewest visible coins of each block, and the worst odds in it.
 
-    Args:
-        coins, odds, weights: shape (blocks,).
-        left_out: probability of everything outside the blocks.
+    Arrays have shape (blocks,); `left_out` is the probability of everything outside the blocks.
     """
 
     coins: Floats

@@ -34,15 +34,12 @@ _MAX_POINTS: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A report or release about a person, made `times` times.
+    """A report or release about a person, made `times` times, with valid numbers (BadParameter).
 
     Args:
         epsilon, delta: its guarantee in nats; or `sigma` instead of both.
         sigma: standard deviation of Gaussian noise, in sensitivities.
         sampling: probability that the person is in it at all (Poisson).
-
-    Raises:
-        BadParameter: a number out of range, or both kinds, or neither.
     """
 
     epsilon: float | None = None

@@ -146,10 +146,7 @@ class ExactAccountant:
     def crowd_needed(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
-        """The smallest crowd, rounded up in three digits, up to a thousand million.
-
-        None for several epochs together, which would take minutes.
-        """
+        """Rounded up in three digits, to 10^9; None for several epochs, which take minutes."""
         crowd = crowd_of_promise(promise, categories, epsilon, groups)
 
         def would(reports: int) -> bool:

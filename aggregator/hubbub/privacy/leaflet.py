@@ -47,10 +47,7 @@ _SENTENCES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafletRow:
-    """One metric.
-
-    An observer of one answer is `right` at most so many times of 100; 50 is a guess between two.
-    """
+    """One metric; who sees an answer is `right` so many times of 100 at most, 50 by guessing."""
 
     asks: str
     often: str

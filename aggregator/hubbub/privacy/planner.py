@@ -70,10 +70,7 @@ class Row:
 
 
 def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
-    """A row for every suitable mechanism: the recommended one, then by standard error.
-
-    Raises BadParameter for a number out of range.
-    """
+    """A row per suitable mechanism: the recommended, then by error. Raises BadParameter."""
     _check_reports(reports)
     rows = [
         row(question, name, parameters, reports)
@@ -189,15 +186,10 @@ def ratio_error(
 ) -> float:
     """The standard error of a ratio of listed values, or of the two means of a vector.
 
-    Args:
-        question: of listed values, or of a vector of two numbers.
-        plan_row: its mechanism and reports.
-        ratio: what share of the reports the numerator and the denominator have, the first within
-            the second; of a vector, their means as shares of its length.
-        is_apart: whether they are of two epochs with as many reports each.
-
-    Raises:
-        BadParameter: another question, or shares that are none.
+    `ratio` has the shares of the reports that the numerator and the denominator have, the first
+    within the second; of a vector, their means as shares of its length. `is_apart` means that they
+    are of two epochs with as many reports each. Raises BadParameter for another question, or shares
+    that are none.
     """
     above, below = ratio
     share = above / below if below > 0 else -1.0

@@ -154,10 +154,7 @@ def as_it_is(
     query: ReleaseKind,
     value: str,
 ) -> list[Released]:
-    """Estimates of totals that left as crowds, without added noise.
-
-    Raises BadParameter if the metric cannot answer the query.
-    """
+    """Estimates of totals that left as crowds, without noise. Raises BadParameter as `release`."""
     labels = _labels(mechanism, values, query, value)
     family = family_for(mechanism)
     figures = family.figures_of([(mechanism, totals)])

@@ -89,10 +89,7 @@ class TwoCounts:
 
     @cached_property
     def _loose(self) -> float:
-        """How much too large or too small, as a factor, chances by powers of r may be.
-
-        Dummies are drawn by whole weights.
-        """
+        """Factor by which chances by powers of r may be off: dummies have whole weights."""
         weights = np.array([float(weight) for weight in self.noise.weights])
         ratios = weights * np.exp(self._distances / self.noise.scale)
         return float(ratios.max() / ratios.min()) + _ROUNDING
@@ -126,10 +123,7 @@ class TwoCounts:
 
 
 class _Sums:
-    """Sums of a log-concave sequence over the numbers of dummies on v.
-
-    The sequence begins at -2 c.
-    """
+    """Sums of a log-concave sequence, from -2 c on, over the numbers of dummies on v."""
 
     def __init__(self, sequence: Floats, noise: CountNoise) -> None:
         self._reach, self._scale = noise.reach, noise.scale

@@ -116,10 +116,7 @@ def _as_chosen(metric: Metric, before: Metric) -> Metric:
 
 
 def why_not_grown(before: Metric | None, metric: Metric) -> str:
-    """Why values cannot be continued under their name, as the end of a sentence.
-
-    "" if none was appended and none vanished.
-    """
+    """Why values cannot be continued under their name, as a sentence's end; "" if they can."""
     if before is None or not before.values or not metric.values:
         return ""
     if not is_list(before):

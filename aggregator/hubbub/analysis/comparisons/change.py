@@ -281,10 +281,7 @@ def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, 
 
 
 def _variance(answer: Answer) -> Floats:
-    """Variance of each value's share, or of a mean, in the population.
-
-    A vector's standard errors already include who reported.
-    """
+    """Population variance of each value's share, or of a mean; a vector's error includes that."""
     unit = 1.0 if answer.kind in OF_NUMBERS else max(answer.reports, 1)
     coins: Floats = (np.array([value.stderr for value in answer.values]) / unit) ** 2
     if answer.kind == "vector":

@@ -73,11 +73,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The two parts for one value of the third.
+    """The two parts for one value of the third, which is a `share` of all reports.
 
-    Args:
-        share: estimated share of all reports.
-        association: None for a value that is too rare.
+    `association` is None for a value that is too rare.
     """
 
     value: str
@@ -408,8 +406,7 @@ def _margin_errors(
 def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, Floats, Floats]:
     """Shares within rows, with the ends of their intervals (Fieller 1954).
 
-    `spread` is the covariance of all cells, row by row. If a row may be empty, an interval is all
-    of [0, 1].
+    `spread` is the covariance of all cells, row by row. A row that may be empty has [0, 1].
     """
     rows, columns = table.shape
     row = np.arange(rows)

@@ -108,12 +108,8 @@ def effect_confidence(
 ) -> float:
     """The confidence of plain intervals that hold at every look, for all rows together.
 
-    Args:
-        confidence: requested for the whole experiment.
-        rows: number of intervals of the whole experiment.
-        reports: of both arms.
-        repeats: largest number of reports from one device.
-        fewest: reports of an arm at the first look.
+    `confidence` is of the whole experiment, which has so many `rows`; `reports` are of both arms.
+    An arm had `fewest` at the first look, and a device sends `repeats` at most.
     """
     harmonic = 2 / (1 / max(reports[0], 1) + 1 / max(reports[1], 1))
     growth = harmonic / fewest

@@ -19,9 +19,8 @@ from hubbub.errors import BadParameter
 class TopValue:
     """One of the most frequent values.
 
-    Args:
-        ahead_confidence: lower bound on the confidence that it is ahead of the next; None for the
-            last.
+    `ahead_confidence` is a lower bound on the confidence that it is ahead of the next; None for the
+    last.
     """
 
     value: ValueAnswer
@@ -30,11 +29,9 @@ class TopValue:
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The most frequent values, in order.
+    """The most frequent values, in order, with lower bounds on confidences in [0, 1].
 
-    Args:
-        set_confidence: lower bound, in [0, 1], on the confidence that these are the most frequent.
-        order_confidence: lower bound on the confidence that their order is right.
+    `set_confidence` is that these are the most frequent, `order_confidence` that their order holds.
     """
 
     values: tuple[TopValue, ...]
@@ -43,10 +40,7 @@ class Top:
 
 
 def top(answer: Answer, number: int) -> Top:
-    """The `number` most frequent values of an answer.
-
-    Raises BadParameter for a number below 1, or a mean, which has no values to order.
-    """
+    """The `number` most frequent values. Raises BadParameter for a number below 1, or a mean."""
     if not number >= 1:
         raise BadParameter(f"a top list of {number} values: request at least 1")
     if answer.kind in OF_NUMBERS:

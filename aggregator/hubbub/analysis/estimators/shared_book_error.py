@@ -43,11 +43,8 @@ _STEPS: Final = 60
 class BooksErrors:
     """The known errors of books, about a mean that becomes more precise.
 
-    Args:
-        mechanism: the codes.
-        numbers: the books' numbers.
-        sent: number of reports of each book.
-        scale: factor from a word in steps to a contribution to the mean.
+    `sent` is the number of reports of each of the books with these `numbers`, and `scale` the
+    factor from a word in steps to a contribution to the mean.
     """
 
     def __init__(
@@ -61,11 +58,8 @@ class BooksErrors:
     def about(self, mean: Floats, variance: float) -> tuple[Floats, float]:
         """Mean error of a report by each book, if all people hold a vector about `mean`.
 
-        `variance` is that of the mean's coordinate.
-
-        Returns:
-            The errors, of shape (books, dimensions), and the variance that they leave to a
-            coordinate of the mean.
+        `variance` is that of the mean's coordinate. Returns the errors, of shape (books,
+        dimensions), and the variance that they leave to a coordinate of the mean.
         """
         if self._near is None or not self._near.is_whole:
             wide = sqrt(self._mechanism.dimensions * variance)
@@ -101,11 +95,8 @@ def _width(length: float) -> float:
 def variance_by_books(mechanism: VectorCodes, units: Floats, weights: Floats, pool: float) -> float:
     """Variance that shared books add to the mean's coordinate, in the mean of coordinates.
 
-    Args:
-        mechanism: the codes.
-        units: directions that devices report; shape (directions, dimensions).
-        weights: share of the reports of each.
-        pool: variance over the choice of books, if all people hold the same vector.
+    `units` are the reported directions, of shape (directions, dimensions), and `weights` their
+    shares; `pool` is the variance over the choice of books, if all people hold the same vector.
     """
     return pool * float(weights @ correlations(mechanism, angles(units @ units.T)) @ weights)
 

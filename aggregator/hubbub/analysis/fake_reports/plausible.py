@@ -30,11 +30,9 @@ _LARGEST: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Plausibility:
-    """Result of a plausibility test.
+    """Result of a plausibility test; `findings` describes each deviation below one in a million.
 
-    Args:
-        p_value: upper bound on the probability that honest reports deviate so much; 1 is normal.
-        findings: a description of each deviation with a p-value below one in a million.
+    `p_value` is an upper bound on the probability that honest reports deviate so much; 1 is normal.
     """
 
     p_value: float

@@ -39,10 +39,7 @@ def family_for(mechanism: AnyMechanism) -> Family:
 def draw(
     mechanism: AnyMechanism, values: Sequence[Any], counts: Sequence[int], chance: Generator
 ) -> Totals:
-    """Draws totals of counts[i] reports of values[i] from their exact law.
-
-    Raises BadParameter for too many values and cells to draw.
-    """
+    """Draws totals of counts[i] reports of values[i]. Raises BadParameter as `draw_epochs`."""
     [totals] = draw_epochs(mechanism, values, counts, 1, chance)
     return totals
 

@@ -51,10 +51,7 @@ class Bloom(Strings):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each candidate, and the number of reports with other strings.
-
-        There is one tier, since RAPPOR has no epsilon to scale.
-        """
+        """A row per candidate, and the number of other reports; RAPPOR always has one tier."""
         mechanism: Any
         [(mechanism, totals)] = tiers
         reports = totals.reports
@@ -103,8 +100,7 @@ class Bloom(Strings):
     ) -> Expected:
         """Errors of least squares with a column for every candidate.
 
-        A bit count's noise comes from randomization and from how strings' reports fall into
-        cohorts.
+        A bit count's noise comes from randomization and from how reports fall into cohorts.
         """
         cohorts, bits, channel = mechanism.cohorts, mechanism.bits, mechanism.chain.channel
         # With more strings than the bits can distinguish, the decoder fits the clearest ones.

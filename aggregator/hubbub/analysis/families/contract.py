@@ -54,12 +54,9 @@ NO_SUMS: Final = "estimates of strings, sets and parts are not sums over reports
 
 @dataclass(frozen=True, slots=True)
 class BitSum:
-    """A sum of bits that deviates from its known mean.
+    """A sum of bits that is `off` its known mean: the worst of so many `times` sums.
 
-    Args:
-        off: the deviation.
-        variance: largest variance of the sum; each bit is within 1 of its mean.
-        times: number of sums of which this is the worst.
+    `variance` is the largest of the sum; each bit is within 1 of its mean.
     """
 
     what: str
@@ -127,9 +124,7 @@ class Family(ABC):
     def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
         """Estimates and errors of all values, before intervals and detections.
 
-        Raises:
-            BatchTooSmall: not a single report.
-            ShapeMismatch: totals of another shape than the mechanism's.
+        Raises BatchTooSmall without reports, and ShapeMismatch for totals of another shape.
         """
 
     def scaled(
@@ -156,8 +151,7 @@ class Family(ABC):
     ) -> ValueEstimates:
         """Estimates from all tiers together, weighted by inverse variance; raises as `figures`.
 
-        `repeats` is the largest number of reports from one device; with a permanent response they
-        share their lies.
+        A device sent `repeats` reports at most; with a permanent response they share their lies.
         """
         estimates, scales = self.scaled(tiers, candidates, repeats)
         return merged(estimates, [totals.reports for _, totals in tiers], scales)
@@ -251,10 +245,7 @@ class Family(ABC):
         return Expected(errors, np.full_like(shares, sqrt(other)))
 
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
-        """The numbers to which a release adds noise.
-
-        Raises BadParameter if the mechanism's answers cannot be released.
-        """
+        """Numbers to which a release adds noise. Raises BadParameter if none can be released."""
         raise BadParameter(self.UNRELEASED)
 
     def local(self, mechanism: Any, noisy: Floats, reports: int) -> Floats | None:

@@ -72,14 +72,10 @@ class Joint:
     ) -> tuple[Floats, Floats, Floats]:
         """The variance of above @ counts - ratio * below @ counts, of which the true one is 0.
 
-        Args:
-            above: weights of the values; shape (values,).
-            below: as `above`.
-            drawn: what a report adds for having been drawn, as `drawn` has it.
-
-        Returns:
-            As coefficients of 1, ratio and ratio squared: what each report of a value adds, of
-            shape (3, values); what there is beside that; and the part of it without a normal law.
+        `above` and `below` are weights of the values; `drawn` is what a report adds for having been
+        drawn, as of `drawn`. Returns coefficients of 1, ratio and ratio squared: what each report
+        of a value adds, of shape (3, values); what there is beside that; and the part of it
+        without a normal law.
         """
         centred = above - float(above.mean()), below - float(below.mean())
         per_report = drawn * _products(above, below)
@@ -118,12 +114,10 @@ def _products(above: Floats | float, below: Floats | float) -> Floats:
 
 @lru_cache(maxsize=64)
 def pair_covariances(mechanism: Any, repeats: int) -> tuple[float, float]:
-    """Covariances of what one report adds to the estimates of two values: means over all pairs.
+    """Mean covariances over pairs of values: the report's own and another, and two others.
 
-    Of a permanent response the correlations are those of one report.
-
-    Returns:
-        That of the value that the report holds and another, and that of two others.
+    They are of what one report adds to both estimates. Of a permanent response the correlations are
+    those of one report.
     """
     size = mechanism.categories
     if isinstance(mechanism.layout, BitVector):

@@ -203,12 +203,11 @@ class Vectors(Family):
 
 
 def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
-    """The sums over all reports of the two coordinates of vectors up to 1 long, and their errors.
+    """Sums over all reports of both coordinates of vectors up to 1 long, and their covariance.
 
-    Returns:
-        The sums, and their covariance for the population, from the variances along both axes and
-        the line between them. What is beyond the least that coins add is taken to be who reported,
-        which repeats as a device does, `repeats` times at most.
+    It is for the population, from the variances along both axes and the line between them. What is
+    beyond the least that coins add is taken to be who reported, which repeats as a device does,
+    `repeats` times at most.
     """
     turn = sqrt(0.5)
     axes = np.array([[1.0, 0.0, turn], [0.0, 1.0, turn]])
@@ -318,14 +317,10 @@ def _is_removed(mechanism: VectorCodes, coins: float) -> bool:
 def books_variance(mechanism: VectorCodes, sums: Floats, sent: Floats, coins: Floats) -> Floats:
     """Variance that shared books add to the sum over all reports, for each coordinate.
 
-    Args:
-        mechanism: the codes.
-        sums: contribution of each book's reports to the mean; shape (books, dimensions).
-        sent: number of reports of each book.
-        coins: variance of the sum if no two reports share a book.
-
-    It is estimated from the books' differences beyond randomization, and at most the variance for
-    people who are all alike. Fewer than `_BOOKS` books are too few for an estimate: then this most.
+    `sums` has each book's contribution to the mean, of shape (books, dimensions), and `sent` its
+    reports; `coins` is the variance of the sum if no two reports share a book. It is estimated from
+    the books' differences beyond randomization, and at most the variance for people who are all
+    alike. Fewer than `_BOOKS` books are too few for an estimate: then this most.
     """
     n = float(sent.sum())
     most = np.full_like(coins, n**2 * _pool(mechanism))

@@ -30,10 +30,7 @@ class Coefficient:
 
 
 def in_own_units(model: Model, weights: Floats) -> Floats:
-    """Weights of columns in [0, 1] and the intercept, converted to the columns' own units.
-
-    For softmax, weights of each class in turn.
-    """
+    """Weights of columns in [0, 1], then the intercept, in the columns' units; class by class."""
     low, high = model.ends
     span, base = _units(model)
     rows = weights.reshape(-1, len(low) + 1)

@@ -45,12 +45,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """People with similar predictions.
+    """People with similar predictions; the first and last bin include everything beyond.
 
-    Args:
-        lowest, highest: range of predictions; the first and last bin include everything beyond.
-        true: share of them with the label, or, for softmax, of the likeliest class; or the mean
-            label in [0, 1].
+    `true` is the share of them with the label, or, for softmax, of the likeliest class; or the mean
+    label in [0, 1].
     """
 
     lowest: float

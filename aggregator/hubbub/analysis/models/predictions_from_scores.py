@@ -21,8 +21,7 @@ _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 def foretold(kind: Kind, score: Floats) -> Floats:
     """Prediction for each score: a probability in (0, 1), or the score itself; same shape.
 
-    For softmax, scores are of contrasts, shape (people, classes - 1), and each class has a
-    probability.
+    For softmax, scores are of contrasts, shape (people, classes - 1), with a probability per class.
     """
     if kind == "softmax":
         class_scores = score @ into_classes(score.shape[1])
@@ -64,10 +63,7 @@ def lengths_of(chances: Floats) -> Floats:
 
 
 def into_classes(rows: int) -> Floats:
-    """Matrix from rows of weights to weights of classes; shape (rows, classes).
-
-    A single row stays as it is.
-    """
+    """Matrix from rows of weights to weights of classes, shape (rows, classes); 1 for one row."""
     return np.array([[1.0]] if rows == 1 else contrasts(rows + 1))
 
 

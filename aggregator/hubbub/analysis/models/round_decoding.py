@@ -45,13 +45,9 @@ def moments_of(
 ) -> DirectionMoments:
     """Moments of the directions that a round's words show.
 
-    Args:
-        mechanism: codes of the round.
-        sums: of the words of each book's reports, in steps; shape (books, dimensions).
-        sent: number of reports of each of these books.
-        products: sum of each word's outer product with itself; shape (dimensions, dimensions).
-
-    Raises BatchTooSmall for fewer than two reports.
+    `sums` are of the words of each book's reports, in steps, of shape (books, dimensions), and
+    `sent` counts these reports; `products` is the sum of each word's outer product with itself, of
+    shape (dimensions, dimensions). Raises BatchTooSmall for fewer than two reports.
     """
     people = int(sent.sum())
     if people < 2:  # noqa: PLR2004 one has no variance
@@ -72,10 +68,7 @@ def moments_of(
 
 
 def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
-    """The moments from totals; `cells` counts each sent word, shape (books * words,).
-
-    Raises BatchTooSmall for fewer than two reports.
-    """
+    """The moments from each word's count, shape (books * words,). Raises as `moments_of`."""
     size = mechanism.dimensions
     books = cells.reshape(mechanism.books, mechanism.words)
     sums, products = np.zeros((mechanism.books, size)), np.zeros((size, size))

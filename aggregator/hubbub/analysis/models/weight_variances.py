@@ -39,10 +39,8 @@ _PARTS: Final = 64
 class Round:
     """The state after a round: its number, and the weights.
 
-    Args:
-        rate: of its step; 0 for a skipped round.
-        noise: of its mean direction; 0 for a skipped round.
-        outer: mean outer product of their directions; None if unknown.
+    `rate` is of its step and `noise` of its mean direction, both 0 for a skipped round; `outer` is
+    the mean outer product of people's directions, None if unknown.
     """
 
     number: int

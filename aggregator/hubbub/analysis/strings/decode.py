@@ -79,14 +79,11 @@ def decode(
     *,
     repeats: int = 1,
 ) -> Decoded:
-    """Decode totals of `mechanism`; detections at this false discovery rate.
+    """Decodes totals of `mechanism`; detections at this false discovery rate.
 
-    `repeats` is the largest number of reports from one device.
-
-    Raises:
-        BadParameter: no candidates, or one twice.
-        BatchTooSmall: not a single report, or fewer than eight bits in all.
-        ShapeMismatch: totals of another shape than the mechanism's.
+    `repeats` is the largest number of reports from one device. Raises BadParameter without
+    candidates or for one twice, BatchTooSmall without reports or for fewer than eight bits in all,
+    and ShapeMismatch for totals of another shape.
     """
     totals.check(mechanism.layout)
     if len(set(candidates)) != len(candidates):

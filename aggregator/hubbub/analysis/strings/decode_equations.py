@@ -74,13 +74,9 @@ def once(cells: Places, padding: int) -> Places:
 class Design:
     """The equations of a collection, and the row of every candidate in them.
 
-    Args:
-        places: shape (candidates, width); the flat cells cohort * bits + bit that a candidate sets,
-            each once, padded with cohorts * bits.
-
-    Raises:
-        BatchTooSmall: not a single report.
-        ShapeMismatch: a place outside the collection.
+    `places` has shape (candidates, width): the flat cells cohort * bits + bit that a candidate
+    sets, each once, padded with cohorts * bits. Raises BatchTooSmall without reports, and
+    ShapeMismatch for a place outside the collection.
     """
 
     def __init__(self, collection: Collection, places: Places) -> None:

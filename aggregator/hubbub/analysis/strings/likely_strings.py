@@ -50,10 +50,8 @@ _TWICE: Final = 1 << 13  # of steps of two sums, at least
 class LikelyString:
     """A string that is probably held but not proven: a candidate for the next query.
 
-    Args:
-        doubt: upper bound on the average share of strings that nobody holds, among this string and
-            all surer ones.
-        high: upper bound on the number of reports with it.
+    `doubt` is an upper bound on the average share of strings that nobody holds, among this string
+    and all surer ones; `high` is one on the number of reports with it.
     """
 
     value: str

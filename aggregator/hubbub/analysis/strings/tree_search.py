@@ -92,9 +92,7 @@ _ROUNDING: Final = 1e-9
 class Found:
     """One string, or a common beginning, with reports that had no part in finding it.
 
-    Args:
-        level: the level that found it: its end, or the last.
-        cut: the score that it had to exceed.
+    `level` is the one that found it, its end or the last; `cut` is what its score had to exceed.
     """
 
     bits: int
@@ -123,11 +121,8 @@ def told_as(tree: PrefixTree, string: str) -> str:
 class Places:
     """Per group and place, the number of the group's reports with it, from all tiers together.
 
-    Args:
-        tiers: of one tree, with different epsilons.
-        scales: weight of each tier, relative to its own reports.
-
-    Raises as `Family.figures`.
+    `tiers` are of one tree, with different epsilons, and `scales` their weights, relative to their
+    own reports. Raises as `Family.figures`.
     """
 
     def __init__(
@@ -177,8 +172,7 @@ class Places:
     def contribution(self, sums: Floats, mean: float, groups: "slice | Indices") -> Floats:
         """Contribution of a string to its place in each group, given its mean contribution.
 
-        The whole sum of a place, as far as it fits the mean: how many reports fell to a group is
-        random.
+        The whole sum of a place, as far as it fits the mean: reports fall to groups at random.
         """
         spread = _CHANCE * np.sqrt(self._noise[groups] + max(mean, 0.0) * (self._own + 1))
         return np.clip(sums, mean - spread, mean + spread)

@@ -65,12 +65,10 @@ _NOTHING: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A change from one day to the next.
+    """A change from one day to the next; `place` is of the first point after it.
 
-    Args:
-        place: of the first point after the step.
-        first, last: range of places that contains the step at the line's confidence.
-        size: difference upwards, with its interval from low to high.
+    At the line's confidence it is in the places from `first` to `last`, and its `size`, the
+    difference upwards, is in [`low`, `high`].
     """
 
     place: int
@@ -83,11 +81,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Probable truth and band at each point.
-
-    Args:
-        weekdays: effects from Monday on; empty if there are none.
-    """
+    """Probable truth and band at each point; `weekdays` has effects from Monday on, or is empty."""
 
     middle: Floats
     low: Floats

@@ -29,9 +29,7 @@ def planned_number(
 ) -> Planned:
     """Plan for a number in a crowd: as written, or for `auto` the mean with the least error.
 
-    Raises:
-        BadParameter: low and high are not a range; or, at the crowd's epsilon, lies do not spread
-            evenly over that many parts.
+    Raises BadParameter if low and high are not a range, or lies are not even over the parts.
     """
     name, ends = table["mechanism"], {key: table.get(key) for key in ("low", "high")}
     parts = _PARTS.get(name)
@@ -54,10 +52,7 @@ def noisy_mean(
     """The promise of a mean with the best noise dummies; unchanged if none are worth it.
 
     The first whose variance is within 5% of the least: none (if `dummies` is "auto", not "noise"),
-    independent numbers, or a fixed sum.
-
-    Raises:
-        BadParameter: as planned_number.
+    independent numbers, or a fixed sum. Raises BadParameter as planned_number.
     """
     # The best number of steps follows from the law, and the law hardly depends on that number: the
     # law of a crowd without lies, which is quickly accounted for, is nearly the same.

@@ -34,8 +34,7 @@ def planned_strings(
 ) -> Planned:
     """Plan for strings in a crowd: as written, or for `auto` the best number of buckets.
 
-    Raises:
-        BadParameter: hashes or width are not numbers in range.
+    Raises BadParameter if hashes or width are not numbers in range.
     """
     if table["mechanism"] == CROWD_TREE:
         tree_options = {name: table[name] for name in _OF_TREES if name in table}

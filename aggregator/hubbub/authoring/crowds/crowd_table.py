@@ -82,10 +82,7 @@ def crowd_table(
 
     A written local epsilon stays if it keeps the promise. `shape` has `categories` for listed
     values, `sizes` and, if written, `ways` for parts, `dimensions` for vectors; it is empty for
-    numbers and strings.
-
-    Raises:
-        BadParameter: the parameters of a range, or of hash functions, are out of range.
+    numbers and strings. Raises BadParameter for parameters out of range.
     """
     settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     settings.pop("reports", None)

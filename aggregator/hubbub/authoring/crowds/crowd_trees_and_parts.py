@@ -29,10 +29,7 @@ def planned_geometry(
     """Plan of a mechanism as written, with the largest local epsilon that keeps the promise.
 
     `parameters` are those besides epsilon. Its geometry depends on epsilon, so the lies of each
-    candidate are computed.
-
-    Raises:
-        BadParameter: no such mechanism exists, or no epsilon keeps the promise.
+    candidate are computed. Raises BadParameter if there is none, or no epsilon keeps the promise.
     """
 
     def lies_at(epsilon: float) -> EvenLies:

@@ -41,8 +41,7 @@ def planned_vectors(
 ) -> Planned:
     """Plan for the mean of a vector in a crowd; its pool is as written, or follows from epsilon.
 
-    Raises:
-        BadParameter: no such mechanism exists, or no epsilon keeps the promise.
+    Raises BadParameter if no such mechanism exists, or no epsilon keeps the promise.
     """
     words, epsilon = table.get("words"), float(table.get("epsilon", promise.max_local_epsilon))
     most = min(promise.max_local_epsilon, epsilon)
@@ -76,10 +75,8 @@ def codes_epsilon(
 
     `promise` covers as many epochs as a device has reports; `dimensions` are those of a vector or
     gradient. `judged` means that devices evaluate a model, once each, in a crowd that keeps the
-    promise too. `words` is the size of a book; None if it follows from epsilon.
-
-    Raises:
-        BadParameter: it is less than the smallest epsilon of a report.
+    promise too. `words` is the size of a book; None if it follows from epsilon. Raises BadParameter
+    if it is less than the smallest epsilon of a report.
     """
 
     def holds(epsilon: float) -> bool:

@@ -40,10 +40,7 @@ def _off(devices: int, dummies_each: float) -> float:
 
 
 def minimum(metric: Any) -> int:
-    """Number of reports and dummies from which the shuffler lets an epoch leave.
-
-    Then at least `crowd` of them are reports.
-    """
+    """Number of reports and dummies at which an epoch leaves: at least `crowd` are then reports."""
     noise = count_noise(metric)
     return int(metric.fewest) + (noise.most if noise else 0)
 

@@ -115,13 +115,10 @@ class Catalog:
 def read_catalog(
     path: Path, accountant: Accountant | None = None, text: str | None = None
 ) -> Catalog:
-    """The catalog in a TOML file.
+    """The catalog in a TOML file, or in `text` in its place.
 
     `accountant` computes the local epsilon of metrics with a central promise, which are refused
-    without it. `text` is read in place of what the file has.
-
-    Raises:
-        CatalogInvalid: it cannot be read, is not TOML, or breaks a rule; one line per problem.
+    without it. Raises CatalogInvalid, a line per problem, if it cannot be read or breaks a rule.
     """
     text, document = _parsed(path, text)
     problems: list[str] = []

@@ -63,9 +63,7 @@ _DECISIVE: Final = (
 class Around(NamedTuple):
     """Context in which a metric's table is read: folder, caps and accountant of the catalog.
 
-    Args:
-        filled: whether the catalog has `cover`.
-        experiments: the catalog's experiments, by name.
+    `filled` is whether the catalog has `cover`; `experiments` are the catalog's, by name.
     """
 
     folder: Path

@@ -52,10 +52,7 @@ class TooMany(Exception):
 
 
 def distribution(run: Callable[[Replay], bytes], most: int | None = None) -> dict[bytes, Fraction]:
-    """Exact probability of every output of `run`; none is zero.
-
-    Raises TooMany if more than `most` runs would be needed.
-    """
+    """Exact probability of every possible output of `run`. Raises TooMany beyond `most` runs."""
     chances: dict[bytes, Counter[int]] = defaultdict(Counter)  # numerators by denominator
     path: list[int] = []
     walked = 0

@@ -31,10 +31,7 @@ LOG_KEY: Final = "log.key"
 
 
 def log_key(keys: Path) -> Ed25519PrivateKey:
-    """The log's signing key, in the folder of the operator's; made if there is none.
-
-    Raises KeysUnusable if it cannot be read or written.
-    """
+    """The log's key beside the operator's, made if there is none. Raises KeysUnusable."""
     path = keys / LOG_KEY
     if path.exists():
         return read_signing_key(path)

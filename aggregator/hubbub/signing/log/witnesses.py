@@ -43,9 +43,8 @@ _LAST_SECOND: Final = (1 << 63) - 1
 def make_witness(folder: Path, name: str) -> NoteKey:
     """Makes a witness's key in a folder that has none; returns its verification key.
 
-    Raises:
-        BadParameter: the name cannot sign notes.
-        KeysUnusable: there is a key, or the folder cannot be written.
+    Raises BadParameter if the name cannot sign notes, KeysUnusable if there is a key or it cannot
+    be written.
     """
     path = folder / WITNESS_KEY
     if path.exists():
@@ -70,12 +69,9 @@ def cosign_newest(
     """Cosigns a log's newest checkpoint if all of it grew from that in `state`, which it replaces.
 
     `folder` holds the witness's key. `first` means that there is no `state`, and the log is
-    accepted as it is found.
-
-    Raises:
-        KeysUnusable: the witness's key cannot be read.
-        LogBroken: the log is not what it signed, forked, or shows an older checkpoint than before.
-        BadParameter: `state` is lost, unreadable or of others; or the clock went back.
+    accepted as it is found. Raises KeysUnusable if the key cannot be read; LogBroken if the log is
+    not what it signed, forked, or shows an older checkpoint than before; BadParameter if `state` is
+    lost, unreadable or of others, or the clock went back.
     """
     witness, key = _read_witness(folder)
     while True:
@@ -102,9 +98,8 @@ def cosign_newest(
 def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str:
     """Adds the lines of cosigned checkpoints to the one that a log's folder serves; returns it.
 
-    Raises:
-        LogBroken: the folder's own is not the log's, or cannot be read or written.
-        BadParameter: a given one cannot be read, or is of another checkpoint.
+    Raises LogBroken if the folder's own is not the log's, or cannot be read or written;
+    BadParameter if a given one cannot be read, or is of another checkpoint.
     """
     path = folder / CHECKPOINT
     served = _read_checkpoint(path, log, LogBroken)
@@ -130,11 +125,8 @@ def refuse_unwitnessed(
 ) -> list[str]:
     """Sentences about each witness's signature of a checkpoint.
 
-    `enough` is how many must have cosigned it, in [1, witnesses].
-
-    Raises:
-        BadParameter: two witnesses are the same, or one is the log itself.
-        LogBroken: fewer did; names those that did not.
+    `enough` is how many must have cosigned it, in [1, witnesses]. Raises BadParameter if two
+    witnesses, or one and the log, are the same; LogBroken, naming the missing ones, if fewer did.
     """
     publics = [log.public, *(witness.public for witness in witnesses)]
     if len(set(publics)) < len(publics):
