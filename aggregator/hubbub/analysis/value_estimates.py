@@ -114,7 +114,11 @@ class ValueEstimates:
         if self.count_law:
             return self.count_law.between(inside, down, up)
         low = self._low(inside, np.broadcast_to(down, inside.shape))
-        high = self._high(inside, np.broadcast_to(up, inside.shape))
+        worth = np.broadcast_to(up, inside.shape)
+        if tail and tail.down:
+            # What fewer hold has the longer tail beside its error, so the end is high enough.
+            worth = worth + tail.down.excess(worth) / self._spread(inside)
+        high = end_of(inside, self.absent, self.growth, self.curvature, worth)
         # A tail contains the step.
         low = low if tail else low - self.step / 2
         high = high if tail and tail.down else high + self.step / 2
@@ -131,12 +135,6 @@ class ValueEstimates:
             low = end_of(inside, *error, -(worth + excess / spread))
             spread = self._spread(np.maximum(low, 0.0))
         return low
-
-    def _high(self, inside: Floats, worth: Floats) -> Floats:
-        if self.tail and self.tail.down:
-            # What fewer hold has the longer tail beside its error, so the end is high enough.
-            worth = worth + self.tail.down.excess(worth) / self._spread(inside)
-        return end_of(inside, self.absent, self.growth, self.curvature, worth)
 
     def _spread(self, counts: Floats) -> Floats:
         """Standard error at these counts, relative to that of an absent value; at least 1."""

@@ -41,11 +41,10 @@ def write_new_keys(
             f"{folder / conflicts[0]} exists, and keys are never overwritten: choose another "
             f"folder, or add new keys to it: hubbub keys rotate {folder}"
         )
-    operator = Ed25519PrivateKey.generate()
     private, public = new_periods(first_id, start, period_seconds, periods, since)
     with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_operator_key(folder, operator)
+        write_operator_key(folder, Ed25519PrivateKey.generate())
         write_opening_keys(folder / OPENING, private)
         write_public_keys(folder, public)
 

@@ -19,7 +19,7 @@ _HANDOVERS: Final = "handovers.json"
 
 
 def write_operator_key(folder: Path, key: Ed25519PrivateKey) -> None:
-    """Writes a signing key and its public half into a folder that has none. Raises OSError."""
+    """Writes a signing key and its public half into a folder. Raises OSError."""
     replace_file(folder / OPERATOR, signing_pem(key), mode=0o600)
     replace_file(folder / _PUBLIC, to_text(_public(key)).encode())
 
@@ -64,8 +64,7 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
         os.link(folder / OPERATOR, old_key_path)
         # The word first: a key that nobody vouched for would sign what no device takes.
         replace_file(folder / _HANDOVERS, json.dumps(entries, indent=1).encode())
-        replace_file(folder / OPERATOR, signing_pem(new), mode=0o600)
-        replace_file(folder / _PUBLIC, to_text(_public(new)).encode())
+        write_operator_key(folder, new)
     return old_key_path, _public(new)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hubbub.catalog.metric import Metric
 from hubbub.fields.field import fields_of
@@ -13,7 +13,7 @@ _OF_CROWDS: Final = ("central_", "crowd", "count_", "dummies")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One field and its text; `label` is the field's name for people, as "asked by"."""
+    """One field and its text: 1,000; day; os (linux, macos). `label` is its name for people."""
 
     field: str
     label: str
@@ -29,13 +29,9 @@ def facts(metric: Metric) -> list[Fact]:
         value = metric.fewest if field.name == "min_batch" else getattr(metric, field.name)
         if field.entry.label and not field.is_default(value):
             is_void = metric.development and field.name.startswith(_OF_CROWDS)
-            text = _text(value) + (" (not under --dev)" if is_void else "")
+            text = f"{value:,}" if isinstance(value, int | float) else str(value)
+            if isinstance(value, Mapping):
+                text = ", ".join(f"{name} ({', '.join(some)})" for name, some in value.items())
+            text += " (not under --dev)" if is_void else ""
             facts.append(Fact(field.name, field.entry.label, text))
     return facts
-
-
-def _text(value: Any) -> str:
-    """The value for people: 1,000; 2027-06-30; day; os (linux, macos)."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} ({', '.join(members)})" for name, members in value.items())
-    return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -82,7 +82,8 @@ class ThirdValues:
         for start, end in zip(starts, [*starts[1:], len(padded)], strict=True):
             law_of_c = np.full(period, _FFT_ERROR)
             for number, row in enumerate(chances[start:end]):
-                coins = _around(pmf(np.arange(number * unit + 1), number * unit, 0.5), period)
+                heads = np.arange(number * unit + 1)
+                coins = np.bincount(heads % period, pmf(heads, number * unit, 0.5), period)
                 law_of_c += np.maximum(irfft(rfft(row) * rfft(coins), period), 0.0)
             blocks.append(CoinBlock.of(start * unit, law_of_c))
         return cls(values * theta, tuple(blocks))
@@ -174,13 +175,6 @@ def moved(law: Floats, numbers: int) -> Floats:
     rest = np.arange(len(law) + numbers - 1)[:, None] - np.arange(numbers)
     inside = (rest >= 0) & (rest < len(law))
     return np.where(inside, law[np.clip(rest, 0, len(law) - 1)], 0.0)
-
-
-def _around(law: Floats, period: int) -> Floats:
-    """The law of a number modulo `period`."""
-    result = np.zeros(period)
-    np.add.at(result, np.arange(len(law)) % period, law)
-    return result
 
 
 def _parted(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) -> Floats:

@@ -46,7 +46,8 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before and after:
-            changes += _of_tables(name, _fields(before), _fields(after))
+            fields = (m.definition() | dumped(m, in_definition=False) for m in (before, after))
+            changes += _of_tables(name, *fields)
             continue
         was, now = (_limits_text(metric) if metric else "no" for metric in (before, after))
         gives = MORE if after else LESS
@@ -112,10 +113,6 @@ def _gives(name: str, was: Any, now: Any) -> str:
     if not all(isinstance(value, int | float) for value in (before, after)):
         return OTHER
     return MORE if (after > before) is if_larger else LESS
-
-
-def _fields(metric: Metric) -> dict[str, Any]:
-    return metric.definition() | dumped(metric, in_definition=False)
 
 
 def _limits_text(metric: Metric) -> str:

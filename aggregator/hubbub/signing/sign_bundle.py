@@ -22,9 +22,12 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
     caps, log = dumped(bundle.caps), bundle.log
     promised = {name: promise.data() for name, promise in bundle.promised.items()}
     hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
+    # A reader that knows only one list of values would count reports of another as its own; the
+    # reports of one that knows no tokens would all be refused.
+    version = VERSION_OF_GROWN if any(metric.grown for metric in bundle.metrics.values()) else 1
     body = as_line(
         {
-            "version": _version(bundle),
+            "version": VERSION_OF_TOKENS if bundle.tokens else version,
             "shuffler": bundle.shuffler,
             "roots": bundle.roots,
             "keys": [(key if hybrid else replace(key, x_wing=b"")).words() for key in bundle.keys],
@@ -47,14 +50,6 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"promised": promised} if promised else {})
     )
     return sign_lines("bundle", body, operator)
-
-
-def _version(bundle: Bundle) -> int:
-    # A reader that knows only one list of values would count reports of another as its own; the
-    # reports of one that knows no tokens would all be refused.
-    if bundle.tokens:
-        return VERSION_OF_TOKENS
-    return VERSION_OF_GROWN if any(metric.grown for metric in bundle.metrics.values()) else 1
 
 
 def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:

@@ -127,8 +127,7 @@ def departures(table: Table) -> Floats:
     """Each cell's distance from independence, in standard errors; same shape as the table."""
     difference, spread = _interaction(table.shares, table.feasible, table.independent)
     errors = np.sqrt(np.maximum(np.diag(spread), 1e-30))
-    answer: Floats = difference.reshape(-1) / errors
-    return answer.reshape(difference.shape)
+    return difference / errors.reshape(difference.shape)
 
 
 def _interaction(shares: Floats, feasible: Floats, spread: Floats) -> tuple[Floats, Floats]:

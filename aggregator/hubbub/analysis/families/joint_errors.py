@@ -54,8 +54,7 @@ class Joint:
     @property
     def unsure(self) -> int:
         """How many more reports there may be at most, where their number is an estimate."""
-        hidden = (t.dummies for _, t in self.tiers if t.dummies_variance or t.beside_variance)
-        return sum(hidden)
+        return sum(t.dummies for _, t in self.tiers if t.dummies_variance or t.beside_variance)
 
     def drawn(self, repeats: int) -> float:
         """What a report adds to the variance for having been drawn from the population.

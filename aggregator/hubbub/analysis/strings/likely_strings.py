@@ -126,8 +126,7 @@ class _Level:
 
 def _step(values: Floats) -> Indices:
     """Number of the step that contains each value."""
-    steps: Indices = np.rint((values - _LOWEST) / _STEP).astype(np.int64)
-    return np.clip(steps, 0, _STEPS - 1)
+    return np.clip(np.rint((values - _LOWEST) / _STEP).astype(np.int64), 0, _STEPS - 1)
 
 
 def _law(groups: Floats, others: float, stderr: float) -> Floats:

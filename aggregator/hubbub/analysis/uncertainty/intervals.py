@@ -48,8 +48,7 @@ class Tail:
 
     def excess(self, worth: Floats) -> Floats:
         """How much larger than these normal scores the equally improbable scores are."""
-        answer: Floats = np.interp(worth, self.worth, self.scores - self.worth)
-        return np.maximum(answer, 0.0)
+        return np.maximum(np.interp(worth, self.worth, self.scores - self.worth), 0.0)
 
     def reach(self, worth: Floats, spread: "Floats | float" = 1.0) -> Floats:
         """Scores as improbable as these normal scores.

@@ -36,9 +36,8 @@ def planned_number(
     if name == AUTO or (parts == "steps" and parts not in table):
         return _mean(ends, promise, accountant)
     arguments = ends | ({parts: table.get(parts)} if parts else {})
-    build(
-        name, epsilon=promise.max_local_epsilon, **arguments
-    )  # refuses what is no range, no number
+    # Refuses what is no range, no number.
+    build(name, epsilon=promise.max_local_epsilon, **arguments)
     cells = int(arguments[parts] or 0) + (name != "wave") if parts else 2
     epsilon = table.get("epsilon", accountant.local_epsilon(promise, cells))
     if not lies_evenly(build(name, epsilon=epsilon, **arguments)):

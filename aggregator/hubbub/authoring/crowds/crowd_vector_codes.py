@@ -24,14 +24,12 @@ _WIDE: Final = 32
 
 def model_promise(terms: Mapping[str, Any], rounds: int) -> CentralPromise:
     """The central promise in a model's fields, for the rounds in which a device takes part."""
-    delta, honest, most = (float(terms[name]) for name in ("delta", "honest", "max_local_epsilon"))
-    epsilon = float(terms["central_epsilon"])
     return CentralPromise(
-        epsilon=epsilon,
+        epsilon=float(terms["central_epsilon"]),
         crowd=terms["crowd"],
-        delta=delta,
-        honest=honest,
-        max_local_epsilon=most,
+        delta=float(terms["delta"]),
+        honest=float(terms["honest"]),
+        max_local_epsilon=float(terms["max_local_epsilon"]),
         epochs=rounds,
     )
 

@@ -143,7 +143,13 @@ def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle 
     """
     assert bundle.log is not None  # noqa: S101 who calls has looked
     refuse_lost_log(folder, old)
-    trusted = _trusted(bundle)
+    # The keys whose signatures devices accept, and those that they seal to.
+    document = {
+        "operator": to_text(bundle.operator),
+        "handovers": [handover.words() for handover in bundle.handovers],
+        "keys": [key.words() for key in bundle.keys],
+    }
+    trusted = json.dumps(document, separators=(",", ":")).encode()
     things = [("keys", trusted), ("bundle", signed)]
     if (folder / CHECKPOINT).exists():
         raw_entries = read_log(folder_fetch(folder), bundle.log).raw
@@ -154,13 +160,3 @@ def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle 
             things = things[1:]
     log = add_to_log(folder, keys, bundle.log, things)
     return signed + prove_bundle(log).dump() + b"\n"
-
-
-def _trusted(bundle: Bundle) -> bytes:
-    """The keys whose signatures devices accept, and those that they seal to, as text."""
-    document = {
-        "operator": to_text(bundle.operator),
-        "handovers": [handover.words() for handover in bundle.handovers],
-        "keys": [key.words() for key in bundle.keys],
-    }
-    return json.dumps(document, separators=(",", ":")).encode()
