@@ -242,7 +242,7 @@ export async function metricFrom(
   refuseLargeBatch(entry, streams[0].randomizer.payloadBytes, kem);
   refuseNoise(entry, streams[0].randomizer);
   if (entry["crowd"] !== undefined && streams[0].randomizer.isUneven)
-    throw new UnknownMetric(`metric "${name}" has a crowd whose promise nothing proves`);
+    throw new UnknownMetric(`metric "${name}" has a crowd without proof`);
   if (entry["default"] !== undefined && Number.isFinite(streams[0].randomizer.permanentLoss))
     throw new UnknownMetric(`metric "${name}" has a permanent answer and a default`);
   const code = await coder(name, entry, streams[0].randomizer);
