@@ -201,6 +201,13 @@ test("patterns are those of a shell, letter by letter", async () => {
   }
 });
 
+test("a metric whose choice by auto has no runner-up is read", async () => {
+  const best = { mechanism: "grr", parameters: {}, stderr: 0, payload_bytes: 1, cells: 2 };
+  const choice = { reports: 1000, best, runner_up: null };
+  assert.equal((await metricFrom("theme", { ...ENTRY, choice }, false)).code("b"), 1);
+  await assert.rejects(metricFrom("theme", { ...ENTRY, owner: null }, false), TypeError);
+});
+
 test("a set is a bit for each of its values", async () => {
   const sets = { mechanism: "privset", parameters: { most: 2 }, kind: "set" };
   const values = ["a", "b", "other"];

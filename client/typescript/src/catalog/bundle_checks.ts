@@ -88,7 +88,8 @@ export function refuseMetric(name: string, entry: Table, pythonEntry: Table): vo
   if (!NAME.test(name)) throw new TypeError("a metric's name is invalid");
   refuseUnfit(entry, METRIC);
   refuseConflicts(entry);
-  refuseNull({ ...entry, values: entry["values"] ?? "" });
+  // How `auto` chose has no effect on a device, and is null where it had one option.
+  refuseNull({ ...entry, values: entry["values"] ?? "", choice: "" });
   const parameters = own(PARAMETERS, text(entry["mechanism"]));
   for (const [parameter, spelling] of Object.entries(table(pythonEntry["parameters"]))) {
     const fit = REAL_PARAMETERS.includes(parameter) || isWhole(spelling);
@@ -219,7 +220,7 @@ function refuseUnfit(record: Table, fields: Fields): void {
   }
 }
 
-/** @throws TypeError a nested value is null; only the field `values` may be null. */
+/** @throws TypeError the value, or one within it, is null. */
 function refuseNull(value: unknown): void {
   if (value === null) throw new TypeError("null is not a value");
   if (typeof value === "object") Object.values(value).forEach(refuseNull);
