@@ -108,7 +108,7 @@ def test_an_argument_that_is_no_setting_is_refused(arguments: dict[str, Any], re
         Settings.read({}, **arguments)
 
 
-@pytest.mark.parametrize("path", ["a\0b", "\ud800", b"bytes", 7, ["a"]])
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800", b"bytes", 7, ["a"]])
 @pytest.mark.parametrize("name", ["bundle", "state_dir"])
 def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:
     with pytest.raises(BadParameter, match=f"{name} is not a path"):

@@ -149,7 +149,8 @@ def _check(names: Sequence[str], name: str, value: Any) -> None:
 def _path(name: str, value: str | os.PathLike[str]) -> Path:
     try:
         path = Path(value)
-        is_usable = b"\0" not in os.fsencode(path)
+        # An empty text would be the folder in which the program runs.
+        is_usable = value != "" and b"\0" not in os.fsencode(path)
     except (TypeError, ValueError):
         is_usable = False
     if not is_usable:
