@@ -55,6 +55,15 @@ test("an opt-out forgets what was counted, and nothing is counted after it", asy
   assert.deepEqual(await reported(client), []);
 });
 
+test("a value for a metric without one is refused, and none is offered", async () => {
+  const client = await new Device().client({ strict: true });
+  assert.throws(
+    () => client.report("use", "secret"),
+    (error: Error) => error instanceof ValueOutOfDomain && /leave it out$/.test(error.message),
+  );
+  assert.throws(() => client.report("checkout", "card"), /did you mean "cart"/);
+});
+
 test("a restart reports what was counted before, and a late one nothing", async () => {
   const device = new Device();
   const first = await device.client();

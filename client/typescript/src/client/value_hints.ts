@@ -26,9 +26,11 @@ export type Hinted = (
 export const hinted: Hinted = (error, metrics, name, value) => {
   if (error instanceof UnknownMetric)
     return new UnknownMetric(`${error.message}${meant([...metrics.keys()], name)}`);
-  const { values, other, model } = metrics.get(name)?.entry ?? {};
-  if (!(error instanceof ValueOutOfDomain && Array.isArray(values)) || other === true || model)
-    return error;
+  const { entry, past } = metrics.get(name) ?? {};
+  const { values, other, model } = entry ?? {};
+  const takesNone = past?.counts === false;
+  const listed = error instanceof ValueOutOfDomain && Array.isArray(values);
+  if (!listed || other === true || model || takesNone) return error;
   const names = values as readonly string[];
   const listing = names.slice(0, SHOWN).map((name) => `"${name}"`);
   const hiddenCount = names.length - SHOWN;
