@@ -203,9 +203,8 @@ def joined_shares(
 
     The reports are those of all sources, metrics with the same values or range. For numbers the
     only row is their mean in the metric's unit; for a vector a mean per coordinate. `picked` is,
-    for values that were followed because they were frequent, their place among all, in (0, 1] (see
-    `pushed_up`); `part` is the share of these reports among those in which they were frequent, in
-    (0, 1].
+    for values followed because they were frequent, their place, in (0, 1] (see `pushed_up`); `part`
+    is the share of these reports among those in which they were frequent, in (0, 1].
     """
     live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in sources]
     reports = sum(reports_of(source.tiers) for source in live_sources)

@@ -117,8 +117,7 @@ class LinearRanks:
     def _variances(self) -> tuple[Floats, Floats, float]:
         """Sums left and right of each inner edge, and the variance of values that are no numbers.
 
-        The rows of both sides, shape (4, parts - 1): count, variance without reports, growth,
-        curvature.
+        Rows of each side, shape (4, parts - 1): count, absent variance, growth, curvature.
         """
         parts, figures = len(self.edges) - 1, self.figures
         counts = np.clip(self._estimates, 0.0, self.reports)

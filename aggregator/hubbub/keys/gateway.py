@@ -1,7 +1,6 @@
 """The gateway's X25519 key, which decrypts relayed requests but opens no report.
 
-The operator of the shuffler makes it. Only the public half leaves the folder, to whoever builds
-bundles.
+The operator of the shuffler makes it. Only the public half leaves the folder, for bundles.
 """
 
 from pathlib import Path

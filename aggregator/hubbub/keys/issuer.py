@@ -42,10 +42,7 @@ def read_token_public(folder: Path) -> bytes:
 
 
 def take_token_public(folder: Path, source: Path) -> None:
-    """Copies an issuer's public key to the folder in which bundles are built.
-
-    Raises KeysUnusable if it is invalid, or the folder cannot be written.
-    """
+    """Copies an issuer's public key to the folder of bundles. Raises KeysUnusable if invalid."""
     key = _public(source)
     with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)

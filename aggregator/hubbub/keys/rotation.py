@@ -1,7 +1,6 @@
 """Rotation of opening keys: adds keys for coming epochs, and deletes those of epochs long closed.
 
-An epoch keeps its one key: reports sealed to it can be opened until the epoch closes. Used by
-operators and the aggregator; no device imports this.
+An epoch keeps its one key: reports sealed to it can be opened until the epoch closes.
 """
 
 import fcntl

@@ -8,10 +8,9 @@ from hubbub.authoring import Accountant, Catalog, read_catalog
 
 
 def read_with_promises(path: Path, text: str | None = None) -> Catalog:
-    """The catalog in a TOML file, with local epsilons that keep its central promises.
+    """The catalog in a TOML file, or in `text`, with local epsilons that keep its central promises.
 
-    `text` is read in place of what the file has. Raises CatalogInvalid as read_catalog; or if a
-    central promise needs an accountant that is not installed.
+    Raises CatalogInvalid as read_catalog, or if an accountant is needed that is not installed.
     """
     accountant: Accountant | None = None
     if all(find_spec(name) for name in ("numpy", "scipy")):

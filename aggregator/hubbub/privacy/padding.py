@@ -90,8 +90,7 @@ def best_noise(
     the probability of either end of the law, which reveals everything; `delta` bounds it too. A
     smaller one helps a person who is in many epochs, and costs dummies but no error. With
     `fixed_sum` the categories are the steps of a mean, and further dummies fix the sum, with the
-    scale `sum_scale`. Raises BadParameter if a larger scale or shift than a catalog may contain is
-    needed.
+    scale `sum_scale`. Raises BadParameter if it needs a larger law than a catalog may contain.
     """
     keeps_with = partial(_keeps_with, crowd, central, delta, epochs, fixed_sum=fixed_sum)
     if keeps_with((0.0, 0)):

@@ -70,7 +70,7 @@ class Row:
 
 
 def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
-    """A row per suitable mechanism: the recommended, then by error. Raises BadParameter."""
+    """A row per mechanism, the best first. Raises BadParameter for a number out of range."""
     _check_reports(reports)
     rows = [
         row(question, name, parameters, reports)

@@ -55,10 +55,8 @@ _LAPLACE_KURTOSIS: Final = 3.0
 class Released:
     """One published number: in reports; a mean in the metric's own unit.
 
-    Args:
-        value: for the query mode, the most common value; all numbers are then None.
-        stderr: of randomization and release noise together.
-        noise: standard error that the release alone added.
+    For the query mode, `value` is the most common value, and all numbers are None. `stderr` is of
+    randomization and release noise together, `noise` what the release alone added.
     """
 
     value: str
@@ -228,10 +226,7 @@ def _noisy(
 
 
 def check_noise(metrics: Iterable[Metric]) -> None:
-    """Checks, without loading it, that the noise library is installed if any metric is released.
-
-    Raises MissingDependency if it is not installed.
-    """
+    """Raises MissingDependency if a metric is released and the noise library is not installed."""
     released = [metric.name for metric in metrics if metric.release is not None]
     if released and find_spec("opendp") is None:
         raise MissingDependency(

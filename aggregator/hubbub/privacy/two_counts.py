@@ -42,12 +42,10 @@ def fits(split: Floats, noise: CountNoise) -> bool:
 
 @dataclass(frozen=True)
 class TwoCounts:
-    """The account of one law C.
+    """The account of one law C; `cut` is the probability of dummies that may be left out.
 
-    Args:
-        split: probabilities that `first`, `first` + 1, ... of the others are on v, for any `first`.
-        noise: law of each value's dummies.
-        cut: probability of dummies that may be left out.
+    `split` has the probabilities that `first`, `first` + 1, ... of the others are on v, for any
+    `first`; `noise` is the law of each value's dummies.
     """
 
     split: Floats

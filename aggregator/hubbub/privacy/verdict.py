@@ -53,10 +53,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
 
 
 def loud_reports(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    """A warning for each metric whose single report hides little.
-
-    Metrics with a central promise are left out: their crowd hides a single report.
-    """
+    """Warnings about metrics whose single report hides little, and is not hidden by a crowd."""
     return tuple(
         f"{metric.name}: one report reveals {metric.report_loss:.4g} nats "
         f"({verdict(metric.report_loss)}): lower epsilon, or ask in a crowd (central_epsilon)"

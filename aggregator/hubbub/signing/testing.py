@@ -64,8 +64,7 @@ class _Alone:
 def make_bundle(catalog: str | Path, *, shuffler: str | None = None) -> TestBundle:
     """Signs a catalog (metrics.toml) with temporary keys.
 
-    `shuffler` is HOST:PORT to use instead of the catalog's. Raises CatalogInvalid if the catalog is
-    wrong.
+    `shuffler` is HOST:PORT to use instead of the catalog's. Raises CatalogInvalid for a wrong one.
     """
     source = read_catalog(Path(catalog), _Alone())
     start = int(time.time()) - _KEY_SECONDS

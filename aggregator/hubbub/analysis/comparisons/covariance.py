@@ -89,8 +89,7 @@ def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
     """Covariance of one report's contribution to the requested cells, averaged over the population.
 
     With probability 1/G a report is of a table with weight w and adds w G (x - even), where x has
-    mean 1 for the held cell and 0 elsewhere: G cov(x) times the sum of w squared, minus that of the
-    mean.
+    mean 1 for the held cell, else 0: G cov(x) times the sum of w squared, less the mean's.
     """
     shares = tables[0].sums
     groups, even = mechanism.groups, 1 / len(shares)

@@ -2,8 +2,7 @@
 
 Cells have the estimates' own numbers. Everything else describes the population, from the cells'
 exact covariance: shares within rows, each cell's distance from independence, the test, Cramer's V.
-If devices report three parts or more together, two are crossed within each value of a third, or
-overall.
+If devices report three parts or more together, two are crossed overall, or by a third.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -135,8 +134,7 @@ def crossed(
     `parts` are those of rows and columns and perhaps a third; "" for rows and columns means the
     first free one. `tiers` have the totals of the answer, `values` are in the catalog's order, and
     `repeats` is the largest number of reports from one person. Raises BadParameter for a metric
-    without parts, an unknown part, three parts if devices report two together, or a table too
-    large.
+    without parts, an unknown part, three parts if devices report two, or a table too large.
     """
     mechanism: Any = tiers[0][0]
     if not family_for(mechanism).ways(mechanism):

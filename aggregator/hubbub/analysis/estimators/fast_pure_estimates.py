@@ -81,8 +81,7 @@ def _of_incidence(space: Incidence, cells: Integers, value_count: int) -> Intege
     """For every hyperplane, the sum of `cells` over its points.
 
     Recursion: S(x), for x of the last m coordinates, sums over points that begin there and are
-    orthogonal to x. One more coordinate in front adds the points (1, y) with <y, w> = -c for x =
-    (c, w).
+    orthogonal to x. A coordinate in front adds the points (1, y) with <y, w> = -c for x = (c, w).
     """
     s, t = space.prime, space.dimensions
     sums = np.zeros(1, dtype=np.int64)
@@ -126,8 +125,7 @@ def _of_pool(pool: HashPool, cells: Integers, value_count: int) -> Integers:
 def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
     """For every w of m coordinates: the sum over the y with <y, w> = -1 modulo s.
 
-    It is the mean over c of root^c times the Fourier transform at -c w; those of c and -c are
-    conjugates.
+    It is the mean over c of root^c times the Fourier transform at -c w; c and -c are conjugates.
     """
     if not m:
         return np.zeros(1, dtype=np.int64)

@@ -81,8 +81,7 @@ def _left(mechanism: VectorCodes) -> float:
     """Variance that averaged errors leave, as a multiple of that of the errors they are made of.
 
     The true errors are those of one more point: 1 + 1/8. By Rice's formula the distances of the
-    roots of mean + errors(mean) = sum of words are of a gamma distribution of shape d/2: a factor
-    of 1 + 2/d.
+    roots of mean + errors(mean) = sum of words have a gamma law of shape d/2: a factor of 1 + 2/d.
     """
     return (1 + 1 / (2 * _PAIRS)) * (1 + 2 / mechanism.dimensions)
 

@@ -56,8 +56,7 @@ def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
     """The attack that promotes these targets most.
 
     `targets` are places of listed values or of buckets of a range, or strings for a mechanism over
-    strings; [0] for a mean. Raises BadParameter for no target, an unknown one, or too many targets
-    and cells.
+    strings; [0] for a mean. Raises BadParameter for no target, an unknown one, or too many.
     """
     if not targets:
         raise BadParameter("an attack needs at least one target")

@@ -78,11 +78,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """Whole numbers to which a release adds noise, and how they become estimates.
+    """Whole numbers to which a release adds noise: estimates are `unit` times them, plus `base`.
 
-    Args:
-        l1, l2: largest change by one report: sum of all changes, and root of the sum of squares.
-        unit, base: estimates are unit (a number or a matrix) times the numbers, plus base.
+    One report changes them by `l1` at most in sum, and by `l2` in the root of the sum of squares.
+    `unit` is a number or a matrix.
     """
 
     numbers: Floats

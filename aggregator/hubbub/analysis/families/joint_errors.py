@@ -115,8 +115,7 @@ def _products(above: Floats | float, below: Floats | float) -> Floats:
 def pair_covariances(mechanism: Any, repeats: int) -> tuple[float, float]:
     """Mean covariances over pairs of values: the report's own and another, and two others.
 
-    They are of what one report adds to both estimates. Of a permanent response the correlations are
-    those of one report.
+    They are of what one report adds to both; a permanent response has the same correlations.
     """
     size = mechanism.categories
     if isinstance(mechanism.layout, BitVector):

@@ -166,8 +166,7 @@ def _even(mechanism: PairedParts) -> Floats:
 def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
     """Variance that a report adds to each cell, and how much more if it holds the cell.
 
-    With probability 1/G it adds G (x - even), with x of mean h and variance v: in all G v + (G - 1)
-    (h - even)^2.
+    With probability 1/G it adds G (x - even); x has mean h, variance v: G v + (G - 1) (h - even)^2.
     """
     groups, even, channel = mechanism.groups, _even(mechanism), mechanism.channel
     true_variance, other = channel.variance(1, 1), channel.variance(0, 1)

@@ -90,8 +90,7 @@ def judge(
 ) -> Judgement | None:
     """The evaluation from reports; None for fewer than three.
 
-    `channel` has p and q of the reports, `counts` the number of each category, `edges` those of
-    `edges_of`.
+    `channel` has p and q of the reports, `counts` each category's number, `edges` as `edges_of`.
     """
     reports, size = int(counts.sum()), len(counts)
     if reports < _FEWEST:

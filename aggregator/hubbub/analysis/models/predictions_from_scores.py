@@ -71,7 +71,7 @@ def into_classes(rows: int) -> Floats:
 def normal_points(size: int) -> Floats:
     """`size` independent normal numbers at points that fill their space evenly.
 
-    The same on every machine. Shape (points, size); the fractions of multiples of roots of primes,
+    The same on every machine. Shape (points, size); fractions of multiples of roots of primes,
     Richtmyer (1951).
     """
     roots = np.array([sqrt(prime) for prime in _PRIMES[:size]])

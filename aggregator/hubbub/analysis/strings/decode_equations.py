@@ -32,11 +32,9 @@ _DIGESTS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Bit counts of a RAPPOR collection.
+    """Bit counts of a RAPPOR collection; p and q of `channel` are chances that a bit is sent as 1.
 
-    Args:
-        counts: shape (cohorts, 1 + bits); for each cohort the reports, then the count of each bit.
-        channel: p is the probability that a true 1 is sent as 1, q that a true 0 is.
+    `counts` has shape (cohorts, 1 + bits): for each cohort the reports, then the count of each bit.
     """
 
     counts: npt.NDArray[np.int64]

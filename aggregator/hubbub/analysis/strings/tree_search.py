@@ -238,10 +238,7 @@ class _Beginnings:
         return ((level, before >> size - end) for level, end in enumerate(self._ends))
 
     def path(self, before: int, score: float) -> float:
-        """Score over all levels of a continuation with this score at its own level.
-
-        Each subtracted contribution adds one standard error of doubt.
-        """
+        """A continuation's score over all levels; a subtraction adds a standard error of doubt."""
         most = score + _ABOVE
         remainders = (
             self._scores_by_beginning.get(beginning, 0.0) + sqrt(self._subtractions[beginning])
@@ -340,8 +337,7 @@ class _Search:
     def _least(self, node: _Node) -> float:
         """The score above which a node's continuations are followed.
 
-        For any number of last levels, their sum must exceed what chance makes of branches of that
-        length.
+        The sum of any number of last levels must exceed what chance makes of such branches.
         """
         before = np.append(0.0, np.cumsum(node.scores[::-1]))
         return float((self._needed - before).max())

@@ -76,8 +76,7 @@ def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:
     """Filters forwards and smooths backwards.
 
     `columns` has shape (points, columns); `errors`, the variances around the level, and `moved`,
-    the variances of the level's moves to each point, have shape (points, pairs). moved[0] is
-    ignored.
+    those of its moves to each point, have shape (points, pairs). moved[0] is ignored.
     """
     points, pairs = errors.shape
     many = columns.shape[1]

@@ -228,10 +228,7 @@ class _Fit:
         return mean, square - mean**2
 
     def apart(self) -> Floats:
-        """Distance of each day from the expectation of all others, in standard errors.
-
-        Auxiliary residuals, averaged over the model's weights (de Jong, Penzer 1998).
-        """
+        """Each day's auxiliary residual, in standard errors, on average (de Jong, Penzer 1998)."""
         scores = np.zeros(len(self._model.columns))
         for times, diagonal, weights in self._at_days():
             scores += np.abs(times) / np.sqrt(np.maximum(diagonal, _TINY)) @ weights

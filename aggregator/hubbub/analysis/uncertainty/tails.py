@@ -132,8 +132,7 @@ def repeated_tail(
 def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
     """Two-sided tail of a sum of random outputs, one per report; None if nearly normal.
 
-    The law is that of one report, convolved by its characteristic function and smoothed by a narrow
-    normal law.
+    The law is that of one report, convolved by its characteristic function and smoothed a little.
     """
     off = outputs - chances @ outputs
     square = float(chances @ off**2)

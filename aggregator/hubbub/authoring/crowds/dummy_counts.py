@@ -17,10 +17,7 @@ def gathered(devices: int, dummies_each: float) -> int:
 
 
 def devices_at_least(expected: int, dummies_each: float) -> int:
-    """Lower bound on the number of devices, given the expected one.
-
-    `expected` is the number of reports and dummies divided by 1 + `dummies_each`.
-    """
+    """Lower bound on devices; `expected` is all reports and dummies over 1 + `dummies_each`."""
     return (
         max(0, floor(expected - _off(expected, dummies_each) / (1 + dummies_each)) - 1)
         if dummies_each

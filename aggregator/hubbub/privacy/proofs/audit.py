@@ -183,11 +183,7 @@ def _ordered(codes: VectorCodes, value: tuple[float, ...], number: int) -> list[
 
 
 def _few_books(codes: Any) -> _FewBooks:
-    """The same codes with few books, which are made quickly.
-
-    A book is drawn in the same way for all vectors, with the same two probabilities: what
-    distinguishes two vectors is in each of them, and is visible sooner with few.
-    """
+    """The same codes with few books, made quickly; each book shows what distinguishes vectors."""
     return _FewBooks(
         epsilon=codes.epsilon,
         dimensions=codes.dimensions,
@@ -302,10 +298,7 @@ def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[S
 
 
 def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
-    """Two distinguishable values, and everybody else's value: a third one if there are three.
-
-    For strings, values that the first hash function distinguishes.
-    """
+    """Two values that reports distinguish, and everybody else's: a third one if there are three."""
     mechanism: Any = metric.randomizer
     if mechanism.VALUES == "strings":
         strings: dict[int, str] = {}

@@ -141,8 +141,7 @@ def attack_epochs(
 ) -> Attacked:
     """Attacks in both directions; `event` is what the attacker decides by.
 
-    `claim` is the account's epsilon at `delta`; `alarm` bounds the probability of a lower bound
-    above the truth.
+    `claim` is the account's epsilon at `delta`; `alarm` bounds the chance of a false bound.
     """
     v, w = drawn
     half = len(v) // 2

@@ -31,7 +31,7 @@ LOG_KEY: Final = "log.key"
 
 
 def log_key(keys: Path) -> Ed25519PrivateKey:
-    """The log's key beside the operator's, made if there is none. Raises KeysUnusable."""
+    """The log's signing key, made if there is none. Raises KeysUnusable if that fails."""
     path = keys / LOG_KEY
     if path.exists():
         return read_signing_key(path)

@@ -43,8 +43,7 @@ _LAST_SECOND: Final = (1 << 63) - 1
 def make_witness(folder: Path, name: str) -> NoteKey:
     """Makes a witness's key in a folder that has none; returns its verification key.
 
-    Raises BadParameter if the name cannot sign notes, KeysUnusable if there is a key or it cannot
-    be written.
+    Raises BadParameter if the name cannot sign notes, KeysUnusable if there is a key or no access.
     """
     path = folder / WITNESS_KEY
     if path.exists():
