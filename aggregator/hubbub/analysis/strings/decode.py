@@ -106,6 +106,9 @@ def decode_counts(
     if not len(places):
         raise BadParameter("no candidates: name the strings to look for")
     firsts, groups = _distinct(places)
+    members: dict[int, list[int]] = {}
+    for candidate, group in enumerate(groups.tolist()):
+        members.setdefault(group, []).append(candidate)
     design = Design(collection, places[firsts])
     if not design.equations >= _FEWEST:
         raise BatchTooSmall(
@@ -126,7 +129,7 @@ def decode_counts(
         low=low[groups],
         high=high[groups],
         fitted=np.where(detected, _fitted(fit_result), 0.0)[groups],
-        twins=_twins(groups),
+        twins=tuple(tuple(group) for group in members.values() if len(group) > 1),
         others=fit_result.others if joint else None,
         misfit=_misfit(fit_result, repeats) if joint else None,
     )
@@ -205,13 +208,6 @@ def _distinct(places: Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     groups = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
     _, firsts = np.unique(groups, return_index=True)
     return firsts, groups
-
-
-def _twins(groups: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
-    members: dict[int, list[int]] = {}
-    for candidate, group in enumerate(groups.tolist()):
-        members.setdefault(group, []).append(candidate)
-    return tuple(tuple(group) for group in members.values() if len(group) > 1)
 
 
 def shrunk(scores: Floats) -> Floats:
