@@ -26,13 +26,13 @@ _REPORT: Final = """
 export function report<Name extends keyof Metrics>(
   client: Client,
   metric: Name,
-  {value},
+  {value}
 ): Outcome {{
   return client.report(metric, value);
 }}
 """
-_VALUE: Final = "value: Metrics[Name]"
-# For a catalog with metrics that take no value.
+_VALUE: Final = "value: Metrics[Name],"
+# For a catalog with metrics that take no value. No comma may follow a rest parameter.
 _PERHAPS_VALUE: Final = "...[value]: Metrics[Name] extends undefined ? [] : [value: Metrics[Name]]"
 _LEARN: Final = """
 /** Reports one person to a model; an unknown feature or label does not compile. */
