@@ -130,6 +130,16 @@ def test_as_few_days_as_a_line_takes_are_enough() -> None:
     assert (line.low < line.high).all()
 
 
+def test_a_step_that_may_be_on_any_day_of_few_leaves_none_to_search() -> None:
+    chance = np.random.default_rng(1)
+    for _ in range(20):
+        estimates = np.repeat([0.0, chance.uniform(3, 8)], MIN_POINTS // 2)
+        estimates += chance.normal(size=MIN_POINTS)
+        days = range(FIRST, FIRST + MIN_POINTS)
+        line = line_through(days, estimates, np.ones(MIN_POINTS), 0.95, weekly=False)
+        assert np.isfinite([line.middle, line.low, line.high]).all()
+
+
 @pytest.mark.parametrize(("away", "nominal"), [(5.0, 0.95), (3.4, 0.8)])
 def test_a_day_unlike_all_others_is_inside_its_band(away: float, nominal: float) -> None:
     """So many of its errors away for one day of 60."""

@@ -189,7 +189,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--values 4 --epsilon 1 --reports 9 --simulate 5", "a catalog goes with --metric NAME"),
         ("--values 4 --epsilon 1 --reports 9 --simulate --seed -1", "--seed -1 is below 0"),
         ("--ranges 4 0 9 --epsilon 1 --effect .1", "needs a --percentile"),
-        ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect 5", "--effect 5 is outside (0, 0.5)"),
+        ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect .7", "0.7 is outside (0, 0.5)"),
         ("--values 4 --epsilon 1 --error 2", "--error 2 is outside (0, 1): write 2% as 0.02"),
         ("--values 4 --epsilon 1 --detect 0", "--detect 0 is outside (0, 1)"),
         ("--values 4 --epsilon 1 --error nan", "--error nan is outside (0, 1)"),

@@ -250,9 +250,10 @@ class _Fit:
         """Log evidence for one more step, and the probability of each point if there is one."""
         logs = self._evidence()
         logs[all_jump_variances > 0] = logs[0] = -np.inf
+        if not np.isfinite(logs).any():  # the level may jump everywhere already
+            return -np.inf, np.zeros_like(logs)
         log_total = float(_log_sum(logs))
-        chances = np.exp(logs - log_total) if np.isfinite(log_total) else np.zeros_like(logs)
-        return log_total - float(np.log(len(logs) - 1)), chances
+        return log_total - float(np.log(len(logs) - 1)), np.exp(logs - log_total)
 
     def step(self, chances: Floats, confidence: float) -> tuple[Step, Floats]:
         """The likeliest step, and the additional jump variance for each day."""
