@@ -11,8 +11,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
-TESTS := faces units-e-to-z system services units-a-to-d statistics sdk deploy enumerations
-REST := statistics system faces slow services sdk deploy units-a-to-d units-e-to-z mutants
+TESTS := faces units-e-to-z system services units-a-to-d statistics-m-to-z statistics-a-to-l sdk deploy enumerations
+REST := statistics-a-to-l statistics-m-to-z system faces slow services sdk deploy units-a-to-d units-e-to-z mutants
 
 .PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST) newest) proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
@@ -82,6 +82,7 @@ SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chao
 CLUSTER := tests/system/test_cluster.py
 SDK := tests/system/typescript
 EARLY := $(wildcard tests/unit/test_[a-d]*.py)
+LATER := $(wildcard tests/statistics/test_[m-z]*.py)
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
 ONLY ?=
@@ -97,8 +98,11 @@ sdk:
 	@$(PYTEST) $(SDK) -m "$(ONLY)" $(ARGS)
 services:
 	@$(PYTEST) tests/services -m "$(ONLY)" $(ARGS)
-statistics:
-	@$(PYTEST) tests/statistics -m "$(ONLY)" $(ARGS)
+# In two parts, or they would end alone: all of their time they compute.
+statistics-a-to-l:
+	@$(PYTEST) tests/statistics $(addprefix --ignore=,$(LATER)) -m "$(ONLY)" $(ARGS)
+statistics-m-to-z:
+	@$(PYTEST) $(LATER) -m "$(ONLY)" $(ARGS)
 slow:
 	@$(PYTEST) $(SLOW) -m "$(ONLY)" $(ARGS)
 # In two parts, or the units would end alone: half of their time they wait.
