@@ -465,9 +465,11 @@ class Client:
         # Busy daemon threads of the app go on, and take 5 ms each whenever this one touches a file.
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_EXIT_SWITCH_SECONDS)
-        with contextlib.suppress(KeyboardInterrupt):
-            self._close(_EXIT_SECONDS, patient=False)
-        sys.setswitchinterval(interval)
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                self._close(_EXIT_SECONDS, patient=False)
+        finally:
+            sys.setswitchinterval(interval)
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
         notice()
