@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.chaos.clustered import run_clustered
+from tests.system.chaos.clustered import MIN, run_clustered
 
 pytestmark = pytest.mark.thorough
 
@@ -17,4 +17,5 @@ def test_a_cluster_that_fails_over_grows_and_restarts_loses_nothing(tmp_path: Pa
     assert done["master killed"] == 2, result
     assert done["failed over"] >= 1, result
     assert done["with keys"] > 0, result
-    assert int(str(result["sent"])) > 3500, result
+    # A seventh of the reports is of hours, which "sent" leaves out.
+    assert int(str(result["sent"])) > 0.75 * MIN, result
