@@ -239,7 +239,10 @@ def test_a_build_says_which_mechanism_it_keeps(
         ),
         ("domain = 'text'\nreports = 9", 'auto is over numbers; write domain = "number"'),
         ('values = ["a", "b"]\nreports = 9\nmax_cells = 1', "raise max_payload_bytes or max_cells"),
-        ('values = ["a", "b"]\nreports = 9\nhashes = 1', 'field "hashes": is not known for auto'),
+        (
+            'values = ["a", "b"]\nreports = 9\nhashes = 1',
+            'field "hashes": is not known for auto, only for ',
+        ),
         ('values = ["a", "b"]\nreports = 9\npermanent_epsilon = 0.5', "is not below"),
     ],
 )

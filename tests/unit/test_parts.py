@@ -51,7 +51,7 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
         ("max_cells = true", '"max_cells": must be a whole number'),
         ("max_payload_bytes = 0", '"max_payload_bytes": must be a whole number'),
         ("reports = 0", '"reports": must be a whole number'),
-        ("permanent_epsilon = 3.0", '"permanent_epsilon": is not known for pairs'),
+        ("permanent_epsilon = 3.0", '"permanent_epsilon": is not known for pairs, only for auto'),
     ):
         with pytest.raises(CatalogInvalid, match=message):
             _metric(tmp_path, f"{PARTS}\n{wish}", "auto")

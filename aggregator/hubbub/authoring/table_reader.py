@@ -1,6 +1,6 @@
 """Reads a table of metrics.toml by the declarations of its fields, with all problems at once."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from hubbub.catalog.values.value_kind import Complain
@@ -31,13 +31,21 @@ def read_fields(section: type, table: Mapping[str, Any], complain: Complain) -> 
 
 
 def refuse_unknown(
-    table: Mapping[str, Any], names: Collection[str], whose: str, complain: Complain
+    table: Mapping[str, Any],
+    names: Collection[str],
+    whose: str,
+    complain: Complain,
+    owners: Callable[[str], Sequence[str]] = lambda _: (),
 ) -> None:
     """Complains of unknown fields, with a similar name or a list of all.
 
-    `whose` ends the sentence "is not known", as "for grr" or "in [caps]".
+    `whose` ends the sentence "is not known", as "for grr" or "in [caps]";
+    `owners` names the mechanisms that a field is for.
     """
     for name in [name for name in table if name not in names]:
+        if others := owners(name):
+            complain(name, f"is not known {whose}, only for {', '.join(others)}; remove it")
+            continue
         meant = f'did you mean "{near}"? ' if (near := similar(name, names)) else ""
         few = f"there are {', '.join(names)}" if len(names) <= _FEW else ""
         complain(name, f"is not known {whose}; {meant}{few or _REST}")

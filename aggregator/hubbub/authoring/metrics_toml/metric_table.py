@@ -102,7 +102,7 @@ def read_metric(
     table = read_candidates(mechanism, table, around.folder, wrong)
     extras = own_fields(mechanism)
     takes = [*_names(fields), *(field.name for field in extras)]
-    refuse_unknown(table, takes, f"for {mechanism}", wrong)
+    refuse_unknown(table, takes, f"for {mechanism}", wrong, owners=_mechanisms_with)
     for parameter in extras:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)
@@ -272,6 +272,14 @@ def _central(
         dummies_sum_scale=float(terms["dummies_sum_scale"]),
         epochs=epochs_together(terms["central_period"], str(epoch)),
     )
+
+
+def _mechanisms_with(name: str) -> list[str]:
+    return [
+        mechanism
+        for mechanism in (AUTO, *REGISTRY)
+        if any(field.name == name for field in own_fields(mechanism))
+    ]
 
 
 def _names(fields: Mapping[str, CatalogField]) -> list[str]:
