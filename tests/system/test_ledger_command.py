@@ -117,14 +117,17 @@ def test_without_a_folder_all_of_this_users_are_shown(
     ("content", "problem"),
     [
         (None, "does not exist; give the --state-dir of an app that has reported"),
+        ("state.7", "a program in Node has the folder, and client.ledger() shows"),
         (b"not a database at all, but long enough to look like one" * 100, "cannot be read"),
         (b"", "cannot be read"),
     ],
 )
 def test_a_wrong_folder_is_named_with_the_remedy(
-    hubbub: Hubbub, tmp_path: Path, content: bytes | None, problem: str
+    hubbub: Hubbub, tmp_path: Path, content: bytes | str | None, problem: str
 ) -> None:
-    if content is not None:
+    if isinstance(content, str):
+        (tmp_path / content).touch()
+    elif content is not None:
         (tmp_path / "hubbub.sqlite3").write_bytes(content)
     done = hubbub("ledger", "--state-dir", str(tmp_path))
     assert done.returncode == 2

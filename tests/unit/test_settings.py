@@ -121,6 +121,12 @@ def test_a_folder_whose_name_leaves_no_room_for_files_beside_it_is_named(folder:
         Settings.read({"HUBBUB_STATE_DIR": folder})
 
 
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    with pytest.raises(BadParameter, match="state_dir is a file; give a folder"):
+        Settings.read({"HUBBUB_STATE_DIR": str(tmp_path / "state")})
+
+
 def test_a_folder_of_the_longest_name_keeps_state_and_trust(signed: Signed, tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 230)
     with Client.from_bundle(signed.path, state_dir=folder, hold_seconds=None) as client:
@@ -314,14 +320,14 @@ def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     with caplog.at_level(logging.WARNING, "hubbub.client"):
-        client = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
+        client = Client.from_bundle(signed.path, state_dir=tmp_path / "file" / "x", insecure=True)
         assert client.report("theme", "dark") is Outcome.QUEUED
         assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert len([r for r in caplog.records if "going on in memory" in r.getMessage()]) == 1
     store_reports(client)
     client_state(client).take(1, 1000, client._clock.now())
     client.close(0)
-    again = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
+    again = Client.from_bundle(signed.path, state_dir=tmp_path / "file" / "x", insecure=True)
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "its limits outlive it"
     again.close(0)
 
@@ -350,7 +356,7 @@ def test_where_nothing_can_be_written_down_nothing_is_reported(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
-    client = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
+    client = Client.from_bundle(signed.path, state_dir=tmp_path / "file" / "x", insecure=True)
     assert client.report("theme", "dark") is Outcome.NO_STATE
     client.close(0)
 
@@ -393,7 +399,7 @@ def test_the_log_is_silent_unless_asked(
     (tmp_path / "file").write_text("")
     for level, expected in ((None, ""), ("warning", "hubbub.client WARNING going on in memory")):
         client = Client.from_bundle(
-            signed.path, state_dir=tmp_path / "file", insecure=True, log=level
+            signed.path, state_dir=tmp_path / "file" / "x", insecure=True, log=level
         )
         client.close(0)
         assert expected in stderr.getvalue()

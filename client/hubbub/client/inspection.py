@@ -26,6 +26,8 @@ def peek(folder: Path) -> "LedgerView":
 
     path = folder / FILE_NAME
     remedy = "give the --state-dir of an app that has reported"
+    if any(folder.glob("state.[0-9]*")):
+        remedy = "a program in Node has the folder, and client.ledger() there shows it"
     if not path.exists():
         raise StateUnusable(f"{path}: does not exist; {remedy}")
     with _opened(path, remedy) as rows:

@@ -118,6 +118,8 @@ class Settings:
         if values.get("state_dir"):
             folder = settled(values["state_dir"])  # the app may change its folder
             values["state_dir"] = _with_room_beside(folder)
+            if folder.is_file():
+                raise BadParameter("state_dir is a file; give a folder")
         return cls(**values)
 
     def is_strict(self, *, development: bool = False) -> bool:

@@ -1,5 +1,5 @@
 /** Opens a client in Node. */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { rootCertificates } from "node:tls";
 
@@ -9,7 +9,7 @@ import { relayAndIssuer } from "../transport/relay_and_issuer.js";
 import { Client, type Options } from "../client/client.js";
 import { checked } from "../client/options.js";
 import { BadParameter, BundleRefused } from "../errors.js";
-import { after } from "../time_limits.js";
+import { after, within } from "../time_limits.js";
 import { FolderStorage } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 
@@ -50,6 +50,8 @@ export async function open(options: NodeOptions): Promise<Client> {
   const { operator = null } = checked(options, NEEDED);
   // An empty path would mean the folder in which the program runs.
   if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
+  const place = await within(after(BUNDLE_SECONDS), stat(options.folder)).catch(() => null);
+  if (place?.isFile()) throw new BadParameter("open(): folder is a file; give a folder");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
   const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
   return Client.over(
