@@ -117,7 +117,7 @@ def test_without_a_folder_all_of_this_users_are_shown(
     ("content", "problem"),
     [
         (None, "does not exist; give the --state-dir of an app that has reported"),
-        ("state.7", "a program in Node has the folder, and client.ledger() shows"),
+        ("state.7", "a program in Node has the folder, and client.ledger() there shows it"),
         (b"not a database at all, but long enough to look like one" * 100, "cannot be read"),
         (b"", "cannot be read"),
     ],
