@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.stock import sealed_reports
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import balances
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.simulation.devices import send_everyone
 from tests.support.law_terms import report_counts, total_counts
 

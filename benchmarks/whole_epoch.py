@@ -22,10 +22,10 @@ from benchmarks.overload import Measured
 from benchmarks.own import times
 from benchmarks.stock import METRIC, Opening, opening, sealed_stock
 from benchmarks.sustained import Devices
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.conservation import balances, sum_terms
 from hubbub.installation.local_run import Ports
-from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.law_terms import report_counts
 
 _REPORTS: Final = 1_000_000

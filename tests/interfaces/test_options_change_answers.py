@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.cli.main import whole_parser
-from hubbub.privacy.catalog_reader import read_with_promises
 from tests.interfaces.running_aggregator import (
     DAYS,
     HEAD,

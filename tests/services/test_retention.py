@@ -24,7 +24,7 @@ from hubbub.errors import CatalogInvalid
 from hubbub.installation import totals_redis
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.commands import output_of

@@ -17,6 +17,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.catalog import epoch_start
 from hubbub.client import Client, FolderState, Outcome, SystemClock
@@ -25,7 +26,6 @@ from hubbub.conservation import Window
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.keys_and_bundles import build_bundle
 from hubbub.keys.opening_keys import read_opening_keys
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.sealing.kems import PrivateKey

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from numpy.random import default_rng
 
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import Attacked

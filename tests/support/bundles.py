@@ -30,7 +30,7 @@ def make_signed(
     start: int,
     reader: Callable[[Path], Catalog] = read_catalog,
 ) -> Signed:
-    """reader: how the catalog is read; one with crowds by hubbub.privacy.catalog_reader."""
+    """reader: reads the catalog; a catalog with crowds needs `read_with_promises`."""
     source = folder / "metrics.toml"
     source.write_text(catalog_text)
     catalog = reader(source)

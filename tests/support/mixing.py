@@ -22,7 +22,7 @@ from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.server import Server, channel
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool

@@ -13,6 +13,7 @@ from numpy.random import default_rng
 
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.families import draw
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import epoch_at
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.cli.commands.demo import close_epochs
@@ -22,7 +23,6 @@ from hubbub.epochs import epoch_date
 from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.simulation.demo_history import Day, write_history

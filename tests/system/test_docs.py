@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.main import main, whole_parser
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import Capture, document_of
 from tests.support.law_terms import total_counts

@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import read_catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
@@ -27,7 +28,6 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import central_of, crowds_of, what_decides
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.padding import best_dummies

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scipy.stats import norm
 
 from hubbub.authoring import Catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.gaussian import (
@@ -29,7 +30,6 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
 from hubbub.keys.opening_keys import new_periods
 from hubbub.privacy.card import card
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, Promise
 from hubbub.catalog import Metric
 from hubbub.catalog.limits import Limits
@@ -20,7 +21,6 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys.opening_keys import new_periods
 from hubbub.privacy.card import card, metric_card
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import DAY

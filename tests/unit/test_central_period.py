@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import crowds_within
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric
 from hubbub.catalog.epochs import epochs_within
 from hubbub.client.ledger import Account, charge
@@ -15,7 +16,6 @@ from hubbub.client.outcome import Outcome
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import kept_by, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import crowd_text

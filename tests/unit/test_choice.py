@@ -8,12 +8,12 @@ import pytest
 
 from hubbub.authoring import auto_mechanism, read_catalog
 from hubbub.authoring.auto_mechanism import choose
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.signing.succession import grown_from
 from tests.support.bundles import make_signed
 from tests.support.catalogs import catalog_toml, metric_toml

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.crowd_numbers import planned_number
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import central_of
 from tests.support.catalogs import catalog_toml, metric_toml
 

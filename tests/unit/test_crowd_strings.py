@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.sketch import Sketches
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.bundles import read_bundle
 from hubbub.catalog import CentralPromise, Metric
@@ -19,7 +20,6 @@ from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import ExactAccountant, central_of, smallest_crowd
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon

@@ -18,6 +18,7 @@ from hubbub.aggregator.query.questions import compare, top
 from hubbub.aggregator.query.trends import trend
 from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.commands.status import show_pipeline
@@ -37,7 +38,6 @@ from hubbub.keys.opening_keys import read_public_keys
 from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import rests_on, shuffled_of
 from hubbub.privacy.metric_facts import facts
 from hubbub.query_results.columns import QueryName

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.bundles import Bundle
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.keys.opening_keys import read_opening_keys
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import DAY, Signed, crowd_text, make_signed, metric_text
 from tests.support.waiting import HANG_SECONDS

@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 import pytest
 
+from hubbub.aggregator.query.answer_notes import notes
 from hubbub.aggregator.query.estimating import one_look
-from hubbub.aggregator.query.overview import notes
 from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.fake_reports.poisoning import maximal_gain

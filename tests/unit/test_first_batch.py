@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub.aggregator.query.overview import notice_of
+from hubbub.aggregator.query.answer_notes import notice_of
 from hubbub.aggregator.query.shuffler_terms import until_first_batch, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
-from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.catalogs import catalog_toml, metric_toml
 
 CATALOG = catalog_toml(

@@ -12,8 +12,8 @@ import pytest
 
 from hubbub.aggregator.query.report_counts import status, visible_status
 from hubbub.aggregator.query.shuffler_terms import Shuffler, Terms, upstream_reports
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.conservation import TERMS, Window, balances
-from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.bundles import crowd_text
 from tests.support.fakes import MemoryStore
 from tests.support.stores import commit_of

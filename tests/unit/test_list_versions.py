@@ -20,6 +20,7 @@ from hubbub.aggregator.query.trends import Trended, trend
 from hubbub.aggregator.reload import check_follows
 from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.signed_lines import _signed
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
@@ -29,7 +30,6 @@ from hubbub.conservation import Window
 from hubbub.errors import BundleRefused
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.mechanisms import Totals, build
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.signing.stream_table import stream_table
 from tests.support.bundles import DAY

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog.posterior import label_of
+from hubbub.catalog.payload_meanings import label_of
 from hubbub.client import Client, FolderState, Outcome, State
 from hubbub.client.testing import FakeShuffler
 from tests.support.bundles import Signed

@@ -21,6 +21,7 @@ from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.authoring import read_catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.code_modules import typescript_module
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
@@ -43,14 +44,13 @@ from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
 from hubbub.runtime.redis.command_lists import MemoryServer
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.learning.learner import step
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Metric
 from hubbub.catalog.models.model_metric import codes_of_round
@@ -23,7 +24,6 @@ from hubbub.mechanisms import KeyedBits, tally
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import kept_by
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.many_epochs import composed_epsilon

@@ -21,13 +21,13 @@ from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.uncertainty.tails import pure_tail
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.value_noise import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml

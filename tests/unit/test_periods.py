@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import crowds_within, exposure, read_catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric, days_of_period, reports_of_one
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
@@ -17,7 +18,6 @@ from hubbub.client.state.folder import FolderState
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.signing.succession import refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed

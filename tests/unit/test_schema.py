@@ -13,10 +13,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from docs.reference.catalog_schema import catalog_schema
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY
-from hubbub.privacy.catalog_reader import read_with_promises
 from tests.architecture.test_house import ROOT, TRACKED
 from tests.conftest import CATALOG
 from tests.fuzz.bundles import MORE

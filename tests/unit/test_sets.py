@@ -10,7 +10,7 @@ from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.authoring.code_modules import python_module
 from hubbub.catalog import Metric
-from hubbub.catalog.posterior import meanings_of
+from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet

@@ -16,9 +16,10 @@ from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.vector import scale_of
 from hubbub.authoring import read_catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.code_modules import python_module, typescript_module
 from hubbub.catalog import Metric
-from hubbub.catalog.posterior import meanings_of
+from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
@@ -26,7 +27,6 @@ from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.directions import book
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon

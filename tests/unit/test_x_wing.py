@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import mlkem
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
 
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import OpeningKey, Promise, open_bundle, read_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
@@ -22,7 +23,6 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
 from hubbub.installation.keys_and_bundles import build_bundle
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.sealing.kems import SEAL_BYTES, Kem, PrivateKey
 from hubbub.shuffler.crowd_release import sealed_dummies

@@ -66,7 +66,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import Memory, RedisServer
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.server import Server
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer

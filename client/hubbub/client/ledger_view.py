@@ -10,7 +10,7 @@ from hubbub.bundles.notice import Notice
 from hubbub.bundles.operating_parties import Runs
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, conditions_in, days_of_period, epoch_at
 from hubbub.catalog.crowds.gaussian import spent_of
-from hubbub.catalog.posterior import meanings_of
+from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.client.cover import FILLER
 from hubbub.client.device_metric import kept_notice
 from hubbub.client.ledger import crowds_since, reported_of

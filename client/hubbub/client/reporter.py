@@ -13,7 +13,7 @@ from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.experiments import experiment_named
-from hubbub.catalog.posterior import label_of
+from hubbub.catalog.payload_meanings import label_of
 from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills, unanswered
 from hubbub.client.device_metric import AskedMetric, Questions
 from hubbub.client.learner import Learner

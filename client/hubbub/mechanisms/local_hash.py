@@ -17,7 +17,7 @@ from dataclasses import field
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import sketch
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.grouped import Grouped
+from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hashing import encoded, position
 

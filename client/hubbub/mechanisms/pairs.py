@@ -21,7 +21,7 @@ from typing import Any, Final
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.grouped import Grouped
+from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.layout import Estimates, Totals, joined
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.parts import MAX_PARTS, tables_of

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms.grouped import Grouped
+from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.hashing import STRINGS, digest, encoded
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse

@@ -25,8 +25,8 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
-from hubbub.runtime.time_bounds import Clocks
 from hubbub.runtime.tls import TlsFolder
+from hubbub.runtime.trusted_time import Clocks
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.group_commit import Intake

@@ -14,7 +14,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.mixer import Mixer

@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 from hubbub.authoring import Catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.bundles.tokens import Tokens
 from hubbub.client import Client
@@ -25,7 +26,6 @@ from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.installation.ports import free_port
-from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.catalogs import metric_toml
 from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually

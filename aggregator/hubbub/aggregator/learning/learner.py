@@ -20,7 +20,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

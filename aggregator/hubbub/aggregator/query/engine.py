@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from hubbub.aggregator.access.rights import EVERYONE, Caller
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.learning.rounds import Rounds
+from hubbub.aggregator.query.answer_notes import notice_of
 from hubbub.aggregator.query.answer_store import AnswerStore, range_name, version_of
 from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, MetricLine
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
@@ -29,11 +30,12 @@ from hubbub.aggregator.query.estimating import (
     estimate_range,
 )
 from hubbub.aggregator.query.marks import Marks
-from hubbub.aggregator.query.overview import detail, line, notice_of, whole_answer
+from hubbub.aggregator.query.overview import detail, line
 from hubbub.aggregator.query.report_counts import PipelineStatus, status, visible_status
 from hubbub.aggregator.query.shuffler_terms import Shuffler, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch, together
 from hubbub.aggregator.query.watched_reports import Watched, watched
+from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle
@@ -41,7 +43,7 @@ from hubbub.catalog import Metric
 from hubbub.errors.development_messages import NOTICES
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.command_lists import Hashes, MemoryServer
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 from hubbub.runtime.version import VERSION
 
 # Number of values of all results in memory, of all kinds, about 100 MB.

@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.aggregator.learning.learner import due_at
 from hubbub.aggregator.learning.rounds import FinishedRound
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.overview import iso_time
+from hubbub.aggregator.query.whole_answer import iso_time
 from hubbub.analysis.models.coefficients import Coefficient, coefficients
 from hubbub.analysis.models.definition import Feature, Model
 from hubbub.analysis.models.descent import averaged, averaged_weights

@@ -1,58 +1,25 @@
 """Overview: all metrics, their reports, and what one person's report reveals."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from math import inf, sqrt
-from operator import attrgetter
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from hubbub.aggregator.query.answer_types import (
-    Epoch,
-    Estimated,
-    MetricDetail,
-    MetricLine,
-    Shuffled,
-)
+from hubbub.aggregator.query.answer_notes import notice_of
+from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine
 from hubbub.aggregator.query.candidates import looks_for_strings
-from hubbub.aggregator.query.estimating import (
-    EstimateQuery,
-    RangeEstimate,
-    number_range,
-    one_look,
-    ranks_for,
-)
+from hubbub.aggregator.query.estimating import number_range, one_look
 from hubbub.aggregator.query.figures import figure_kind
 from hubbub.aggregator.query.shuffler_terms import Terms, until_first_batch, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
+from hubbub.aggregator.query.whole_answer import iso_time, shuffled
 from hubbub.analysis.families import family_for
-from hubbub.analysis.figures import Figure
-from hubbub.analysis.percentiles import (
-    PERCENTILES,
-    percentiles_of,
-    shares_below,
-)
-from hubbub.analysis.uncertainty.intervals import Bounds
-from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
-from hubbub.catalog import Metric, epoch_start
+from hubbub.catalog import epoch_start
 from hubbub.errors.development_messages import NOTICES
-from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
-from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
-from hubbub.privacy.crowd import rests_on
 from hubbub.privacy.metric_facts import facts
 
 _SHOWN_EPOCHS: Final = 60
-_NAMED: Final = 5
-# An estimate further outside its range than this share of the range gets a warning.
-_ABSURD: Final = 0.05
-_NO_MISTAKE: Final = (
-    "{what} is no mistake: the estimate subtracts the average noise, and in {reports} it was "
-    "larger or smaller. The interval contains the plausible values; more reports narrow it"
-)
-_LATEST: Final = 253_402_300_799
 
 
 async def line(
@@ -139,227 +106,3 @@ def shown_epochs(
         )
         for epoch in epochs
     ]
-
-
-def shuffled(metric: Metric, guarantee: Amplified) -> Shuffled:
-    """A central guarantee with its assumption."""
-    return Shuffled(
-        epsilon=guarantee.epsilon,
-        delta=guarantee.delta,
-        reports=guarantee.reports,
-        assumption=guarantee.assumption,
-        rests_on=rests_on(metric, guarantee),
-    )
-
-
-def notes(metric: Metric, answer: Answer) -> list[str]:
-    """Sentences about what an answer does not show, or seems to show."""
-    sentences = _of_its_kind(metric, answer)
-    if shares := family_for(metric.randomizer).SHARES:
-        sentences.append(shares)
-    levels = [*map(attrgetter("estimate"), answer.values)]
-    for note in notes_of_levels(answer, levels, answer.reports, whole=answer.reports):
-        sentences.append(f"{note}.")
-    return sentences
-
-
-def notes_of_levels(
-    answer: Answer, levels: Sequence[float], reports: int, *, whole: float = 1.0
-) -> list[str]:
-    """The note, without its full stop, if one of the shares or means is far outside its range.
-
-    Args:
-        answer: one of the same metric.
-        levels: shares, of which `whole` is 100%, or means.
-        reports: fewest reports that a level rests on.
-        whole: 1, or a number of reports.
-    """
-    what, (low, high) = "A share below 0 or above 100%", (0.0, whole)
-    if answer.kind in OF_NUMBERS and answer.span:
-        what, (low, high) = "A mean outside its range", answer.span
-    room = _ABSURD * (high - low)
-    if not levels or low - room <= min(levels) <= max(levels) <= high + room:
-        return []
-    return [_NO_MISTAKE.format(what=what, reports=several(reports, "report"))]
-
-
-def notes_of_outside(bounds: Iterable[Bounds], what: str, reports: int) -> list[str]:
-    """The note of the list, without its full stop, if an estimate is outside its own interval.
-
-    what: what the estimates are, with their article.
-    """
-    if all(low <= estimate <= high for estimate, low, high in bounds):
-        return []
-    text = f"{what} outside its interval"
-    return [_NO_MISTAKE.format(what=text, reports=several(reports, "report"))]
-
-
-def notes_of_places(rows: Sequence[ValueAnswer]) -> list[str]:
-    """The note, without its full stop, if some but not all of the largest values may be absent."""
-    absent = sum(row.low <= 0 for row in rows)
-    if absent in {0, len(rows)}:
-        return []
-    values = "1 of these values has" if absent == 1 else f"{absent:,} of these values have"
-    return [f"{values} an interval that reaches 0: places among such values are chance"]
-
-
-def notes_of_figures(figures: Sequence[Figure], reports: int) -> list[str]:
-    """The same for figures that are far outside their intervals."""
-    bounds = []
-    for figure in figures:
-        if figure.estimate is not None:
-            room = _ABSURD * max(figure.high or 0.0, 1.0)
-            high = inf if figure.high is None else figure.high
-            bounds.append((figure.estimate, figure.low - room, high + room))
-    return notes_of_outside(bounds, "An estimate", reports)
-
-
-def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
-    """Sentences about means, open ends and appended values."""
-    if answer.reports_asked:
-        of_other = (
-            '"other" of a shorter list contained the values appended since, so it is left out.'
-        )
-        return [*_appended(answer), *([of_other] if metric.other else [])]
-    if metric.edges and metric.clamps:
-        return [_at_the_ends(metric, answer)]
-    if metric.rate:
-        most = f"{metric.rate.most:,}"
-        return [f"Counts from 0 to {most}: a device reports a larger count as {most}."]
-    if answer.kind == "vector" and answer.span:
-        long = f"{answer.span[1]:,g} long"
-        return [
-            f"Vectors up to {long}: longer ones count as {long}, and their number is not known."
-        ]
-    if answer.span is None or (answer.kind != "mean" and answer.mean is None):
-        return []
-    low, high = answer.span
-    unit = f" {metric.unit}" if metric.unit else ""
-    others = "others count as the nearer end" if metric.clamps else "devices report no others"
-    if metric.clamps and answer.kind == "mean":
-        others += ", and their number is unknown; a metric with edges shows it"
-    spread = (
-        "How they are spread is not known: a few large numbers move a mean as much as many small "
-        "ones."
-        if answer.kind == "mean"
-        else "For the mean each number counts as the middle of its range."
-    )
-    return [f"Numbers from {low:,g} to {high:,g}{unit}: {others}.", spread]
-
-
-def _appended(answer: Answer) -> Iterator[str]:
-    """Sentences about values that some reports could not contain."""
-    values_by_number: dict[int, list[str]] = {}
-    for value, number in zip(answer.values, answer.reports_asked, strict=True):
-        values_by_number.setdefault(number, []).append(value.value)
-    values_by_number.pop(answer.reports, None)
-    for number, values in sorted(values_by_number.items(), reverse=True):
-        names = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
-        yield (
-            f"Not asked in {answer.reports - number:,} of {answer.reports:,} reports, since these "
-            f"values were appended later: {names}. The share is of the {number:,} that could "
-            "contain it."
-        )
-
-
-def _at_the_ends(metric: Metric, answer: Answer) -> str:
-    """Sentence about numbers outside the edges: where they count, and their estimated share."""
-    low, high = metric.edges[0], metric.edges[-1]
-    is_open = low > metric.value_kind.LEAST
-    ends = [*([metric.values[0]] if is_open else []), metric.values[-1]] if metric.values else []
-    end_shares = {value.value: value.estimate / max(answer.reports, 1) for value in answer.values}
-    shares = ", ".join(f"{end} {end_shares[end]:.1%}" for end in ends if end in end_shares)
-    unit = f" {metric.unit}" if metric.unit else ""
-    sentence = f"Numbers above {high:,g}{unit} are counted at that end"
-    if is_open:
-        sentence = f"Numbers outside {low:,g} to {high:,g}{unit} are counted at its ends"
-    return f"{sentence}: {shares}." if shares else f"{sentence}."
-
-
-def iso_time(seconds: float) -> str:
-    """ISO 8601 in UTC; capped at the end of year 9999."""
-    return datetime.fromtimestamp(min(seconds, _LATEST), UTC).isoformat().replace("+00:00", "Z")
-
-
-def whole_answer(
-    envelope: Mapping[str, Any],
-    selection: EpochSelection,
-    query: EstimateQuery,
-    estimate: RangeEstimate,
-) -> Estimated:
-    """The answer from totals, without the shuffler's terms; `envelope` has the common fields."""
-    metric, answer = selection.metric, estimate.answer
-    ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
-    first, last = selection.epochs[0], selection.epochs[-1]
-    lowest, highest = number_range(metric) or (None, None)
-    return Estimated(
-        **envelope,
-        description=metric.description,
-        since=iso_time(epoch_start(first, metric.epoch)),
-        until=iso_time(epoch_start(last + 1, metric.epoch)),
-        updated=iso_time(estimate.updated) if estimate.updated else None,
-        reports_stderr=reports_stderr(selection) if metric.central else 0.0,
-        waiting=None,
-        withheld=None,
-        mechanism=metric.mechanism,
-        epsilon=metric.report_loss,
-        shuffled=shuffled(metric, estimate.shuffled) if estimate.shuffled else None,
-        honest_p_value=estimate.plausibility.p_value,
-        findings=list(estimate.plausibility.findings),
-        mean=answer.mean,
-        others=answer.others,
-        fit_p_value=answer.fit_p_value,
-        twins=list(answer.twins),
-        beginnings=list(answer.beginnings),
-        likely=list(answer.likely),
-        edges=[*(metric.edges or family_for(metric.randomizer).edges(metric.randomizer))],
-        percentiles=percentiles_of(
-            ranks, query.percentiles or (() if query.below else PERCENTILES), answer.confidence
-        )
-        if ranks
-        else [],
-        below=shares_below(ranks, query.below, answer.confidence) if ranks else [],
-        total=len(answer.values),
-        values=list(answer.values),
-        promised=shuffled(metric, estimate.promised),
-        lowest=lowest,
-        highest=highest,
-        notes=notes(metric, answer),
-        anytime=query.anytime,
-        figures=metric.kind if metric.kind and figure_kind(metric) else "",
-    )
-
-
-def notice_of(*selections: EpochSelection) -> str:
-    """Notice of estimated numbers of reports; "" for none.
-
-    `selections`, of one metric with a central promise, are those whose numbers the answer shows.
-    """
-    metric = selections[0].metric
-    text, dummies_each, noise = "", metric.made_each, hides_number(metric)
-    if noise and not any(selection.counted for selection in selections):
-        text = (
-            f"{metric.name}: nothing has left the shuffler, which never reveals how many "
-            "reports wait."
-        )
-    elif dummies_each or noise:
-        errors = " and ".join(
-            f"{item.reports:,} ± {reports_stderr(item):,.1f}" for item in selections
-        )
-        why = (
-            "the shuffler adds a secret number of dummies to an epoch."
-            if noise
-            else f"with each report a device sends {dummies_each:g} dummies on average, which "
-            "nobody can recognize."
-        )
-        text = (
-            f"{metric.name}: the number of reports is an estimate, {errors} (standard error): {why}"
-        )
-    return text
-
-
-def reports_stderr(selection: EpochSelection) -> float:
-    """Standard error of the number of reports of a metric with a central promise."""
-    metric = selection.metric
-    hidden = sum(number_variance(metric, count.reports) for count in selection.counted.values())
-    return sqrt(reports_variance(selection.reports, metric.made_each) + hidden)

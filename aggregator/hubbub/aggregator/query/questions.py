@@ -3,6 +3,12 @@
 import asyncio
 from dataclasses import replace
 
+from hubbub.aggregator.query.answer_notes import (
+    notes_of_figures,
+    notes_of_levels,
+    notes_of_outside,
+    notes_of_places,
+)
 from hubbub.aggregator.query.answer_types import Compared, Crossed, TopList
 from hubbub.aggregator.query.breakdowns import Part, parts_by
 from hubbub.aggregator.query.engine import QueryEngine
@@ -15,12 +21,6 @@ from hubbub.aggregator.query.estimating import (
     ranks_for,
 )
 from hubbub.aggregator.query.figures import Figured, Figuring, meant
-from hubbub.aggregator.query.overview import (
-    notes_of_figures,
-    notes_of_levels,
-    notes_of_outside,
-    notes_of_places,
-)
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answering import only_of_all
 from hubbub.analysis.comparisons import top_values

@@ -26,7 +26,7 @@ from hubbub.epochs import epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.aggregator.ingest.arrivals import Arrival
-from hubbub.aggregator.query.overview import iso_time
+from hubbub.aggregator.query.whole_answer import iso_time
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS
-from hubbub.catalog.posterior import meanings_of
+from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.epochs import epoch_date
 
 _LIKELIEST: Final = 5

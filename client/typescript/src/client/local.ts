@@ -86,7 +86,7 @@ function mostFrequent(counts: Device["counts"]): Device["counts"] {
   return Object.fromEntries([...others, ...frequent]);
 }
 
-/** A readable name of a mechanism's value, as label_of() of client/hubbub/catalog/posterior.py. */
+/** A readable name of a mechanism's value, as label_of() of client/hubbub/catalog/payload_meanings.py. */
 function labelOf(entry: Metric["entry"], code: unknown): string {
   if (entry["model"] !== undefined) return "examples";
   if (isOfVectors(entry)) return "vectors";

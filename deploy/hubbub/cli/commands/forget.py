@@ -28,7 +28,7 @@ from hubbub.installation.totals_redis import EPILOG, RedisOptions, in_totals_red
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime.redis.command_lists import RedisServer
-from hubbub.runtime.time_bounds import Clocks
+from hubbub.runtime.trusted_time import Clocks
 
 
 @options

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.authoring import Catalog
-from hubbub.privacy.catalog_reader import read_with_promises
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.simulation.devices import Person
 
 _STRINGS: Final = "top_domains.txt.gz"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.authoring import Catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.terminal.answer_tables import expired_sentence
@@ -17,7 +18,6 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
-from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.programs.options import option, options
 from hubbub.signing.succession import grown
 
