@@ -278,6 +278,22 @@ def test_range_and_padding_are_checked(layout: Layout, payload: bytes) -> None:
         layout.cells(payload)
 
 
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("rappor", {"cohorts": 4096, "bits": 1025, "hashes": 2, "f": 0.5, "p": 0.25, "q": 0.75}),
+        ("cms", {"epsilon": 1.0, "hashes": 4096, "width": 1025}),
+        ("hcms", {"epsilon": 1.0, "hashes": 4096, "width": 1024}),
+        ("vector.codes", {"epsilon": 1.0, "dimensions": 2, "words": 65, "books": 65_000}),
+    ],
+)
+def test_no_mechanism_makes_totals_of_more_than_four_million_cells(
+    name: str, numbers: dict[str, float]
+) -> None:
+    with pytest.raises(BadParameter, match="together above 4,194,304"):
+        build(name, **numbers)
+
+
 def test_a_cohort_number_has_two_bytes() -> None:
     assert CohortBits(300, 3).cells(b"\x2b\x01\x05") == {299 * 4: 1, 299 * 4 + 1: 1, 299 * 4 + 3: 1}
     with pytest.raises(BadParameter, match="cohorts 65537 is outside"):

@@ -42,7 +42,7 @@ class CountMeanSketch(sketch.Sketch):
     )
 
     def __post_init__(self) -> None:
-        sketch.check_size(self, sketch.MAX_CELLS)
+        sketch.check_size(self)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
         set_derived(self, lie=lie, channel=pure.Pure(lie.complement.exact, lie.exact))
 

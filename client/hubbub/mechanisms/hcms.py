@@ -45,7 +45,7 @@ class HadamardSketch(sketch.Sketch):
     )
 
     def __post_init__(self) -> None:
-        sketch.check_size(self, sketch.MAX_CELLS // 2)
+        sketch.check_size(self, each=2)
         keep = keep_at_most(self.epsilon)
         channel = pure.Pure(keep.exact, Fraction(1, 2))
         set_derived(self, keep=keep, channel=channel, transform=WalshHadamard(self.width))

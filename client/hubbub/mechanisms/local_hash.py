@@ -40,7 +40,7 @@ class LocalHashing(sketch.Sketch, Grouped[str]):
     )
 
     def __post_init__(self) -> None:
-        sketch.check_size(self, sketch.MAX_CELLS)
+        sketch.check_size(self)
         response = GeneralizedRandomizedResponse(self.epsilon, self.width)
         set_derived(self, response=response)
 

@@ -6,13 +6,15 @@ and read from there by the class itself, by the catalog and by its reference.
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from math import inf
+from math import inf, prod
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import Interval, is_number
 
+MAX_CELLS: Final = 1 << 22
+"""Largest number of cells of any totals: each query reads them all from the store."""
 _KEY: Final = "parameter"
 # Parameters that follow from epsilon or the listed values, or that nobody writes.
 _FOLLOWING: Final = frozenset(
@@ -75,3 +77,12 @@ def check_whole(mechanism: Any, *names: str) -> None:
         value = getattr(mechanism, name)
         if not (isinstance(value, int) and value in interval):
             raise BadParameter(f"{name} {value} is outside [{interval.low}, {interval.high}]")
+
+
+def check_cells(mechanism: Any, *names: str, each: int = 1) -> None:
+    """Raises BadParameter if the product of these fields, `each` cells, is above MAX_CELLS."""
+    if (cells := each * prod(getattr(mechanism, name) for name in names)) > MAX_CELLS:
+        numbers = " or ".join(f"{name} {getattr(mechanism, name)}" for name in names)
+        raise BadParameter(
+            f"{numbers} is too large: totals have {cells:,} cells, together above {MAX_CELLS:,}"
+        )

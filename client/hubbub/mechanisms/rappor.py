@@ -24,7 +24,7 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import STRINGS, encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized
-from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.parameter import check_cells, check_whole, whole
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 MAX_BITS: Final = 4096
@@ -65,6 +65,7 @@ class Rappor(Memoized, Mechanism[str]):
         check_whole(self, "bits", "hashes", "cohorts")
         if not self.hashes <= self.bits:
             raise BadParameter(f"hashes {self.hashes} is above bits {self.bits}")
+        check_cells(self, "cohorts", "bits")
         set_derived(self, chain=Chain(self.f, self.p, self.q))
 
     @property

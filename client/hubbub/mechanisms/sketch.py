@@ -3,14 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Protocol
 
-from hubbub.errors import BadParameter
 from hubbub.mechanisms.hashing import STRINGS, encoded, position
 from hubbub.mechanisms.mechanism import DomainName
-from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.parameter import check_cells, check_whole, whole
 from hubbub.mechanisms.pure import PureMechanism
-
-# More cells cost reads from the store at every query and reduce the error only slightly.
-MAX_CELLS: Final = 1 << 22
 
 HASHES: Final = whole(
     "Number of hash functions; a report uses one of them (m_h).", 1, 1 << 16, example=64
@@ -50,10 +46,7 @@ class Sketch(PureMechanism[str], Protocol):
         return STRINGS
 
 
-def check_size(self: Sketch, max_cells: int) -> None:
-    """Raises BadParameter unless there are at least two buckets, and at most `max_cells` cells."""
+def check_size(self: Sketch, each: int = 1) -> None:
+    """Raises BadParameter unless there are at least two buckets, of `each` cells, but not many."""
     check_whole(self, "hashes", "width")
-    if not self.hashes * self.width <= max_cells:
-        raise BadParameter(
-            f"width {self.width} or hashes {self.hashes} is too large: together above {max_cells}"
-        )
+    check_cells(self, "width", "hashes", each=each)

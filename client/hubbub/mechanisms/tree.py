@@ -25,12 +25,10 @@ from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.hashing import STRINGS, digest, encoded
-from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.parameter import MAX_CELLS, check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.string_bits import Spelled, read, spell
 
-# The same limit as for sketches, whose totals are read from the store at every query.
-_MAX_CELLS: Final = 1 << 22
 # Log2 of the number of beginnings with their own cells at a level.
 _ROW_BITS: Final = 5
 _MAX_BEGINNINGS: Final = 255
@@ -112,7 +110,7 @@ class PrefixTree(Grouped[str]):
                 f"{len(beginnings)} beginnings take {self._numbered} bits, but a level has "
                 f"{self.ends[0]}; list fewer, or raise cells"
             )
-        if not self.layout.size <= _MAX_CELLS:
+        if not self.layout.size <= MAX_CELLS:
             raise BadParameter(
                 f"bits {self.bits} make totals too large at epsilon {self.epsilon:g}; "
                 f"lower bits{self._bits_that_fit()}, or {self._other_remedy()}"
@@ -120,7 +118,7 @@ class PrefixTree(Grouped[str]):
 
     def _bits_that_fit(self) -> str:
         """For an error: the most bits whose totals fit, if any."""
-        levels = _MAX_CELLS // (self.points * self.hashes) - 1
+        levels = MAX_CELLS // (self.points * self.hashes) - 1
         if levels < 1:
             return ""
         first = self.ends[0]

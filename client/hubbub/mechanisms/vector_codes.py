@@ -28,11 +28,10 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
-from hubbub.mechanisms.parameter import check_whole, number, whole
+from hubbub.mechanisms.parameter import check_cells, check_whole, number, whole
 from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-MAX_CELLS: Final = 1 << 22
 _CELLS: Final = 1 << 20
 _MAX_BOOKS: Final = 1 << 16
 MAX_LENGTH: Final = 1e12
@@ -127,10 +126,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         check_whole(self, "words", "books")
         if not (is_number(self.max_length) and 0 < self.max_length <= MAX_LENGTH):
             raise BadParameter(f"max_length {self.max_length} is outside (0, {MAX_LENGTH:g}]")
-        if self.words * self.books > MAX_CELLS:
-            raise BadParameter(
-                f"words {self.words} or books {self.books} is too large: together above {MAX_CELLS}"
-            )
+        check_cells(self, "words", "books")
         if not isinstance(self.seed, str):
             raise BadParameter("seed must be a text; use that of the pool")
         odds, words = exp_at_most(self.epsilon), self.words

@@ -24,7 +24,8 @@ from hubbub.analysis.models.predictions_from_scores import settled
 from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
 from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.mechanisms.gradient import longest
-from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
+from hubbub.mechanisms.parameter import MAX_CELLS
+from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.simulation.model_file import People
 
 Floats = NDArray[np.float64]

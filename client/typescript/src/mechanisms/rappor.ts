@@ -16,6 +16,7 @@ import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js"
 import { atLeast, atMost, chanceOf, logAtLeast, ONE } from "./probability.js";
 import {
   categoriesOf,
+  checkCells,
   forgetful,
   indexIn,
   numberOf,
@@ -49,6 +50,7 @@ export function rappor(settings: Arguments): Randomizer & Permanent {
   const bits = wholeOf(settings, "bits", 1, 4096);
   const hashes = wholeOf(settings, "hashes", 1, Math.min(8, bits));
   const cohorts = wholeOf(settings, "cohorts", 1, 1 << 16);
+  checkCells(cohorts * bits, "cohorts and bits");
   const chain = chainOf(settings, hashes);
   return {
     payloadBytes: 2 + vectorBytes(bits),

@@ -12,10 +12,8 @@ import { utf8Bytes, position } from "./hashing.js";
 import { index, keepChance, loss, respond } from "./randomized_response.js";
 import { indexBytes, concatenated, packed, vectorBytes } from "./packing.js";
 import { expAtMost, logAtLeast, ONE } from "./probability.js";
-import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { checkCells, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 import { flipped } from "./unary.js";
-
-const MAX_CELLS = 2 ** 22;
 
 /** Count mean sketch. Apple (2017): a vector of bits from one hash function. */
 export function countMeanSketch(settings: Arguments): Randomizer {
@@ -81,6 +79,6 @@ export const strings = {
 function sizes(settings: Arguments): { hashes: number; width: number } {
   const hashes = wholeOf(settings, "hashes", 1, 1 << 16);
   const width = wholeOf(settings, "width", 2, 1 << 16);
-  if (hashes * width > MAX_CELLS) throw new BadParameter("hashes and width are too large together");
+  checkCells(hashes * width, "hashes and width");
   return { hashes, width };
 }

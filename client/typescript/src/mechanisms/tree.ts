@@ -10,11 +10,10 @@ import { digest, utf8Bytes, word } from "./hashing.js";
 import { index } from "./randomized_response.js";
 import { bitLength, indexBytes, packed } from "./packing.js";
 import { responseOver } from "./projective.js";
-import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { checkCells, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 import { strings } from "./sketch.js";
 import { spell } from "./string_bits.js";
 
-const MAX_CELLS = 2 ** 22;
 // 2 ** ROW_BITS beginnings have cells of their own at a level.
 const ROW_BITS = 5;
 const MAX_BEGINNINGS = 255;
@@ -30,7 +29,7 @@ export function prefixTree(settings: Arguments): Randomizer {
   const response = responseOver(settings.epsilon, cells);
   const groups = (ends.length + 1) * hashes;
   const outcomes = groups * response.points;
-  if (outcomes > MAX_CELLS) throw new BadParameter("bits, cells and hashes are too large together");
+  checkCells(outcomes, "bits, cells and hashes");
 
   /** The index of a string with these bits within a group. */
   function place(bitString: bigint, group: number): number {

@@ -12,9 +12,8 @@ import { exact, fraction, over, plus, times, toNumber } from "./fraction.js";
 import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
-import { numberOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { checkCells, numberOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 
-const MAX_CELLS = 2 ** 22;
 const MAX_DIMENSIONS = 2 ** 10;
 const MAX_LENGTH = 1e12;
 // How far from 1 the square of a unit vector's length may be, of floats added up anywhere.
@@ -36,7 +35,7 @@ export function vectorCodes(settings: Arguments): Randomizer {
   if (!(maxLength > 0 && maxLength <= MAX_LENGTH)) {
     throw new BadParameter(`max_length ${maxLength} is outside (0, ${MAX_LENGTH}]`);
   }
-  if (words * books > MAX_CELLS) throw new BadParameter("words and books are too large together");
+  checkCells(words * books, "words and books");
   const odds = expAtMost(epsilon);
   const nearCount = nearest(toNumber(odds), words, dimensions);
   const others = words - nearCount;
