@@ -1,6 +1,6 @@
 """The whole answer about a metric: estimates, percentiles, guarantees and notes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -9,7 +9,6 @@ from hubbub.aggregator.query.answer_types import Estimated, Shuffled
 from hubbub.aggregator.query.estimating import (
     EstimateQuery,
     RangeEstimate,
-    number_range,
     ranks_for,
 )
 from hubbub.aggregator.query.figures import figure_kind
@@ -33,7 +32,12 @@ def whole_answer(
     metric, answer = selection.metric, estimate.answer
     ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
     first, last = selection.epochs[0], selection.epochs[-1]
-    lowest, highest = number_range(metric) or (None, None)
+    lowest, highest = answer.span or (None, None)
+    edges: Sequence[float] = metric.edges
+    if edges:
+        lowest, highest = edges[0], edges[-1]
+    elif metric.values is None:
+        edges = family_for(metric.randomizer).edges(metric.randomizer)
     return Estimated(
         **envelope,
         description=metric.description,
@@ -54,7 +58,7 @@ def whole_answer(
         twins=list(answer.twins),
         beginnings=list(answer.beginnings),
         likely=list(answer.likely),
-        edges=[*(metric.edges or family_for(metric.randomizer).edges(metric.randomizer))],
+        edges=list(edges),
         percentiles=percentiles_of(
             ranks, query.percentiles or (() if query.below else PERCENTILES), answer.confidence
         )
