@@ -122,9 +122,14 @@ def _of_changes(answer: Document) -> Iterator[str]:
 
 def _of_figures(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     yield from answer["notes"]
-    for note in dict.fromkeys(filter(None, (row["note"] for row in rows))):
-        names = [f"{row['part']} {row['figure']}".strip() for row in rows if row["note"] == note]
-        yield f"{', '.join(map(visible, dict.fromkeys(names)))}: {note}"
+    names_by_note: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row["note"]:
+            names_by_note.setdefault(row["note"], {})[f"{row['part']} {row['figure']}".strip()] = (
+                None
+            )
+    for note, names in names_by_note.items():
+        yield f"{', '.join(map(visible, names))}: {note}"
     yield final_sentence(answer)
     yield whose_sentence(answer)
 
