@@ -1,0 +1,341 @@
+"""Ways to keep a central promise: crowds at several local epsilons, and without a crowd."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod, sqrt
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.analysis.families import family_for
+from hubbub.analysis.strings.tree_search import found_from
+from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
+from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
+from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
+from hubbub.authoring.crowds.crowd_trees_and_parts import (
+    cell_variance,
+    noisy_parts,
+    planned_geometry,
+)
+from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
+from hubbub.catalog import CentralPromise
+from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.crowds.central import CROWD_TREE
+from hubbub.catalog.crowds.central_fields import CROWD_PARTS, NOISE
+from hubbub.catalog.crowds.noise_dummies import can_seal
+from hubbub.cli.planning.plan_table import planned_tree
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import build
+from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.parts import tables_of
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.crowd import ExactAccountant, crowd_of_promise
+from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.planner import plan, row
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.sealing.value_noise import ValueNoise
+
+Way = dict[str, Any]
+"""One way to be private: `way`, `epsilon_local` (None for a curator), `epsilon_central`, errors."""
+Errors = tuple[float, float]
+"""Standard errors, in reports, of a rare value and of one that a tenth hold."""
+
+COUNTS: Final = ("values", "strings", "parts")
+"""Kinds of questions whose errors are in reports."""
+_CURATOR: Final = "trusted curator, Laplace"
+# Local epsilons that are shown below the largest one.
+_FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
+# Of reports of as many parts as the table, of all parts with noise dummies, and of a metric of
+# listed cells for each table of two.
+_ERRORS: Final = (
+    *("alone_rare", "alone_tenth", "whole_rare", "whole_tenth"),
+    *("listed_rare", "listed_tenth"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentralPlan:
+    """The ways to ask one question under a promise.
+
+    Args:
+        promise: with its dummies; of numbers, those of the largest local epsilon.
+        ways: crowds, ascending by local epsilon, then without a crowd.
+        plain: errors of listed values without the dummies; None if there are none.
+        tables: of parts with noise dummies, a row for every table of two or three parts.
+        tree: of strings, a prefix tree in such a crowd.
+        found_from: the smallest share of the reports that this tree finds.
+    """
+
+    promise: CentralPromise
+    ways: list[Way]
+    plain: Errors | None = None
+    tables: Sequence[Mapping[str, Any]] = ()
+    tree: PrefixTree | None = None
+    found_from: float = 1.0
+
+
+def central_plan(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
+    """The ways to ask this question; `dummies` are as in the catalog: a number, or a word.
+
+    Raises:
+        BadParameter: there are too many buckets for a crowd of this size.
+    """
+    return _PLANS[question.kind](promise, question, dummies)
+
+
+def _floors(central: float, most: float, apart: float = 0.0) -> list[float]:
+    """Local epsilons to show, ascending up to `most`; the others are `apart` below it."""
+    return [*(floor for floor in _FLOORS if central < floor < most - apart), most]
+
+
+def _way(name: str, local: float | None, central: float, errors: Errors) -> Way:
+    return {
+        "way": name,
+        "epsilon_local": local,
+        "epsilon_central": central,
+        "stderr_rare": errors[0],
+        "stderr_tenth": errors[1],
+    }
+
+
+def _crowd_way(name: str, crowd: ShuffledEpoch, promise: CentralPromise, errors: Errors) -> Way:
+    return _way(name, crowd.epsilon_local, central_epsilon(crowd, promise.delta), errors)
+
+
+def _other_ways(promise: CentralPromise, alone: str, errors: Errors) -> list[Way]:
+    """Reports that keep the promise by themselves, with these errors; and a curator of counts."""
+    central = promise.epsilon
+    stderr = 2 * sqrt(2) / central  # one person moves one report from one count to another
+    return [
+        _way(f"alone, {alone}", central, central, errors),
+        _way(_CURATOR, None, central, (stderr, stderr)),
+    ]
+
+
+def _of_values(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
+    reports, central, ways = promise.crowd, promise.epsilon, list[Way]()
+    if isinstance(dummies, str):
+        promise = ExactAccountant().padded(promise, question.size, dummies)
+    else:
+        promise = replace(promise, dummies=dummies)
+    without = replace(promise, **NO_DUMMIES)
+    plain = None
+    if promise != without:
+        local = ExactAccountant().largest(without, question.size)
+        plain = _errors(crowd_of_promise(without, question.size, local))
+    most = ExactAccountant().largest(promise, question.size)
+    for local in _floors(central, most, apart=0.25):
+        crowd = crowd_of_promise(promise, question.size, local)
+        ways.append(_crowd_way("crowd", crowd, promise, _errors(crowd)))
+    [best, *_] = plan(question, central, reports)
+    alone = build(best.mechanism, **best.parameters)
+    rare, tenth = (sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1))
+    ways += _other_ways(promise, best.mechanism, (rare, tenth))
+    return CentralPlan(promise=promise, ways=ways, plain=plain)
+
+
+def _errors(crowd: ShuffledEpoch) -> Errors:
+    return crowd.stderr(0.0), crowd.stderr(0.1)
+
+
+def _of_strings(promise: CentralPromise, question: MetricDraft, _dummies: int | str) -> CentralPlan:
+    """Ways for strings, with the best number of hash buckets at each floor."""
+    reports, central, ways = promise.crowd, promise.epsilon, list[Way]()
+    accountant = ExactAccountant()
+    for floor in _floors(central, promise.max_local_epsilon, apart=0.25):
+        floored = replace(promise, max_local_epsilon=floor)
+        planned = planned_strings({"mechanism": AUTO}, floored, accountant)
+        width, hashes = int(planned.categories), planned.groups
+        local = accountant.local_epsilon(floored, width, hashes)
+        if not ways or local != ways[-1]["epsilon_local"]:
+            crowd = crowd_of_promise(floored, width, local, hashes)
+            errors = string_errors(width, hashes, local, reports)
+            ways.append(_crowd_way(f"crowd, {hashes} x {width:,} buckets", crowd, promise, errors))
+    [best, *_] = plan(question, central, reports)
+    alone = build(best.mechanism, **best.parameters)
+    shares = np.array([0.1, *[0.9 / question.size] * question.size])
+    expected = family_for(alone).expected(alone, [*question.values(), "one more"], shares, reports)
+    errors = reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
+    ways += _other_ways(promise, best.mechanism, errors)
+
+    def tree_epsilon(cells: int) -> float:
+        table = {"mechanism": CROWD_TREE, "cells": cells}
+        return planned_strings(table, promise, accountant).epsilon or promise.epsilon
+
+    tree = planned_tree(tree_epsilon)
+    return CentralPlan(promise=promise, ways=ways, tree=tree, found_from=found_from(tree, reports))
+
+
+def _of_parts(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
+    """Crowds with 2, 3 or all parts a report, and alone with 2; errors are of the first table."""
+    sizes, ways = question.parts, list[Way]()
+    if isinstance(dummies, str):
+        promise = noisy_parts(sizes, {}, promise, ExactAccountant(), dummies)
+    # Only all parts together have dummies.
+    promises = dict.fromkeys(range(2, min(len(sizes), 3) + 1), replace(promise, **NO_DUMMIES))
+    if promise.noise:
+        promises[len(sizes)] = promise
+    mechanisms = {}
+    for number, ways_promise in promises.items():
+        shape = {"sizes": sizes, "ways": number}
+        planned = planned_geometry(CROWD_PARTS, shape, {}, ways_promise, ExactAccountant())
+        mechanism: Any = build(CROWD_PARTS, epsilon=planned.epsilon, **shape)
+        mechanisms[number] = mechanism
+        lies = even_lies(mechanism, mechanism.privacy_loss())
+        crowd = crowd_of_promise(ways_promise, lies.categories, lies.epsilon, lies.groups)
+        if ways_promise.noise:
+            name, errors = f"crowd, all {number} parts", _errors(crowd)
+        else:
+            name, errors = f"crowd, tables of {number}", _cell_errors(mechanism, promise.crowd)
+        ways.append(_crowd_way(name, crowd, promise, errors))
+    alone = build(CROWD_PARTS, epsilon=promise.epsilon, sizes=sizes)
+    ways += _other_ways(promise, "tables of 2", _cell_errors(alone, promise.crowd))
+    tables = _errors_of_tables(promise, sizes, mechanisms) if promise.noise else ()
+    return CentralPlan(promise=promise, ways=ways, tables=tables)
+
+
+def _cell_errors(mechanism: Any, reports: int) -> Errors:
+    """Standard errors of a cell of the first table: of one that nobody holds, of one in ten."""
+    examples = [mechanism.with_cell(0, turn) for turn in (0, 1)]
+    expected = family_for(mechanism).expected(mechanism, examples, np.array([0.1, 0.9]), reports)
+    return reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
+
+
+def _errors_of_tables(
+    promise: CentralPromise, sizes: tuple[int, ...], mechanisms: Mapping[int, Any]
+) -> list[dict[str, Any]]:
+    """Every table of two or three parts, with its `_ERRORS` in reports.
+
+    `mechanisms` are by the number of parts that a report contains together.
+    """
+    rows, joint, noise = [], mechanisms[len(sizes)], promise.noise
+    for ways in range(2, min(len(sizes), 4)):
+        for parts in tables_of(len(sizes), ways):
+            variances = [
+                cell_variance(mechanism, parts, share, promise.crowd, drawn)
+                for mechanism, drawn in (
+                    (mechanisms[ways], 0.0),
+                    (joint, noise.variance if noise else 0.0),
+                )
+                for share in (0.0, 0.1)
+            ]
+            table = tuple(sizes[part] for part in parts)
+            listed = _listed_errors(promise, sizes, table)
+            errors = dict(zip(_ERRORS, (*map(sqrt, variances), *listed), strict=True))
+            rows.append({"table": table, "cells": prod(table), **errors})
+    return rows
+
+
+def _listed_errors(
+    promise: CentralPromise, sizes: tuple[int, ...], table: tuple[int, ...]
+) -> Errors | tuple[None, None]:
+    """Errors if metrics of listed cells with noise dummies, one a table of two, keep the promise.
+
+    None for another table, or if the shuffler would seal too many dummies.
+    """
+    tables, cells = len(tables_of(len(sizes), 2)), prod(table)
+    if len(table) > 2:  # noqa: PLR2004 a table of two
+        return None, None
+    share = replace(
+        promise, epsilon=promise.epsilon / tables, delta=promise.delta / tables, **NO_DUMMIES
+    )
+    share = ExactAccountant().padded(share, cells, NOISE)
+    if not can_seal(share, cells):
+        return None, None
+    return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
+
+
+def _of_numbers(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
+    """Ways for numbers; `dummies` is, for a mean, "noise" or "auto" for noise dummies."""
+    reports, central = promise.crowd, promise.epsilon
+    ways, padded = list[Way](), promise
+    for floor in _floors(central, promise.max_local_epsilon):
+        try:
+            padded, way = _crowd(
+                replace(promise, max_local_epsilon=floor), question, str(dummies or "")
+            )
+        except BadParameter:
+            if floor == promise.max_local_epsilon:
+                raise
+            continue  # too low a floor for so many parts
+        if not ways or way["epsilon_local"] != ways[-1]["epsilon_local"]:
+            ways.append(way)
+    if question.kind == "vector":
+        ways += _means_apart(promise, question)
+    [best, *_] = plan(question, central, reports)
+    # One person moves a mean by its range over n, one report from one part to another, or as many
+    # means as a vector has, by the root of their number together.
+    moved = {"mean": 1.0, "ranges": 2.0, "vector": sqrt(question.size)}[question.kind]
+    noise = moved * sqrt(2) / central / reports
+    ways.append(_number_way("alone", best.mechanism, central, central, best.rare))
+    ways.append(_number_way(_CURATOR, None, None, central, noise))
+    return CentralPlan(promise=padded, ways=ways)
+
+
+def _means_apart(promise: CentralPromise, question: MetricDraft) -> list[Way]:
+    """A mean for each number of a vector, which together keep the promise.
+
+    Each is a metric with noise dummies, whose reports go apart. Empty if their share is too small.
+    """
+    size = question.size
+    share = replace(promise, epsilon=promise.epsilon / size, delta=promise.delta / size)
+    number = MetricDraft(kind="mean", size=1, low=-question.high, high=question.high)
+    try:
+        _, way = _crowd(share, number, NOISE)
+    except BadParameter:
+        return []
+    epsilons = {name: size * way[name] for name in ("epsilon_local", "epsilon_central")}
+    return [way | epsilons | {"way": f"{size:,} means, each in a {way['way']}"}]
+
+
+def _number_way(
+    name: str, mechanism: str | None, local: float | None, central: float, stderr: float
+) -> Way:
+    return {
+        "way": name,
+        "mechanism": mechanism,
+        "epsilon_local": local,
+        "epsilon_central": central,
+        "stderr": stderr,
+    }
+
+
+def _crowd(
+    promise: CentralPromise, question: MetricDraft, dummies: str
+) -> tuple[CentralPromise, Way]:
+    """The promise with its dummies, and the best crowd of numbers that keeps it."""
+    table: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
+    if question.kind == "ranges":
+        table |= {"mechanism": "wave", "buckets": question.size}
+    accountant = ExactAccountant()
+    if question.kind == "vector":
+        planned = planned_vectors(question.size, {}, promise, accountant)
+        table = {"dimensions": question.size, "max_length": question.high}
+    else:
+        promise = noisy_mean(table, promise, accountant, dummies) if dummies else promise
+        planned = planned_number(table, promise, accountant)
+    local = planned.epsilon or accountant.local_epsilon(promise, planned.categories)
+    table.pop("mechanism", None)
+    parameters = {**table, **planned.parameters, "epsilon": local}
+    crowd = crowd_of_promise(promise, planned.categories, local)
+    name = "crowd"
+    if promise.noise:
+        noise = ValueNoise(promise.noise, int(planned.categories), promise.sum_noise)
+        name += f", {noise.each.reach} dummies a value, {noise.expected:,} in all"
+        mechanism = build(planned.mechanism, **parameters)
+        stderr = sqrt(worst_variance(mechanism, promise)) / promise.crowd
+    else:
+        stderr = row(question, planned.mechanism, parameters, promise.crowd).rare
+    central = central_epsilon(crowd, promise.delta)
+    return promise, _number_way(name, planned.mechanism, local, central, stderr)
+
+
+_PLANS: Final[Mapping[str, Callable[[CentralPromise, MetricDraft, int | str], CentralPlan]]] = {
+    "values": _of_values,
+    "strings": _of_strings,
+    "parts": _of_parts,
+    "mean": _of_numbers,
+    "ranges": _of_numbers,
+    "vector": _of_numbers,
+}
