@@ -13,7 +13,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import shares_below
-from hubbub.analysis.shares_below_edges import ranks_of
+from hubbub.analysis.ranks import ranks_of
 from hubbub.mechanisms import Totals
 from tests.statistics.calibration.shapes import built
 

@@ -14,7 +14,8 @@ import pytest
 
 from hubbub.analysis.estimators.distribution import chances
 from hubbub.analysis.percentiles import percentiles_of
-from hubbub.analysis.shares_below_edges import IndexRanks, ranks_of
+from hubbub.analysis.ranks import ranks_of
+from hubbub.analysis.ranks.fitted import IndexRanks
 from hubbub.authoring.auto_mechanism import resolve
 from hubbub.mechanisms import Totals, build
 from tests.statistics.calibration.percentiles import SHAPES, drawn

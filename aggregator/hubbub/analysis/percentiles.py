@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from hubbub.analysis.shares_below_edges import Ranks
+from hubbub.analysis.ranks import Ranks
 from hubbub.analysis.uncertainty.intervals import difference_of
 from hubbub.errors import BadParameter
 

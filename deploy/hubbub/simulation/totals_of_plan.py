@@ -9,7 +9,7 @@ from hubbub.analysis.answering import answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.percentiles import check_percentiles, share_end
-from hubbub.analysis.shares_below_edges import ranks_of
+from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build

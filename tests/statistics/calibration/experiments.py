@@ -22,7 +22,7 @@ from hubbub.analysis.comparisons.effect import (
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.figures import conversions, rate_of
-from hubbub.analysis.shares_below_edges import ranks_of
+from hubbub.analysis.ranks import ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 

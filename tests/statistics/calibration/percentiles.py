@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.percentiles import percentile_shifts, percentiles_of, shares_below
-from hubbub.analysis.shares_below_edges import Ranks, ranks_of
+from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 

@@ -13,7 +13,7 @@ from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.fake_reports.plausible import Plausibility, plausibility
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import check_percentiles
-from hubbub.analysis.shares_below_edges import Ranks, ranks_of
+from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.analysis.value_estimates import Mean
 from hubbub.authoring.crowds.dummy_counts import expected_dummies

@@ -17,7 +17,7 @@ from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, toget
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.answering import Followed, joined_shares
 from hubbub.analysis.percentiles import Reaches, percentiles_of
-from hubbub.analysis.shares_below_edges import ranks_of
+from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.trends.smoothed_line import (
     FALSE_ALARM,
     MIN_POINTS,

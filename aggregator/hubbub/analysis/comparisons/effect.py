@@ -25,7 +25,7 @@ from hubbub.analysis.answer import CONFIDENCE, Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.percentiles import percentile_shifts
-from hubbub.analysis.shares_below_edges import Ranks
+from hubbub.analysis.ranks import Ranks
 from hubbub.analysis.uncertainty.intervals import (
     Bounds,
     anytime_confidence,

@@ -1,25 +1,12 @@
-"""Ranks: the share of numbers below each edge of a range's parts, with its uncertainty.
+"""Ranks by `wave` and `haar`, whose indexes are likely for many parts: by least squares or a fit.
 
-`score` is the distance, in standard errors, of a hypothetical share from the totals.
-`analysis.percentiles` inverts it for percentiles and for shares below a number. There are two
-cases.
-
-Linear: estimates of single parts are summed up to each edge, shifted so that they add up to the
-reports: the mean weight is subtracted from all weights w. The variance of the sum is that of w^2
-times each part's, less the covariance with another part. It is computed as if the
-hypothetical share were true (Wilson 1927). Nothing is assumed of the distribution's shape.
-
-`wave` and `haar`: an index is likely for many parts, so the totals are whitened by their known
-covariance. If least squares of `wave` are clearly more precise than the best hierarchical law
-(HaarHRR), they are used as above. Otherwise the fit must not be negative: the deviance of the best
-fit with the hypothetical share below the edge, minus that of the best fit overall, is nearly
-chi-square with one degree of freedom. Near edges between clusters of numbers it is larger, since a
-fit leaks over the edge: there a share uses a larger quantile, and a percentile's interval includes
-the part beside the edge. If the share beyond the edge is small compared with the errors, a
-percentile uses up to six degrees.
-
-Sums and least squares may decrease from edge to edge: a percentile's interval includes all edges at
-which it may be, by their own estimates. `shares` never decrease; they are used for estimates only.
+The totals are whitened by their known covariance. If least squares of `wave` are clearly more
+precise than the best hierarchical law (HaarHRR), they are used as sums are. Otherwise the fit must
+not be negative: the deviance of the best fit with the hypothetical share below the edge, minus that
+of the best fit overall, is nearly chi-square with one degree of freedom. Near edges between
+clusters of numbers it is larger, since a fit leaks over the edge: there a share uses a larger
+quantile, and a percentile's interval includes the part beside the edge. If the share beyond the
+edge is small compared with the errors, a percentile uses up to six degrees.
 
 Source: Rust and Burrus 1972; Patil, Kuusela and Hobbs (SIAM/ASA JUQ 2022), intervals from
 constrained fits; Batlle, Stark and others 2023, where they fail. HaarHRR: Cormode, Kulkarni and
@@ -28,22 +15,18 @@ Srivastava (VLDB 2019).
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import inf, log2, sqrt, tanh
-from typing import Any, Final
+from math import log2, sqrt, tanh
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import chances
-from hubbub.analysis.families import family_for
-from hubbub.analysis.families.joint_errors import pair_covariances
-from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.tiers import Tier, merged
+from hubbub.analysis.ranks.linear import around, by_errors, rising
 from hubbub.analysis.uncertainty.intervals import reach_of
-from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.haar import HaarResponse
 from hubbub.mechanisms.number_range import IndexInBuckets
@@ -73,97 +56,6 @@ _DEGREES: Final = {
     SquareWave.NAME: ((1.0, 0.0), (2.0, 0.15)),
     HaarResponse.NAME: ((1.2, 0.1), (1.2, 0.1)),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinearRanks:
-    """Ranks from independent estimates of single parts.
-
-    Args:
-        edges: of the parts, ascending, with both ends; shape (parts + 1,).
-        figures: of the parts, in order, and perhaps of further values that are no numbers.
-        repeats: for the population, largest number of reports from one device; 0 for reporters.
-        least: smallest number that exists.
-    """
-
-    edges: Floats
-    figures: ValueEstimates
-    reports: int
-    repeats: int
-    least: float
-
-    @cached_property
-    def _estimates(self) -> Floats:
-        """The estimates, shifted by a constant so that they add up to the reports."""
-        estimates = self.figures.estimates
-        return estimates - (float(estimates.sum()) - self.reports) / len(estimates)
-
-    @cached_property
-    def _numbers(self) -> float:
-        """Estimated number of reports that contain a number."""
-        return max(float(self._estimates[: len(self.edges) - 1].sum()), 1.0)
-
-    @cached_property
-    def _below(self) -> Floats:
-        """Estimated count below each edge, which may decrease."""
-        return np.append(0.0, np.cumsum(self._estimates[: len(self.edges) - 1]))
-
-    @cached_property
-    def shares(self) -> Floats:
-        """Share below each edge among the reports that contain a number, never decreasing."""
-        return _rising(self._below / self._numbers)
-
-    @cached_property
-    def _variances(self) -> tuple[Floats, Floats, float]:
-        """Sums left and right of each inner edge, and the variance of values that are no numbers.
-
-        Rows of each side, shape (4, parts - 1): count, absent variance, growth, curvature.
-        """
-        parts, figures = len(self.edges) - 1, self.figures
-        counts = np.clip(self._estimates, 0.0, self.reports)
-        counts[:parts] += 1 / parts
-        # For each part: its variance without reports, and its growth with them.
-        of_parts = np.array(
-            [figures.absent**2, figures.growth * counts, figures.curvature * counts**2]
-        )
-        below = np.cumsum(np.vstack([counts, of_parts])[:, :parts], axis=1)
-        left, right = below[:, :-1], below[:, -1:] - below[:, :-1]
-        return left, right, max(float((of_parts.T @ (1, 1, -1))[parts:].sum()), 0.0)
-
-    def _scores(self, share: float) -> Floats:
-        """At each inner edge, the count below it minus `share`, in errors if `share` is true."""
-        parts, figures, numbers = len(self.edges) - 1, self.figures, self._numbers
-        left, right, others = self._variances
-        moved = (np.arange(1, parts) - share * parts) / len(self._estimates)
-        variances = moved**2 * others
-        for side, of_side, weight in ((left, share, 1 - share), (right, 1 - share, -share)):
-            scale = of_side * numbers / side[0]
-            variance = side[1] + scale * side[2] - scale**2 * side[3]
-            variances += (weight - moved) ** 2 * np.maximum(variance, 0.0)
-        variances += self.repeats * numbers * share * (1 - share)
-        # A dummy has any value with equal probability.
-        variances += figures.number_variance * moved**2
-        off = self._below[1:-1] - share * numbers
-        if not self.repeats:  # a number of reporters is whole (Yates 1934)
-            off = np.copysign(np.maximum(np.abs(off) - figures.step / 2, 0.0), off)
-        return _by_errors(off, variances)
-
-    def score(self, edge: int, share: float) -> float:
-        """Distance of the estimate at an inner edge above this share, in errors if it is true."""
-        return float(self._scores(share)[edge - 1])
-
-    def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """Places of the edges around all edges that may have this share below them."""
-        return _around(self._scores(share), reach_of(confidence))
-
-    def share_reach(self, confidence: float) -> float:
-        """Number of standard errors to either end of a share's interval."""
-        return reach_of(confidence)
-
-    @property
-    def size(self) -> int:
-        """Approximate number of floats that the object caches."""
-        return 12 * len(self.edges)
 
 
 @dataclass(frozen=True)
@@ -254,13 +146,13 @@ class IndexRanks:
     def shares(self) -> Floats:
         """Shares by least squares where they are precise, otherwise by the best fit."""
         if self._is_resolved:
-            return _rising(self._squares[0])
-        return _rising(np.append(0.0, np.cumsum(self._best[0])))
+            return rising(self._squares[0])
+        return rising(np.append(0.0, np.cumsum(self._best[0])))
 
     def _scores(self, share: float) -> Floats:
         """Scores at the inner edges by least squares, which may decrease from edge to edge."""
         estimates, stderrs = self._squares
-        return _by_errors(estimates[1:-1] - share, stderrs[1:-1] ** 2)
+        return by_errors(estimates[1:-1] - share, stderrs[1:-1] ** 2)
 
     def score(self, edge: int, share: float) -> float:
         """Score from the standard error of least squares, or from the deviance."""
@@ -287,7 +179,7 @@ class IndexRanks:
         If the share beyond the edge is within HaarHRR's error, a fit has more degrees of freedom.
         """
         if self._is_resolved:
-            return _around(self._scores(share), reach_of(confidence))
+            return around(self._scores(share), reach_of(confidence))
         near = max(1 - min(share, 1 - share) / self._haar_error, 0.0)
         degrees, _ = self._degrees
         reach = _reach(degrees + _WAYS * near, confidence)
@@ -320,38 +212,11 @@ class IndexRanks:
         return 2 * len(self.edges) * (len(self.edges) + 4)
 
 
-Ranks = LinearRanks | IndexRanks
-"""Shares of the numbers below the edges of a range's parts."""
-
-
 def _reach(degrees: float, confidence: float) -> float:
     """Root of the quantile of chi-square."""
     from scipy.special import chdtri  # noqa: PLC0415 as nnls
 
     return sqrt(float(chdtri(degrees, 1 - confidence)))
-
-
-def _by_errors(off: Floats, variances: Floats) -> Floats:
-    """Deviations divided by their standard errors; infinite where the error is 0."""
-    errors = np.sqrt(variances)
-    sure = np.where(off == 0, 0.0, np.copysign(inf, off))
-    return np.divide(off, errors, out=sure, where=errors > 0)
-
-
-def _around(scores: Floats, reach: float) -> tuple[int, int]:
-    """Places of the edges around all scores within `reach`, one edge further on both sides."""
-    low = np.append(scores >= -reach, True)
-    high = np.append(True, scores <= reach)
-    return int(np.argmax(low)), len(high) - int(np.argmax(high[::-1]))
-
-
-def _rising(shares: Floats) -> Floats:
-    """The nearest shares that never decrease, by least squares (Barlow and others 1972)."""
-    from scipy.optimize import isotonic_regression  # noqa: PLC0415 as nnls
-
-    answer: Floats = np.clip(isotonic_regression(shares).x, 0.0, 1.0)
-    answer[0], answer[-1] = 0.0, 1.0
-    return answer
 
 
 def _fit(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tuple[Floats, float]:
@@ -394,61 +259,3 @@ def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tup
     right = np.array(totals.cells) / totals.reports
     both = np.linalg.solve(factor, np.column_stack([rows, right]))
     return both[:, :-1], both[:, -1]
-
-
-def ranks_of(
-    tiers: Sequence[Tier],
-    edges: Sequence[float],
-    repeats: int = 1,
-    least: float = -inf,
-    *,
-    population: bool = False,
-) -> Ranks | None:
-    """The ranks of one metric's totals; None without reports, or without parts of a range.
-
-    `edges` are those of listed values that are parts of a range, empty if the mechanism has the
-    range; `least` is the smallest number that exists; `population` selects intervals for the
-    population, with `repeats` reports from one device at most, instead of the reporters.
-    """
-    live_tiers = [tier for tier in tiers if tier[1].reports]
-    sampled = repeats if population else 0
-    if not live_tiers:
-        return None
-    mechanism: Any = live_tiers[0][0]
-    family = family_for(mechanism)
-    if family.is_spread(mechanism):
-        return IndexRanks(live_tiers, sampled, least)  # type: ignore[arg-type]  # of such a mechanism
-    edges = edges or family.edges(mechanism)
-    if not len(edges):
-        return None
-    parts, scales = family.scaled(live_tiers, (), repeats)
-    if isinstance(family, Listed):
-        parts = [
-            _with_covariances(*tier, figures, repeats)
-            for tier, figures in zip(live_tiers, parts, strict=True)
-        ]
-    numbers = [totals.reports for _, totals in live_tiers]
-    figures = merged(parts, numbers, scales)
-    return LinearRanks(
-        edges=np.array(edges, dtype=np.float64),
-        figures=figures,
-        reports=sum(numbers),
-        repeats=sampled,
-        least=least,
-    )
-
-
-def _with_covariances(
-    mechanism: Any, totals: Totals, figures: ValueEstimates, repeats: int
-) -> ValueEstimates:
-    """The figures with variances that are right for sums with weights whose mean is 0.
-
-    Such a sum takes from each variance the covariance with another value.
-    """
-    own_and_other, two_others = pair_covariances(mechanism, repeats)
-    dummies = totals.spread() / mechanism.channel.gap**2 / (len(figures.absent) - 1)
-    return replace(
-        figures,
-        absent=np.sqrt(np.maximum(figures.absent**2 - totals.reports * two_others + dummies, 0.0)),
-        growth=figures.growth + 2 * (two_others - own_and_other),
-    )

@@ -5,8 +5,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from hubbub.analysis import shares_below_edges
 from hubbub.analysis.percentiles import PERCENTILES, percentiles_of
+from hubbub.analysis.ranks import fitted
 from hubbub.mechanisms import build
 from tests.statistics.calibration.percentiles import drawn
 
@@ -30,7 +30,7 @@ def test_a_percentile_that_was_asked_takes_no_further_fit() -> None:
     mechanism = build("wave", epsilon=1.0, low=0, high=16, buckets=16)
     own_ranks = drawn(mechanism, np.full(16, 40.0), np.random.default_rng(1))
     first = percentiles_of(own_ranks, PERCENTILES, 0.95)
-    with patch.object(shares_below_edges, "_fit", side_effect=AssertionError("fits again")):
+    with patch.object(fitted, "_fit", side_effect=AssertionError("fits again")):
         assert percentiles_of(own_ranks, PERCENTILES, 0.95) == first
         with pytest.raises(AssertionError, match="fits again"):
             percentiles_of(own_ranks, (42.0,), 0.95)
