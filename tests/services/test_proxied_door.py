@@ -136,13 +136,14 @@ async def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_tol
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(proxy_header, "_HEADER_SECONDS", 0.05)
-
     async with opening(header_proxies=(PROXY,)) as door:
         assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
         assert b"200 OK" in await _response_bytes(door, b"PROXY UNKNOWN\r\n" + HEALTH)
-        for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH, b"PROXY TCP4 192"):
+        for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH):
             assert await _response_bytes(door, refused) == b""
+        with monkeypatch.context() as hurried:
+            hurried.setattr(proxy_header, "_HEADER_SECONDS", 0.05)
+            assert await _response_bytes(door, b"PROXY TCP4 192") == b"", "its end never comes"
         await door.has("no_proxy_header", 3)
         assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
         assert door.front.admission.refusals["no_proxy_header"] == 3

@@ -94,11 +94,12 @@ test("what was under way as the time was over is sent again, as the same bytes",
   });
   const client = await clientOver(transport);
   client.report("theme", "dark");
-  assert.equal(await inTime(client.flush(0.5)), false);
+  while (!sent.length) assert.equal(await inTime(client.flush(0.5)), false);
+  const [first] = sent;
   hangs = false;
   assert.equal(await client.flush(), true);
-  assert.equal(sent.length, 2);
-  assert.ok(sent[0]?.length && sent[0].equals(sent[1] ?? Buffer.alloc(0)));
+  assert.ok(first?.length && sent.length > 1);
+  assert.ok(sent.every((bytes) => bytes.equals(first)));
   await client.close();
 });
 
