@@ -74,7 +74,7 @@ class Answer:
         likely: further strings that are probably held, if requested.
         figures: estimates with their laws, for comparisons.
         found: the discovered strings as their search returns them.
-        spread: as of `ValueEstimates`.
+        place: for a mean, the sum of the numbers' places, as of `ValueEstimates`.
     """
 
     kind: AnswerKind
@@ -93,7 +93,7 @@ class Answer:
     likely: tuple[LikelyString, ...] = ()
     figures: ValueEstimates | None = field(default=None, compare=False, repr=False)
     found: tuple[Found, ...] = field(default=(), compare=False, repr=False)
-    spread: float = field(default=1.0, compare=False, repr=False)
+    place: ValueEstimates | None = field(default=None, compare=False, repr=False)
 
     @property
     def places(self) -> Floats:

@@ -48,6 +48,7 @@ class ValueEstimates:
         place: for ranges, the sum of the numbers' places as one estimate: 0 at low, 1 at high.
         spread: for a mean, the variance between people's numbers, in that of numbers which are all
             at either end of the range.
+        counted: how much of that the errors of one report of each person already include.
     """
 
     estimates: Floats
@@ -65,6 +66,7 @@ class ValueEstimates:
     noise_variance: float = 0.0
     place: "ValueEstimates | None" = None
     spread: float = 1.0
+    counted: float = 0.0
 
     @classmethod
     def flat(cls, estimates: Floats, stderrs: Floats, **more: Any) -> Self:
@@ -94,6 +96,10 @@ class ValueEstimates:
             unsure=0,
             count_law=count_law if repeats <= 1 else None,
         )
+
+    def drawn(self, repeats: int) -> float:
+        """What who reported adds to a mean's error, as a multiple of `sampled` by all reports."""
+        return self.spread * repeats - self.counted
 
     def skewness(self, shares: Floats) -> Floats:
         """Third cumulant over variance at these shares, relative to a share of 0; in [-1, 1]."""
@@ -241,9 +247,8 @@ def mean_of(
     """
     variance, result = place.stderrs**2, place
     if repeats is not None:
-        shares = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
-        variance = variance + place.spread * reports**2 * sampled(shares, reports / repeats)
-        further = place.spread * repeats
+        shares, further = place.estimates / max(reports, 1), place.drawn(repeats)
+        variance = variance + further * reports**2 * sampled(shares, reports)
         curvature = place.curvature + further / max(reports, 1)
         result = replace(place, growth=place.growth + further, curvature=curvature)
     reach = reach_of(confidence)

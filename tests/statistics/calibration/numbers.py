@@ -76,10 +76,28 @@ def _compared(
     yield DIFFERENCE, same.low <= 0 <= same.high, 1
     large = drawn(8 * n).values[0]
     mean, variance = beta.stats(*shape)
-    error = 16 * sqrt(2 * float(variance) / n + 2 * 8 * (large.stderr / 16) ** 2)
+    # Of one bit, the coins' error is that of a population.
+    people = 0.0 if mechanism.NAME == "mean.one_bit" else float(variance) / n
+    error = 16 * sqrt(2 * people + 2 * 8 * (large.stderr / 16) ** 2)
     [moved] = changes(drawn(n), drawn(n, 3.5 * error / 16 / (1 - float(mean))))
     yield NARROW, 2 * 1.96 * error, moved.high - moved.low
     yield FOUND, moved.changed, float(ndtr(3.5 - 1.96))
+
+
+def _followed(
+    mechanism: AnyMechanism, shape: tuple[float, float], n: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """The mean of one epoch's numbers in parts of a range, for a population of that beta law."""
+    shares = np.diff(beta.cdf(np.arange(17) / 16, *shape))
+    middles = np.arange(16) + 0.5
+    totals = draw(mechanism, middles.tolist(), chance.multinomial(n, shares).tolist(), chance)
+    [point] = joined_shares([Followed([(mechanism, totals)], [0])])
+    mean = float(shares @ middles)
+    yield BAND, point.low <= mean <= point.high, 1
+    coins = answer_tiers([(mechanism, totals)], None).mean
+    assert coins
+    error = sqrt(float(shares @ (middles - mean) ** 2) / n + coins.stderr**2)
+    yield NARROW, 2 * 1.96 * error, point.high - point.low
 
 
 def _built(name: str, epsilon: float) -> AnyMechanism:
@@ -111,9 +129,23 @@ SETTINGS: Sequence[Setting] = (
             partial(_compared, build(name, epsilon=epsilon, low=0.0, high=16.0), shape, n),
         )
         for name, epsilon, n, shape in (
+            ("mean.one_bit", 7.5, 1000, (1.1, 2.9)),
+            ("mean.one_bit", 4.0, 1000, (2.0, 6.0)),
             ("mean.piecewise", 7.5, 1000, (1.1, 2.9)),
             ("mean.table", 7.5, 1000, (5.0, 2.0)),
             ("mean.table", 2.0, 2000, (5.0, 5.0)),
+        )
+    ]
+    + [
+        Setting(
+            f"{name} {epsilon:g}, {n:,} reports of beta {shape[0]:g}, {shape[1]:g}, followed",
+            40 if name == "wave" else 200,
+            partial(_followed, _built(name, epsilon), shape, n),
+        )
+        for name, epsilon, n, shape in (
+            ("haar", 8.0, 1000, (1.1, 2.9)),
+            ("haar", 4.0, 300, (5.0, 5.0)),
+            ("wave", 8.0, 2000, (5.0, 2.0)),
         )
     ]
     + [

@@ -287,5 +287,5 @@ def _variance(answer: Answer) -> Floats:
     if answer.kind == "vector":
         return coins
     low, high = answer.span if answer.span and answer.kind == "mean" else (0.0, 1.0)
-    drawn = answer.spread * sampled(answer.places, answer.reports / answer.repeats)
-    return coins + (high - low) ** 2 * drawn
+    further = answer.place.drawn(answer.repeats) if answer.place else answer.repeats
+    return coins + (high - low) ** 2 * further * sampled(answer.places, answer.reports)

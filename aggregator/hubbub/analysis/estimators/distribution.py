@@ -55,18 +55,18 @@ def spread(mechanism: IndexInBuckets, observations: Floats, reports: int) -> Flo
     return np.maximum(variances, 0.0)
 
 
-def placed(mechanism: IndexInBuckets, totals: Totals) -> tuple[float, float, float]:
-    """Sum of the numbers' places in [0, 1], its standard error, and the most one report changes it.
+def placed(mechanism: IndexInBuckets, totals: Totals) -> tuple[float, float, Floats]:
+    """Sum of the numbers' places in [0, 1], its standard error, and what a report of an index adds.
 
     A number's place is its bucket's middle. Linear in the totals; raises as `unbiased`.
     """
     observations, inverse = _cells_of(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
-    worth = middles @ inverse  # mean contribution of a report of each index
+    worth: Floats = middles @ inverse
     # For a report in bucket i: its index's contribution squared, less the square of the mean.
     # Estimates below 0 are kept, since setting them to 0 would raise the others.
     variance = float(worth**2 @ observations - middles**2 @ inverse @ observations)
-    return float(worth @ observations), sqrt(max(variance, 0.0)), float(np.ptp(worth))
+    return float(worth @ observations), sqrt(max(variance, 0.0)), worth
 
 
 def smooth(mechanism: SquareWave, totals: Totals) -> Floats:

@@ -48,6 +48,31 @@ def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> F
     return np.divide(growth, true_counts, out=np.zeros_like(growth), where=true_counts > 0)
 
 
+# From so many reports on, their variance is known well enough.
+_MIN_SPREAD: Final = 100
+# An interval reaches 1.96 roots of it: where none of 3 expected reports is seen, which is 1 case of
+# 20, the three.
+_UNSEEN: Final = 2.4
+
+
+def spread_shown(worth: Floats, totals: Totals, estimate: float, stderr: float) -> float:
+    """`ValueEstimates.spread`, by the variance of what reports add; 1 is the upper bound.
+
+    `worth` is what a report in each cell adds. Of its variance coins explain `stderr`. It is taken
+    two of its own standard errors larger, and as if `_UNSEEN` more reports were at the farther end.
+    """
+    n, cells = totals.reports, np.array(totals.cells)
+    place = min(max(estimate / n, 0.0), 1.0)
+    if totals.has_dummies or not 0 < place < 1 or n < _MIN_SPREAD:
+        return 1.0
+    square = (worth - float(cells @ worth) / n) ** 2
+    variance = float(cells @ square) / (n - 1)
+    error = sqrt(max(float(cells @ square**2) / n - variance**2, 0.0) / n)
+    unseen = _UNSEEN * max(place, 1 - place) ** 2 / n
+    between_people = variance + 2 * error + unseen - stderr**2 / n
+    return min(max(between_people / (place * (1 - place)), 0.0), 1.0)
+
+
 NO_SUMS: Final = "estimates of strings, sets and parts are not sums over reports"
 """Why intervals of such estimates hold at one look alone."""
 

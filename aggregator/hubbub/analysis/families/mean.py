@@ -9,7 +9,14 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import BitSum, Expected, Numbers, Statistic, between
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Numbers,
+    Statistic,
+    between,
+    spread_shown,
+)
 from hubbub.analysis.families.draw_totals import one_hot_chances
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
@@ -24,12 +31,6 @@ from hubbub.mechanisms.pure import Pure
 
 # Number of places with a cached distribution; neighbouring ones hardly differ.
 _PLACES: Final = 64
-
-# From so many reports on, their variance is known well enough.
-_MIN_SPREAD: Final = 100
-# An interval reaches 1.96 roots of it: where none of 3 expected reports is seen, which is 1 case of
-# 20, the three.
-_UNSEEN: Final = 2.4
 
 Meaning = OneBitMean | PiecewiseMean | TableMean
 
@@ -49,12 +50,17 @@ class Means(Numbers):
         middle = mechanism.variance(totals.reports / 2, totals.reports)
         if not isinstance(mechanism, OneBitMean):
             estimate, stderr = float(estimates[0]), float(stderrs[0])
+            outputs = np.array(_outputs(mechanism), dtype=np.float64)
+            first, last = (
+                self.alone(mechanism, cell)[0] for cell in (0, mechanism.layout.size - 1)
+            )
+            worth = outputs * (last - first) / (outputs[-1] - outputs[0])
             return ValueEstimates.flat(
                 estimates,
                 stderrs,
                 tail=_tail(mechanism, estimate, stderr, totals),
                 typical=middle,
-                spread=self._spread(mechanism, estimate, stderr, totals),
+                spread=spread_shown(worth, totals, estimate, stderr),
             )
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
@@ -71,29 +77,9 @@ class Means(Numbers):
             curvature=curvature,
             step=float(1 / gap),
             typical=middle,
+            # A bit's variance is the same whoever has which number of this mean.
+            counted=1.0,
         )
-
-    def _spread(self, mechanism: Meaning, estimate: float, stderr: float, totals: Totals) -> float:
-        """`ValueEstimates.spread`, by the variance of what reports add; 1 is the upper bound.
-
-        Of that variance coins explain `stderr`. It is taken two of its own standard errors larger,
-        and as if `_UNSEEN` more reports were at the farther end.
-        """
-        n = totals.reports
-        place = min(max(estimate / n, 0.0), 1.0)
-        if totals.has_dummies or not 0 < place < 1 or n < _MIN_SPREAD:
-            return 1.0
-        first, last = (
-            float(self.alone(mechanism, cell)[0]) for cell in (0, mechanism.layout.size - 1)
-        )
-        outputs, cells = np.array(_outputs(mechanism), dtype=np.float64), np.array(totals.cells)
-        unit = (last - first) / (outputs[-1] - outputs[0])
-        square = (unit * (outputs - float(cells @ outputs) / n)) ** 2
-        variance = float(cells @ square) / (n - 1)
-        error = sqrt(max(float(cells @ square**2) / n - variance**2, 0.0) / n)
-        unseen = _UNSEEN * max(place, 1 - place) ** 2 / n
-        between_people = variance + 2 * error + unseen - stderr**2 / n
-        return min(max(between_people / (place * (1 - place)), 0.0), 1.0)
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
@@ -111,7 +97,7 @@ class Means(Numbers):
             correlation=0.0,
             span=ends,
             repeats=repeats,
-            spread=figures.spread,
+            place=figures,
         )
 
     def correlation(self, mechanism: Meaning) -> float:

@@ -20,7 +20,15 @@ from hubbub.analysis.estimators.distribution import (
     spread,
     unbiased,
 )
-from hubbub.analysis.families.contract import BitSum, Expected, Numbers, Statistic, between, risen
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Numbers,
+    Statistic,
+    between,
+    risen,
+    spread_shown,
+)
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
@@ -174,7 +182,7 @@ class Ranges(Numbers):
 def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
     growth = mechanism.variance(1, 1) - mechanism.variance(0, 1)
-    place_sum, place_error, step = placed(mechanism, totals)
+    place_sum, place_error, worth = placed(mechanism, totals)
     tail = None
     if isinstance(mechanism, SquareWave):
         tail = pure_tail(mechanism.channel, totals.reports)
@@ -185,7 +193,12 @@ def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEsti
         absent=np.maximum(stderrs, min_stderrs(mechanism, totals)),
         growth=np.full_like(stderrs, max(growth, 0.0)),
         tail=tail,
-        place=ValueEstimates.flat(np.array([place_sum]), np.array([place_error]), step=step),
+        place=ValueEstimates.flat(
+            np.array([place_sum]),
+            np.array([place_error]),
+            step=float(np.ptp(worth)),
+            spread=spread_shown(worth, totals, place_sum, place_error),
+        ),
     )
 
 

@@ -93,6 +93,7 @@ def _beside(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str, Any]:
         "tail": _longest(parts, scales),
         "step": max(float(scale) * part.step for scale, part in zip(scales, parts, strict=True)),
         "spread": max(part.spread for part in parts),
+        "counted": min(part.counted for part in parts),
         "unsure": sum(part.unsure for part in parts),
         "number_variance": sum(part.number_variance for part in parts),
         "number_covariance": float(scales @ [part.number_covariance for part in parts]),
