@@ -12,7 +12,8 @@ from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats
 from hubbub.aggregator.query.cache import epochs_law
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.families import draw
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, noise_of
+from hubbub.catalog.crowds.crowd import noise_of
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.padding import best_noise

@@ -7,10 +7,11 @@ from typing import Final
 
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring.auto_mechanism import own_fields
-from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
+from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
@@ -89,7 +90,10 @@ def _authored_fields(section: type) -> list[CatalogField]:
     for one in fields_of(section):
         if one.entry.written:
             others = one.entry.others.items()
-            found += [one, *(CatalogField(name, says, None) for name, says in others)]
+            found += [
+                one,
+                *(CatalogField(name=name, entry=says, default=None) for name, says in others),
+            ]
     return found
 
 

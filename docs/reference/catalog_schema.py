@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hubbub.authoring.auto_mechanism import own_fields
-from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
+from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.authoring.metrics_toml.sole_choice import SOLE
 from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.fields.field import fields_of

@@ -29,6 +29,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.demo_history import DAYS, Day, days_before, drawn_notice, write_history
+from tests.support.crowds import crowd_in
 from tests.support.moment import now
 from tests.support.stores import commit_of, totals_of
 
@@ -127,8 +128,8 @@ async def test_restored_totals_of_many_cells_are_whole(server: RedisServer) -> N
 def test_a_smaller_demo_has_a_smaller_crowd(tmp_path: Path) -> None:
     catalog = demo_questions(tmp_path / "home", 60)
     for name in ("education_crowd", "education_by_work_crowd"):
-        assert catalog.metrics[name].crowd == 50
-        assert catalog.metrics[name].central_epsilon == 1.0
+        crowd = crowd_in(catalog.metrics[name])
+        assert (crowd.reports, crowd.epsilon) == (50, 1.0)
     assert len(catalog.metrics["homepage"].candidates) == 10_000
     [person] = answers_of(people(1))
     assert person.keys() == catalog.metrics.keys()

@@ -14,9 +14,9 @@ from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.arrays import Floats
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import Crowd, noise_of, sum_noise_of
 from hubbub.catalog.crowds.gaussian import mu_of_pure
-from hubbub.catalog.crowds.noise_dummies import noise_of, sum_noise_of, sum_scale
+from hubbub.catalog.crowds.noise_dummies import sum_scale
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.crowd import ExactAccountant, gaussian_mu
@@ -168,9 +168,7 @@ def test_two_epochs_together_say_what_the_losses_of_all_six_numbers_say() -> Non
     ],
 )
 def test_a_mean_has_noise_dummies_also_at_the_limits(central: float, delta: float) -> None:
-    promise = CentralPromise(
-        epsilon=central, crowd=1000, delta=delta, honest=0.9, max_local_epsilon=16
-    )
+    promise = Crowd(epsilon=central, reports=1000, delta=delta, honest=0.9, max_local_epsilon=16)
     accountant, table = ExactAccountant(), {"mechanism": "auto", "low": 0, "high": 100}
     noisy = noisy_mean(table, promise, accountant, "noise")
     assert noisy.noise
@@ -217,9 +215,7 @@ def test_what_arrived_of_an_epoch_varies_as_its_sum_and_as_what_is_missing_does(
 def test_a_mean_is_nearly_as_exact_as_that_of_a_trusted_curator(
     reports: int, local: float, curators: float
 ) -> None:
-    promise = CentralPromise(
-        epsilon=1.0, crowd=reports, delta=1e-8, honest=0.9, max_local_epsilon=local
-    )
+    promise = Crowd(epsilon=1.0, reports=reports, delta=1e-8, honest=0.9, max_local_epsilon=local)
     accountant = ExactAccountant()
     table = {"mechanism": "auto", "low": 0, "high": 100}
     for word in ("noise", "auto"):

@@ -18,8 +18,8 @@ from hubbub.analysis.comparisons.covariance import Summed, table_covariance
 from hubbub.analysis.comparisons.cross import crossed
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring.crowds.crowd_trees_and_parts import cell_variance
-from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog import Crowd
+from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.pairs import PairedParts
@@ -115,9 +115,7 @@ def test_forty_epochs_are_as_near_as_planned(local: float) -> None:
 
 def test_the_largest_tables_are_below_the_errors_that_were_asked_for() -> None:
     """A cell that nobody holds, at local epsilon 16: 47 and 29 with tables of two and of three."""
-    promise = CentralPromise(
-        epsilon=1.0, crowd=REPORTS, delta=1e-8, honest=0.9, max_local_epsilon=16.0
-    )
+    promise = Crowd(epsilon=1.0, reports=REPORTS, delta=1e-8, honest=0.9, max_local_epsilon=16.0)
     joint = PairedParts(16.0, SIZES, 4)
     noise = ExactAccountant().padded(promise, joint.points, "noise").noise
     assert noise is not None

@@ -12,7 +12,7 @@ from scipy.special import expit, gammaln
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import pmf
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import bare_delta
 from hubbub.privacy.padding import best_noise

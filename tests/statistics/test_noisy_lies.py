@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.noisy_lies import NoisyLies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch

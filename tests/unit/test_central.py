@@ -20,7 +20,7 @@ from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, count_noise, named_dummies, value_noise
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
@@ -40,6 +40,7 @@ from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
 from tests.support.commands import Capture, document_of, output_of, refusal_of
+from tests.support.crowds import crowd_in, with_crowd
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
 THEME = crowd_text(30_000)
@@ -201,9 +202,9 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     assert padded.digest() != plain.digest()
     rolling = 'dummies = "auto"\nrolling = true\n'
     chosen = _read(tmp_path, THEME.replace("30000", "300") + rolling)
-    assert chosen.dummies == 200, "whose numbers would be seen more than once"
+    assert crowd_in(chosen).dummies == 200, "whose numbers would be seen more than once"
     with pytest.raises(BadParameter, match=r"dummies: is \"auto\" only in metrics.toml"):
-        replace(chosen, dummies="auto")  # type: ignore[arg-type]
+        with_crowd(chosen, dummies="auto")
     promise = central_of(padded, 30_000)
     assert 0.99 <= promise.epsilon <= 1.0
     assert "adds 200 dummies to it" in promise.assumption
@@ -222,7 +223,8 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     tmp_path: Path, word: str
 ) -> None:
     noisy = _read(tmp_path, THEME + f'dummies = "{word}"\n')
-    assert (noisy.dummies, noisy.dummies_scale, noisy.dummies_shift) == (0, 2.02, 61)
+    crowd = crowd_in(noisy)
+    assert (crowd.dummies, crowd.dummies_scale, crowd.dummies_shift) == (0, 2.02, 61)
     assert noisy.epsilon == 8, "as large as may be"
     written = _read(tmp_path, THEME + NOISE)
     assert written.digest() == noisy.digest() != _read(tmp_path, THEME).digest()
@@ -245,20 +247,21 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
     text = THEME.replace(VALUES, NUMBER)
     noisy = _read(tmp_path, text + f'dummies = "{word}"\n')
     steps = int(noisy.parameters["steps"])
-    assert (noisy.mechanism, noisy.epsilon, noisy.dummies) == ("mean.piecewise", 8, 0)
+    crowd = crowd_in(noisy)
+    assert (noisy.mechanism, noisy.epsilon, crowd.dummies) == ("mean.piecewise", 8, 0)
     assert noisy.randomizer.layout.size == steps + 1
     noise, promise = value_noise(noisy), central_of(noisy, 30_000)
     assert 0.98 <= promise.epsilon <= 1.0
     assert noise
     assert noise.of_sum, "of which the mean has its error"
-    assert named_dummies(noisy) == (steps + 1) * noisy.dummies_shift + 2 * noise.ends
+    assert named_dummies(noisy) == (steps + 1) * crowd.dummies_shift + 2 * noise.ends
     plain = _read(tmp_path, text)
     middle = noisy.randomizer.variance(15_000, 30_000) + noise.of_sum.variance / steps**2
     assert middle < 0.4 * plain.randomizer.variance(15_000, 30_000)
     stream = json.loads(stream_table(_in_bundle(tmp_path, noisy)))["streams"]["theme"]
     assert stream["sum_noise"] == [noise.of_sum.odds, noise.of_sum.reach]
     law_fields = "dummies_scale = 5.05\ndummies_shift = 147\ndummies_sum_scale = "
-    alike = _read(tmp_path, text + f"{law_fields}{noisy.dummies_sum_scale}\n")
+    alike = _read(tmp_path, text + f"{law_fields}{crowd.dummies_sum_scale}\n")
     assert alike.digest() == noisy.digest()
     with pytest.raises(CatalogInvalid, match="is only for noise dummies of a mean"):
         _read(tmp_path, THEME + f"{law_fields}30\n")
@@ -310,8 +313,9 @@ def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more
     text = THEME.replace(VALUES, PARTS)
     noisy = _read(tmp_path, f"{text}{more}\n")
     assert (noisy.mechanism, noisy.parameters, noisy.epsilon) == ("pairs", {"ways": 4}, 8)
-    assert noisy.dummies_shift > 50
-    assert named_dummies(noisy) == noisy.dummies_shift * noisy.randomizer.layout.size
+    shift = crowd_in(noisy).dummies_shift
+    assert shift > 50
+    assert named_dummies(noisy) == shift * noisy.randomizer.layout.size
     promise = central_of(noisy, 30_000)
     assert 0.9 <= promise.epsilon <= 1.0
     assert "adds a secret number of dummies to each value" in promise.assumption
@@ -347,7 +351,7 @@ def test_the_dummies_of_parts_are_left_out_where_reports_of_two_are_better(tmp_p
     parts = ", ".join(f'{name} = ["y", "n"]' for name in "abcdefgh")
     text = THEME.replace(VALUES, f"parts = {{ {parts} }}").replace("30000", "10")
     metric = _read(tmp_path, text + 'dummies = "auto"\n')
-    assert (metric.parameters, metric.dummies_shift) == ({}, 0)
+    assert (metric.parameters, crowd_in(metric).dummies_shift) == ({}, 0)
 
 
 def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
@@ -355,7 +359,7 @@ def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
 ) -> None:
     """Of fewer reports than the crowd never, of as many where no fewer dummies are drawn."""
     metric, chance = _read(tmp_path, THEME + NOISE), np.random.default_rng(4)
-    hidden = replace(metric, count_epsilon=1.0)
+    hidden = with_crowd(metric, count_epsilon=1.0)
     enough = 30_000 + count_noise(hidden).most  # type: ignore[union-attr]  # it has one
 
     def epochs_until_refused(metric: Metric, reports: int) -> int:
@@ -376,13 +380,14 @@ def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
 @pytest.mark.slow
 def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + 'dummies = "devices"\n')
-    assert (padded.dummies, padded.dummies_each) == (0, 0.00333)
+    crowd = crowd_in(padded)
+    assert (crowd.dummies, crowd.dummies_each) == (0, 0.00333)
     assert padded.epsilon > plain.epsilon + 0.4
     for dummies_line in ("", 'dummies = "devices"\n'):
         explicit = _read(tmp_path, THEME + dummies_line + "dummies_each = 0.00333\n")
         assert explicit.digest() == padded.digest()
     with pytest.raises(BadParameter, match=r"dummies: is \"devices\" only in metrics.toml"):
-        replace(padded, dummies="devices")  # type: ignore[arg-type]
+        with_crowd(padded, dummies="devices")
     promise = central_of(padded, 30_000)
     assert 0.98 <= promise.epsilon <= 1.0
     assert (
@@ -425,7 +430,7 @@ def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says
 
 
 def test_in_development_every_number_is_told(tmp_path: Path) -> None:
-    hidden = replace(_read(tmp_path, THEME), count_epsilon=0.5)
+    hidden = with_crowd(_read(tmp_path, THEME), count_epsilon=0.5)
     assert count_noise(replace(hidden, development=True)) is None
 
 
@@ -477,11 +482,11 @@ def test_a_bundle_holds_the_promise_and_never_less_of_it(tmp_path: Path) -> None
     streams = json.loads(stream_table(bundle))["streams"]
     assert (streams["theme"]["mix"], streams["theme"]["min_batch"]) == ("epoch", 30_000)
     assert "mix" not in json.loads(stream_table(signed.bundle))["streams"]["other"]
-    smaller = replace(metric, crowd=20_000, min_batch=20_000)
+    smaller = replace(metric, crowd=replace(crowd_in(metric), reports=20_000), min_batch=20_000)
     with pytest.raises(BundleRefused, match="crowd changed under an old name"):
         refuse_changes({"theme": smaller}, bundle)
     with pytest.raises(BadParameter, match="min_batch: equals the crowd"):
-        replace(metric, crowd=20_000)
+        with_crowd(metric, reports=20_000)
 
 
 def test_the_schema_takes_what_the_reader_takes() -> None:
@@ -493,9 +498,7 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
 
 
 def test_what_makes_devices_lie_more_than_needed_is_told_with_what_would_help() -> None:
-    promise = CentralPromise(
-        epsilon=1.0, crowd=30_000, delta=1e-8, honest=0.9, max_local_epsilon=4.0
-    )
+    promise = Crowd(epsilon=1.0, reports=30_000, delta=1e-8, honest=0.9, max_local_epsilon=4.0)
     assert "a report may reveal 4 at most; with a larger max_local" in what_decides(
         promise, 4.0, 0.5, 4
     )

@@ -25,6 +25,7 @@ from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.crowds import crowd_in
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
@@ -108,7 +109,7 @@ def test_what_is_counted_is_never_below_what_the_exact_account_says(
     for reports in range(1, 11):
         assert charge(accounts, metric, TODAY + reports, "") is None
         if reports in {1, 2, 10}:
-            exact = composed_epsilon([(crowd, reports)], reports * metric.delta)
+            exact = composed_epsilon([(crowd, reports)], reports * crowd_in(metric).delta)
             assert exact <= accounts["crowded"].central == reports
 
 

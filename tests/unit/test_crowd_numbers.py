@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.crowd_numbers import planned_number
-from hubbub.catalog import CentralPromise, Metric
+from hubbub.catalog import Crowd, Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly
@@ -39,29 +39,23 @@ def _read(folder: Path, more: str) -> Metric:
 class _Roughly:
     """A quick accountant: 61 lies a value keep epsilon 1, other epsilons in proportion."""
 
-    def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
+    def local_epsilon(self, promise: Crowd, categories: float, groups: int = 1) -> float:
         del groups
         lies = 61 / promise.epsilon**2
-        odds = promise.crowd * promise.honest / lies - categories + 1
+        odds = promise.reports * promise.honest / lies - categories + 1
         return max(min(log(max(odds, 1.01)), promise.max_local_epsilon), promise.epsilon)
 
-    def keeps(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> bool:
+    def keeps(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> bool:
         raise NotImplementedError
 
-    def gaussian(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> float:
+    def gaussian(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> float:
         raise NotImplementedError
 
-    def padded(
-        self, promise: CentralPromise, categories: int, dummies: str, **how: bool
-    ) -> CentralPromise:
+    def padded(self, promise: Crowd, categories: int, dummies: str, **how: bool) -> Crowd:
         raise NotImplementedError
 
     def crowd_needed(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
+        self, promise: Crowd, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
         del promise, categories, groups
         return round(epsilon * 1000)
@@ -71,7 +65,7 @@ class _Roughly:
 @pytest.mark.slow
 def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
     promise, table = (
-        CentralPromise(epsilon=1.0, crowd=crowd, delta=1e-8, honest=0.9, max_local_epsilon=16.0),
+        Crowd(epsilon=1.0, reports=crowd, delta=1e-8, honest=0.9, max_local_epsilon=16.0),
         {"low": 0, "high": 10},
     )
     plan = planned_number({**table, "mechanism": "auto"}, promise, _Roughly())
@@ -105,7 +99,7 @@ def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> Non
 
 
 def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -> None:
-    promise = CentralPromise(epsilon=1.0, crowd=1000, delta=1e-8, honest=0.9, max_local_epsilon=8.0)
+    promise = Crowd(epsilon=1.0, reports=1000, delta=1e-8, honest=0.9, max_local_epsilon=8.0)
     table = {"mechanism": "wave", "low": 0, "high": 10, "buckets": 400}
     with pytest.raises(BadParameter, match="use fewer buckets, or gather a crowd of ") as error:
         planned_number(table, promise, _Roughly())

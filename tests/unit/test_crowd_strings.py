@@ -13,7 +13,7 @@ from hubbub.analysis.families.sketch import Sketches
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.bundles import read_bundle
-from hubbub.catalog import CentralPromise, Metric
+from hubbub.catalog import Crowd, Metric
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.keys.operator import read_operator_key
@@ -27,6 +27,7 @@ from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.crowds import crowd_in
 
 TEXT = catalog_toml(
     metric_toml(
@@ -47,7 +48,7 @@ def _read(folder: Path, more: str) -> Metric:
 @pytest.mark.slow
 def test_auto_takes_the_buckets_with_the_least_worst_error(crowd: int) -> None:
     promise, accountant = (
-        CentralPromise(epsilon=1.0, crowd=crowd, delta=1e-8, honest=0.9, max_local_epsilon=16.0),
+        Crowd(epsilon=1.0, reports=crowd, delta=1e-8, honest=0.9, max_local_epsilon=16.0),
         ExactAccountant(),
     )
     plan = planned_strings({"mechanism": "auto", "domain": "string"}, promise, accountant)
@@ -131,7 +132,7 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: P
         groups=lies.groups,
     )
     assert smallest_crowd(metric) == crowd
-    assert central_epsilon(crowd, metric.delta) <= 1.0
+    assert central_epsilon(crowd, crowd_in(metric).delta) <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -227,12 +227,12 @@ def test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face(
     production: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str], each: float
 ) -> None:
     """300 reports and dummies a day; their coins are the number's error."""
+    font = production[0].metrics["font"]
+    assert font.crowd
     font = replace(
-        production[0].metrics["font"],
+        font,
         name="theme",
-        dummies=0,
-        dummies_each=each,
-        crowd=100,
+        crowd=replace(font.crowd, dummies=0, dummies_each=each, reports=100),
         min_batch=100,
     )
     metrics = {**production[0].metrics, "theme": font}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.catalog import Crowd
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -188,7 +189,8 @@ def test_a_bundle_that_covers_what_cannot_be_is_refused(filled: Signed) -> None:
 
 def test_a_crowd_takes_no_fillers(filled: Signed) -> None:
     crash = filled.bundle.metric("crash")
-    crowd = replace(crash, tiers=(), central_epsilon=0.5, crowd=20_000, min_batch=20_000)
+    of_many = Crowd(epsilon=0.5, reports=20_000)
+    crowd = replace(crash, tiers=(), crowd=of_many, min_batch=20_000)
     history = {**filled.bundle.history, "crash": crowd.digest()}
     with pytest.raises(BadParameter, match="with cover: fillers would count towards"):
         replace(filled.bundle, metrics={"crash": crowd}, history=history)

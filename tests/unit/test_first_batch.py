@@ -12,6 +12,7 @@ from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.crowds import with_crowd
 
 CATALOG = catalog_toml(
     metric_toml("theme", mechanism="grr", epsilon=2.0, values=["light", "dark"]),
@@ -86,7 +87,7 @@ def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(
     metrics: dict[str, Metric],
 ) -> None:
     plain = replace(metrics["crowded"], development=True)
-    hidden = replace(plain, count_epsilon=0.5, development=False)
+    hidden = with_crowd(replace(plain, development=False), count_epsilon=0.5)
     upstream = {Window("crowded", 19_000): {"pooled": 7, "in_flight": 0, "withheld": 2}}
     assert upstream_reports(plain, (19_000,), upstream) == (7, 2)
     assert upstream_reports(hidden, (19_000,), upstream) == (None, None)

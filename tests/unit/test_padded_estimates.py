@@ -23,7 +23,7 @@ from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build

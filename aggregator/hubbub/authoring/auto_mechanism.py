@@ -74,13 +74,13 @@ def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
     needed = parameters(mechanism)
     return tuple(
         CatalogField(
-            name,
-            Entry(
+            name=name,
+            entry=Entry(
                 kind=in_interval(says.interval, is_integer=says.whole),
                 meaning=says.meaning,
                 example="" if says.example is None else str(says.example),
             ),
-            REQUIRED if needed[name] else says.default,
+            default=REQUIRED if needed[name] else says.default,
         )
         for name, says in described_parameters(mechanism).items()
     )

@@ -8,8 +8,8 @@ from typing import Final
 
 from hubbub.analysis.binomials import least
 from hubbub.authoring.crowds.dummy_counts import devices_at_least, reports_at_least
-from hubbub.catalog import CentralPromise, Metric
-from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
+from hubbub.catalog import Crowd, Metric
+from hubbub.catalog.crowds.crowd import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import can_seal, named_dummies, sum_scale, value_noise
 from hubbub.catalog.models.held_out_reports import judging
@@ -59,7 +59,7 @@ _ALONE: Final = 1.1
 class ExactAccountant:
     """Keeps central promises by the exact account of a whole shuffled epoch."""
 
-    def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
+    def local_epsilon(self, promise: Crowd, categories: float, groups: int = 1) -> float:
         """The largest that keeps the promise, up to .002 less, in three digits.
 
         So the same catalog gives the same epsilon, on every machine and numpy version. Raises
@@ -74,7 +74,7 @@ class ExactAccountant:
             MIN_EPSILON,
         )
 
-    def largest(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
+    def largest(self, promise: Crowd, categories: float, groups: int = 1) -> float:
         """The largest local epsilon that keeps the promise, without rounding."""
         most = promise.max_local_epsilon
         if promise.noise and self.keeps(promise, categories, most, groups):
@@ -84,9 +84,7 @@ class ExactAccountant:
             return largest_local_together(crowd, promise.epochs, promise.epsilon, promise.delta)
         return largest_local(crowd, promise.epsilon, promise.delta)
 
-    def keeps(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> bool:
+    def keeps(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> bool:
         """Whether this local epsilon keeps the promise in one epoch, or in several together."""
         crowd = crowd_of_promise(promise, categories, epsilon, groups)
         alone = keeps(crowd, promise.epsilon, promise.delta)
@@ -96,18 +94,18 @@ class ExactAccountant:
 
     def padded(
         self,
-        promise: CentralPromise,
+        promise: Crowd,
         categories: int,
         dummies: str,
         *,
         noisy: bool = True,
         fixed_sum: bool = False,
-    ) -> CentralPromise:
+    ) -> Crowd:
         """The promise with the fewest dummies whose variance is within 5% of the smallest."""
         lying = crowd_of_promise(promise, categories, promise.max_local_epsilon)
         if dummies == DEVICES:
             number = best_dummies(lying, promise.epsilon, promise.delta, by_devices=True)
-            return replace(promise, dummies_each=float(f"{number / promise.crowd:.3g}"))
+            return replace(promise, dummies_each=float(f"{number / promise.reports:.3g}"))
         drawn = promise
         if noisy or dummies == NOISE:
             # So that many epochs of a person compose, and the yearly cap counts them as Gaussians.
@@ -137,14 +135,12 @@ class ExactAccountant:
         few = can_seal(drawn, categories)
         return drawn if few and wins(replace(lying, noise_dummies=drawn.noise), other) else even
 
-    def gaussian(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> float:
+    def gaussian(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> float:
         """The smallest mu, rounded up by at most two percent."""
         return gaussian_mu(crowd_of_promise(promise, categories, epsilon, groups))
 
     def crowd_needed(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
+        self, promise: Crowd, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
         """Rounded up in three digits, to 10^9; None for several epochs, which take minutes."""
         crowd = crowd_of_promise(promise, categories, epsilon, groups)
@@ -152,7 +148,7 @@ class ExactAccountant:
         def would(reports: int) -> bool:
             return keeps(replace(crowd, reports=reports), promise.epsilon, promise.delta)
 
-        low, high = promise.crowd, 10**9
+        low, high = promise.reports, 10**9
         if promise.epochs > 1 or not would(high):
             return None
         while high > low * 1.002 + 1:
@@ -162,7 +158,7 @@ class ExactAccountant:
 
 
 def what_decides(
-    promise: CentralPromise,
+    promise: Crowd,
     local: float,
     total_epsilon: float,
     categories: float | None,
@@ -197,11 +193,11 @@ def what_decides(
 
 
 def crowd_of_promise(
-    promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
+    promise: Crowd, categories: float, epsilon: float, groups: int = 1
 ) -> ShuffledEpoch:
     """The smallest crowd of a promise, if its reports have this local epsilon, in nats."""
     return ShuffledEpoch(
-        reports=promise.crowd,
+        reports=promise.reports,
         categories=categories,
         epsilon_local=epsilon,
         honest=promise.honest,
@@ -222,15 +218,15 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     assert promise is not None  # noqa: S101 the caller has asked
     # Fewer than the crowd never leave. Of more, three digits will do: an epoch that grows is not
     # worked out anew with every report.
-    reports = devices_at_least(reports_at_least(metric, reports), metric.dummies_each)
+    reports = devices_at_least(reports_at_least(metric, reports), promise.dummies_each)
     grain = 10 ** max(len(str(reports)) - 3, 0)
-    reports = max(reports // grain * grain, promise.crowd)
+    reports = max(reports // grain * grain, promise.reports)
     named = named_dummies(metric)
     are_there = dummies is None or dummies >= named
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
-    crowd = _crowd(metric, reports, dummies)
+    crowd = _crowd(metric, promise, reports, dummies)
     crowd = crowd if are_there else replace(crowd, noise_dummies=None)
-    crowds = [crowd, *_of_judges(metric, reports)]
+    crowds = [crowd, *_of_judges(metric, promise, reports)]
     return Amplified(
         epsilon=max(central_epsilon(crowd, promise.delta) for crowd in crowds),
         delta=promise.delta,
@@ -254,7 +250,7 @@ def kept_by(metric: Metric) -> float:
     return _together(crowd, promise)
 
 
-def _together(crowd: ShuffledEpoch, promise: CentralPromise) -> float:
+def _together(crowd: ShuffledEpoch, promise: Crowd) -> float:
     """Epsilon of a crowd in all epochs of a promise."""
     if promise.epochs == 1:
         return central_epsilon(crowd, promise.delta)
@@ -270,9 +266,9 @@ def of_all_epochs(metric: Metric) -> str:
             f"at delta {promise.delta:g}, or {metric.limits.lifetime_epsilon:.3g} to an observer "
             "of each single report."
         )
-    if promise is None or not metric.central_period:
+    if promise is None or not promise.period:
         return ""
-    days = days_at_most(metric.central_period)
+    days = days_at_most(promise.period)
     return (
         f" All epochs of any {days} days, {promise.epochs:,} at most, together reveal epsilon "
         f"{promise.epsilon:g} at delta {promise.delta:g}."
@@ -281,12 +277,12 @@ def of_all_epochs(metric: Metric) -> str:
 
 def rests_on(metric: Metric, guarantee: Amplified) -> str:
     """Short sentence about what a metric's central figure refers to, and what it requires."""
-    if metric.central is not None:
-        added = _along(metric, metric.dummies)
+    if (promise := metric.central) is not None:
+        added = _along(metric, promise.dummies)
         return (
             f"For one person in a whole epoch of {guarantee.reports:,} reports, computed exactly "
             f"for {metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
-            f"{metric.honest:.0%} of the reports come from honest devices; if the shuffler "
+            f"{promise.honest:.0%} of the reports come from honest devices; if the shuffler "
             "colludes with the aggregator, a report reveals epsilon "
             f"{metric.report_loss:.3g}.{of_all_epochs(metric)} Estimates from it may be published "
             "as they are."
@@ -307,7 +303,8 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
 
 def smallest_crowd(metric: Metric) -> ShuffledEpoch | None:
     """The smallest crowd in which its reports ever leave; None without a central promise."""
-    return None if metric.crowd is None else _crowd(metric, metric.crowd, metric.dummies)
+    promise = metric.crowd
+    return _crowd(metric, promise, promise.reports, promise.dummies) if promise else None
 
 
 def crowds_of(metric: Metric, times: int) -> list[tuple[ShuffledEpoch, int]]:
@@ -315,35 +312,35 @@ def crowds_of(metric: Metric, times: int) -> list[tuple[ShuffledEpoch, int]]:
 
     In an evaluated model a device takes part in rounds or as a judge: both are counted.
     """
-    smallest, most = smallest_crowd(metric), metric.crowd
-    if smallest is None or most is None:
+    smallest, promise = smallest_crowd(metric), metric.crowd
+    if smallest is None or promise is None:
         return []
-    return [(smallest, times), *((crowd, 1) for crowd in _of_judges(metric, most))]
+    return [(smallest, times), *((crowd, 1) for crowd in _of_judges(metric, promise))]
 
 
-def _of_judges(metric: Metric, reports: int) -> list[ShuffledEpoch]:
+def _of_judges(metric: Metric, promise: Crowd, reports: int | None = None) -> list[ShuffledEpoch]:
     """The crowd of those who evaluate a model; empty without an evaluation."""
     if not (metric.model and metric.model.held_out):
         return []
     crowd = ShuffledEpoch(
-        reports=reports,
+        reports=reports or promise.reports,
         categories=judging(metric).categories,
         epsilon_local=metric.report_loss,
-        honest=metric.honest,
+        honest=promise.honest,
     )
     return [crowd]
 
 
-def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
+def _crowd(metric: Metric, promise: Crowd, reports: int, dummies: int) -> ShuffledEpoch:
     lies, noise = even_lies(metric.randomizer, metric.report_loss), value_noise(metric)
     return ShuffledEpoch(
         reports=reports,
         categories=lies.categories,
         epsilon_local=lies.epsilon,
-        honest=metric.honest,
+        honest=promise.honest,
         dummies=dummies,
         groups=lies.groups,
-        each=metric.dummies_each,
+        each=promise.dummies_each,
         noise_dummies=noise.each if noise else None,
         sum_noise=noise.of_sum if noise else None,
     )
@@ -353,12 +350,12 @@ def _along(metric: Metric, dummies: int) -> str:
     """A phrase on the dummies that the shuffler adds; "" without any."""
     if value_noise(metric):
         return ", adds a secret number of dummies to each value"
-    return f", adds {dummies:,} dummies to it" if dummies and not metric.dummies_each else ""
+    return f", adds {dummies:,} dummies to it" if dummies and not metric.made_each else ""
 
 
 def _of_devices(metric: Metric) -> str:
     """A phrase on the dummies that devices add, before the shuffler's part; "" without any."""
-    dummies_each = metric.dummies_each
+    dummies_each = metric.made_each
     return f"devices add {dummies_each:g} dummies each to the crowd, " if dummies_each else ""
 
 
@@ -374,7 +371,8 @@ def shuffled_of(
     the metric has no central promise. `dummies` is a lower bound on the dummies among them; None
     means the metric's own number.
     """
-    leaving = metric.fewest if reports is None or metric.rolling else reports
+    rolling = metric.crowd and metric.crowd.rolling
+    leaving = metric.fewest if reports is None or rolling else reports
     if metric.filled and reports is None:
         leaving = 1  # PRIVACY: all others of a batch may be fillers, which hide no value
     if metric.central:

@@ -53,14 +53,14 @@ def together(noise: CountNoise, epochs: int, delta: float) -> float:
 def count_sentence(metric: Metric) -> str:
     """Sentence about what numbers of reports reveal; "" if they are not hidden."""
     noise, promise = count_noise(metric), metric.central
-    if noise is None or promise is None or metric.count_epsilon is None:
+    if noise is None or promise is None or promise.count_epsilon is None:
         return ""
     delta, many = promise.delta, 2 * _MONTH * promise.delta
     return (
         " The number of reports of an epoch, and whether they leave, reveals epsilon "
-        f"{metric.count_epsilon:g} at delta {delta:g} about whether one person reported, to the "
+        f"{promise.count_epsilon:g} at delta {delta:g} about whether one person reported, to the "
         f"aggregator and its users: the shuffler adds 0 to {noise.most} dummies, a number that it "
         "draws for each epoch and that only its operator can see. Together with the reports that "
-        f"is {promise.epsilon + metric.count_epsilon:g} at delta {2 * delta:g}; the numbers of "
+        f"is {promise.epsilon + promise.count_epsilon:g} at delta {2 * delta:g}; the numbers of "
         f"{_MONTH} epochs reveal {together(noise, _MONTH, many):.3g} at delta {many:g}."
     )

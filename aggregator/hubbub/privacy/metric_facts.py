@@ -26,7 +26,7 @@ def facts(metric: Metric) -> list[Fact]:
     facts = []
     for field in fields_of(section):
         # In development the minimum batch is 1.
-        value = metric.fewest if field.name == "min_batch" else getattr(metric, field.name)
+        value = metric.fewest if field.name == "min_batch" else field.of(metric)
         if field.entry.label and not field.is_default(value):
             is_void = metric.development and field.name.startswith(_OF_CROWDS)
             text = f"{value:,}" if isinstance(value, int | float) else str(value)

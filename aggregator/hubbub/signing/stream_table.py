@@ -42,7 +42,8 @@ def stream_table(bundle: Bundle) -> str:
 
 def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
     """The fields that say how a crowd leaves, and the dummies: their number or distribution."""
-    if metric.mix == "pool":
+    crowd = metric.central
+    if crowd is None:
         return {}
     named = value_noise(metric)
     laws = {
@@ -50,11 +51,11 @@ def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
         "value_noise": named and named.each,
         "sum_noise": named and named.of_sum,
     }
-    if not (metric.dummies or any(laws.values())):
+    if not (crowd.dummies or any(laws.values())):
         return {"mix": metric.mix}
     return {
         "mix": metric.mix,
-        **({"dummies": metric.dummies} if metric.dummies else {}),
+        **({"dummies": crowd.dummies} if crowd.dummies else {}),
         **{name: [law.odds, law.reach] for name, law in laws.items() if law},
         "values": metric.randomizer.layout.size,
         **({} if metric.kem == X25519 else {"kem": metric.kem}),

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, OpeningKey, open_bundle
-from hubbub.catalog import EPOCH_SECONDS, CentralPromise
+from hubbub.catalog import EPOCH_SECONDS, Crowd
 from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.keys.opening_keys import new_periods
 from hubbub.signing.sign_bundle import sign_bundle
@@ -30,33 +30,31 @@ class TestBundle:
 class _Alone:
     """An accountant that needs no crowd: the local epsilon is at most the central one."""
 
-    def local_epsilon(self, promise: CentralPromise, _categories: float, _groups: int = 1) -> float:
+    def local_epsilon(self, promise: Crowd, _categories: float, _groups: int = 1) -> float:
         return min(promise.epsilon / promise.epochs, promise.max_local_epsilon)
 
-    def keeps(
-        self, promise: CentralPromise, _categories: float, epsilon: float, _groups: int = 1
-    ) -> bool:
+    def keeps(self, promise: Crowd, _categories: float, epsilon: float, _groups: int = 1) -> bool:
         return epsilon * promise.epochs <= promise.epsilon
 
     def gaussian(
-        self, _promise: CentralPromise, _categories: float, epsilon: float, _groups: int = 1
+        self, _promise: Crowd, _categories: float, epsilon: float, _groups: int = 1
     ) -> float:
         return mu_of_pure(epsilon)
 
     def padded(
         self,
-        promise: CentralPromise,
+        promise: Crowd,
         _categories: int,
         _dummies: str,
         *,
         noisy: bool = True,
         fixed_sum: bool = False,
-    ) -> CentralPromise:
+    ) -> Crowd:
         del noisy, fixed_sum
         return promise
 
     def crowd_needed(
-        self, _promise: CentralPromise, _categories: float, _epsilon: float, _groups: int = 1
+        self, _promise: Crowd, _categories: float, _epsilon: float, _groups: int = 1
     ) -> None:
         """None, as if no crowd kept the promise."""
 

@@ -98,7 +98,7 @@ def untokened(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         ):
             if chosen:
                 yield name, place, _WEIGHS
-        if metric.dummies_each:
+        if metric.crowd and metric.crowd.dummies_each:
             yield name, "dummies", _PADDED
 
 

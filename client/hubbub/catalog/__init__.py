@@ -4,7 +4,7 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 """
 
 from hubbub.catalog.breakdown import UNLISTED, cell_of, conditions_in
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
     WRITTEN_EPOCHS,
@@ -24,7 +24,7 @@ __all__ = [
     "UNLISTED",
     "WRITTEN_EPOCHS",
     "Budget",
-    "CentralPromise",
+    "Crowd",
     "Metric",
     "Release",
     "cell_of",

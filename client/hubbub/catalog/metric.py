@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from hubbub.catalog.auto_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
-from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
-from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
+from hubbub.catalog.crowds.crowd import EPSILON, Crowd
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
@@ -46,7 +45,7 @@ from hubbub.catalog.values.value_kinds import KINDS, check_family, kind_named
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import Entry, check, dumped, setting, settings
+from hubbub.fields.field import Entry, check, dumped, part, setting, settings
 from hubbub.fields.frozen import set_derived
 from hubbub.fields.rules import NAME, metric_name_of
 from hubbub.fields.tables import table_of
@@ -88,7 +87,7 @@ class Metric:
         streams: its own, those of cells, tiers and former lists.
         fewest: smallest number of reports that leave the shuffler, and that an answer needs.
         made_each: average number of dummies that a device makes per report.
-        central: promise of a whole shuffled epoch; None for none, as in development.
+        central: the crowd as it applies; None for none, as in development.
         memoized: the randomizer, if it has a permanent response.
         report_loss: privacy loss of one report in nats, proven, in every role of a device.
         randomizer_loss: the same of the randomizer alone.
@@ -128,7 +127,7 @@ class Metric:
         in_definition=True,
     )
     epsilon: float = setting(
-        central_fields.EPSILON,
+        EPSILON,
         "Largest privacy loss of one report, in nats.",
         "1.0",
         in_definition=True,
@@ -192,7 +191,7 @@ class Metric:
         kinds.ascending(
             f"a list of numbers of nats in [{MIN_EPSILON}, epsilon), ascending",
             f"ascend from {MIN_EPSILON} to below epsilon, and differ in six digits",
-            central_fields.EPSILON,
+            EPSILON,
         ),
         "Smaller epsilons that a person may choose; each is a separate stream.",
         "[0.25, 0.5]",
@@ -205,21 +204,7 @@ class Metric:
     period: str = field(default="", metadata=PERIOD)
     report_on: str = field(default="", metadata=REPORT_ON)
     release: Release | None = field(default=None, metadata=RELEASE)
-    central_epsilon: float | None = field(default=None, metadata=central_fields.CENTRAL_EPSILON)
-    central_period: str = field(default="", metadata=central_fields.CENTRAL_PERIOD)
-    crowd: int | None = field(default=None, metadata=central_fields.CROWD)
-    delta: float = field(default=1e-8, metadata=central_fields.DELTA)
-    honest: float = field(default=0.9, metadata=central_fields.HONEST)
-    dummies: int = field(default=0, metadata=central_fields.DUMMIES)
-    dummies_each: float = field(default=0.0, metadata=central_fields.DUMMIES_EACH)
-    dummies_scale: float = field(default=0.0, metadata=central_fields.DUMMIES_SCALE)
-    dummies_shift: int = field(default=0, metadata=central_fields.DUMMIES_SHIFT)
-    dummies_sum_scale: float = field(default=0.0, metadata=central_fields.DUMMIES_SUM_SCALE)
-    count_epsilon: float | None = field(default=None, metadata=central_fields.COUNT_EPSILON)
-    max_local_epsilon: float = field(
-        default=central_fields.USUAL_MAX_LOCAL, metadata=central_fields.MAX_LOCAL_EPSILON
-    )
-    rolling: bool = field(default=False, metadata=central_fields.ROLLING)
+    crowd: Crowd | None = part(Crowd)
     kind: str = setting(
         kinds.one_of(KINDS.keys),
         "What the app reports, instead of `values` and `domain`: a boolean, a whole number, a "
@@ -320,7 +305,7 @@ class Metric:
     streams: tuple[str, ...] = field(init=False, repr=False, compare=False)
     fewest: int = field(init=False, repr=False, compare=False)
     made_each: float = field(init=False, repr=False, compare=False)
-    central: CentralPromise | None = field(init=False, repr=False, compare=False)
+    central: Crowd | None = field(init=False, repr=False, compare=False)
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)
@@ -333,11 +318,17 @@ class Metric:
         name = metric_name_of(self.name) if isinstance(self.name, str) else ""
         set_derived(self, base_name=name)
         self._check()
-        central = self._central()
+        crowd = self.crowd if self.crowd and self.crowd.reports else None
+        if crowd:
+            learning = self.model
+            epochs = learning.reports if learning else crowd.epochs_together(self.epoch)
+            crowd = replace(crowd, epochs=epochs)
+        central = None if self.development else crowd
         set_derived(
             self,
+            crowd=crowd,
             central=central,
-            made_each=self.dummies_each if central else 0.0,
+            made_each=central.dummies_each if central else 0.0,
             fewest=1 if self.development else self.min_batch,
         )
         self._name_streams()
@@ -418,38 +409,19 @@ class Metric:
             streams=tuple(stream for streams in stream_lists for stream in streams),
         )
 
-    def _central(self) -> CentralPromise | None:
-        if self.central_epsilon is None or self.crowd is None or self.development:
-            return None
-        return CentralPromise(
-            epsilon=self.central_epsilon,
-            crowd=self.crowd,
-            delta=self.delta,
-            honest=self.honest,
-            max_local_epsilon=self.max_local_epsilon,
-            dummies=self.dummies,
-            dummies_each=self.dummies_each,
-            dummies_scale=self.dummies_scale,
-            dummies_shift=self.dummies_shift,
-            dummies_sum_scale=self.dummies_sum_scale,
-            epochs=self.model.reports
-            if self.model
-            else epochs_together(self.central_period, self.epoch),
-        )
-
     def named(self, name: str) -> Self:
         """The metric under the name of some of its cells, without checking or building it again."""
-        part = copy(self)
-        set_derived(part, name=name)
-        part._name_streams()  # noqa: SLF001 of the same class
-        return part
+        named = copy(self)
+        set_derived(named, name=name)
+        named._name_streams()  # noqa: SLF001 of the same class
+        return named
 
     @property
     def mix(self) -> str:
         """How its reports leave the shuffler: "pool", "epoch" or "rolling"."""
         if self.central is None:
             return "pool"
-        return "rolling" if self.rolling else "epoch"
+        return "rolling" if self.central.rolling else "epoch"
 
     @property
     def parts(self) -> Mapping[str, tuple[str, ...]]:
@@ -490,7 +462,7 @@ class Metric:
 
     def stream_within(self, max_epsilon: float, max_local: float) -> str | None:
         """The stream with the largest epsilon that is allowed, centrally and locally; or None."""
-        promised = min(self.central_epsilon or self.epsilon, self.epsilon)
+        promised = min(self.crowd.epsilon if self.crowd else self.epsilon, self.epsilon)
         if promised <= max_epsilon and self.epsilon <= max_local:
             return self.stream
         allowed = [epsilon for epsilon in self.tiers if epsilon <= min(max_epsilon, max_local)]

@@ -359,9 +359,9 @@ def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> 
     most, before = metric.central.epsilon, 0.0
     if metric.model:
         before = account.spent  # one promise for all reports of a model
-    elif metric.central_period:
+    elif metric.central.period:
         # A promise for n days in a row costs at most itself in each n days from 1970 on.
-        seconds, days = EPOCH_SECONDS[metric.epoch], days_at_most(metric.central_period)
+        seconds, days = EPOCH_SECONDS[metric.epoch], days_at_most(metric.central.period)
         span = _last_day(epoch, seconds) // days
         before = sum(
             loss

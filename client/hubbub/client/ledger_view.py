@@ -210,5 +210,5 @@ def _metric(
         kem=metric.kem,
         sampling=sampling,
         lowered=sampling < metric.sampling,
-        central_period=("life" if metric.model else metric.central_period) if promise else "",
+        central_period=("life" if metric.model else promise.period) if promise else "",
     )

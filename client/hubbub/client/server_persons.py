@@ -252,7 +252,8 @@ def _needed(accounts: Mapping[str, Account], bundle: Bundle, now: float) -> dict
     """Accounts without the epochs that are closed for good, where only running ones count."""
     for name, account in accounts.items():
         metric = bundle.metrics.get(name)
-        if metric is None or metric.report_on or metric.central_period or metric.model:
+        shared = metric and metric.crowd and metric.crowd.period
+        if metric is None or metric.report_on or shared or metric.model:
             continue
         if not isinstance(metric.value_kind, PastKind):
             closed = [e for e in account.epochs if closing_time(e, metric.epoch) <= now]

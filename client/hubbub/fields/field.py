@@ -11,7 +11,7 @@ card, JSON schema and reference. Its default is the dataclass' own.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, field, fields, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar, dataclass_transform
 
@@ -34,6 +34,7 @@ class Entry:
         write: remedy, after the problem.
         label: name on pages and the privacy card; "" to leave it out there.
         others: other names of the field in metrics.toml.
+        name: in metrics.toml and bundles, if it differs from the attribute's.
         written: whether authors write it; otherwise it is computed.
         in_definition: whether it belongs to the definition, which decides what totals mean.
         always: whether a bundle has it even at its default, as in version 0.1.
@@ -46,6 +47,7 @@ class Entry:
     write: str = ""
     label: str = ""
     others: Mapping[str, "Entry"] = field(default_factory=dict)
+    name: str = ""
     written: bool = True
     in_definition: bool = False
     always: bool = False
@@ -83,13 +85,18 @@ def settings(section: type[Section]) -> type[Section]:
     return frozen(kw_only=True)(section)
 
 
-@frozen()
+@frozen(kw_only=True)
 class CatalogField:
-    """A field with its name and its default, which is REQUIRED if it has none."""
+    """A field with its name and its default, which is REQUIRED if it has none.
+
+    `attribute` is its name in the object, or in the object's own `part`, which may be None.
+    """
 
     name: str
     entry: Entry
     default: Any
+    attribute: str = ""
+    part: str = ""
 
     @property
     def required(self) -> bool:
@@ -109,29 +116,64 @@ class CatalogField:
             return self.entry.missing(self.name)
         return self.problem(table[self.name])
 
+    def of(self, thing: Any) -> Any:
+        """The field's value in an object."""
+        owner = getattr(thing, self.part) if self.part else thing
+        return self.default if owner is None else getattr(owner, self.attribute)
+
     def is_default(self, value: Any) -> bool:
         """Whether a value equals the default; 1 and True differ."""
         return type(value) is type(self.default) and bool(value == self.default)
 
 
+def part(section: type) -> Any:
+    """A field with an object of this dataclass, whose fields are written beside the owner's.
+
+    It is None if none of them is written.
+    """
+    return field(default=None, metadata={_KEY: section})
+
+
 @lru_cache
 def fields_of(section: type) -> tuple[CatalogField, ...]:
-    """The catalog's fields of a dataclass, in order."""
-    catalog_fields = []
+    """The catalog's fields of a dataclass, in order; those of a part in its place."""
+    catalog_fields = list[CatalogField]()
     for member in fields(section):
-        if says := member.metadata.get(_KEY):
+        says = member.metadata.get(_KEY)
+        if isinstance(says, type):
+            catalog_fields += [replace(own, part=member.name) for own in fields_of(says)]
+        elif says:
             default = (
                 member.default if member.default_factory is MISSING else member.default_factory()
             )
-            catalog_fields.append(CatalogField(member.name, says, default))
+            catalog_fields.append(
+                CatalogField(
+                    name=says.name or member.name,
+                    entry=says,
+                    default=default,
+                    attribute=member.name,
+                )
+            )
     return tuple(catalog_fields)
+
+
+def joined(section: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a dataclass's fields, by name, as its arguments: those of a part in an object."""
+    arguments, parts = dict(values), dict[str, dict[str, Any]]()
+    for member in fields_of(section):
+        if member.part and member.name in values:
+            parts.setdefault(member.part, {})[member.attribute] = arguments.pop(member.name)
+    sections = {
+        member.name: member.metadata[_KEY] for member in fields(section) if member.name in parts
+    }
+    return arguments | {name: sections[name](**terms) for name, terms in parts.items()}
 
 
 def check(thing: Any) -> None:
     """Raises BadParameter for an object's first field with a value that is not permitted."""
     section: type = type(thing)
     for member in fields_of(section):
-        value = getattr(thing, member.name)
+        value = member.of(thing)
         if not member.is_default(value) and (problem := member.problem(value)):
             raise BadParameter(f"{member.name} {problem}")
 
@@ -147,7 +189,7 @@ def dumped(
     table: dict[str, Any] = {}
     section: type = type(thing)
     for member in fields_of(section):
-        says, holds = member.entry, getattr(thing, member.name)
+        says, holds = member.entry, member.of(thing)
         if says.operator and not operator:
             continue
         if in_definition in {None, says.in_definition} and (says.always or holds != member.default):
@@ -157,7 +199,7 @@ def dumped(
 
 
 def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass from their JSON; unknown ones are ignored.
+    """The arguments of a dataclass from the JSON of its fields; unknown ones are ignored.
 
     Raises KeyError for a missing required field, TypeError or ValueError for another shape.
     """
@@ -170,4 +212,4 @@ def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
             if table[member.name] is None and not (member.required or member.entry.always):
                 raise TypeError(f"{member.name}: null is not a value; leave it out")
             values[member.name] = kind.load(table[member.name])
-    return values
+    return joined(section, values)

@@ -16,15 +16,13 @@ from hubbub.authoring.crowds.crowd_vector_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,
-    model_promise,
 )
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog import Metric
-from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.models.features import Feature, features_of
 from hubbub.catalog.models.learning import Learning, class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.field import fields_of
+from hubbub.fields.field import fields_of, joined
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.programs.text_files import csv_rows, parse_toml
@@ -66,9 +64,8 @@ class Planned:
             rounds_each=table.get("rounds_each", CROWD_ROUNDS_EACH) if crowded else 0,
         )
         if "epsilon" not in table:  # the largest with which all of a person's keep the promise
-            central = [_FIELDS[name] for name in CENTRAL_FIELDS if name in _FIELDS]
-            terms = {field.name: table.get(field.name, field.default) for field in central}
-            promise, judged = model_promise(terms, model.rounds_each), model.held_out > 0
+            promise = replace(joined(Metric, table)["crowd"], epochs=model.rounds_each)
+            judged = model.held_out > 0
             largest = codes_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
             model = replace(model, epsilon=largest)
         return model, features

@@ -159,13 +159,13 @@ class Run:
 
 def central_of_plan(plan: Plan) -> Central | None:
     """The promise that every epoch that leaves keeps; None for a metric without a crowd."""
-    metric, crowd = plan.metric, smallest_crowd(plan.metric)
-    if crowd is None:
+    crowd, promise = smallest_crowd(plan.metric), plan.metric.crowd
+    if crowd is None or promise is None:
         return None
     return Central(
-        epoch=central_epsilon(crowd, metric.delta),
-        all_epochs=composed_epsilon([(crowd, plan.epochs)], metric.delta),
-        delta=metric.delta,
+        epoch=central_epsilon(crowd, promise.delta),
+        all_epochs=composed_epsilon([(crowd, plan.epochs)], promise.delta),
+        delta=promise.delta,
         crowd=crowd.reports,
         honest=crowd.honest,
     )
@@ -317,10 +317,10 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
 
     None if it does not leave, as it has fewer reports than the metric's crowd.
     """
-    cells, dummies_each = np.array(totals.cells, dtype=np.int64), int(metric.dummies_each)
+    cells, dummies_each = np.array(totals.cells, dtype=np.int64), int(metric.made_each)
     size, named = len(cells), np.zeros_like(cells)
     evenly = dummies_each * totals.reports
-    evenly += int(chance.binomial(totals.reports, metric.dummies_each - dummies_each))
+    evenly += int(chance.binomial(totals.reports, metric.made_each - dummies_each))
     if noise := count_noise(metric):
         evenly += int(chance.choice(len(noise.weights), p=law_of(noise)))
     if named_law := value_noise(metric):
@@ -329,12 +329,13 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     needed = gathered(minimum(metric), metric.made_each)
     if metric.crowd and pooled < needed + max(int(named.sum()), named_dummies(metric)):
         return None
-    if evenly + metric.dummies:
-        cells += chance.multinomial(evenly + metric.dummies, [1 / size] * size)
+    dummies = metric.crowd.dummies if metric.crowd else 0
+    if evenly + dummies:
+        cells += chance.multinomial(evenly + dummies, [1 / size] * size)
     expected = expected_dummies(metric)
     return WindowTotals(
         cells=cells + named,
-        counted=pooled + metric.dummies - expected,
+        counted=pooled + dummies - expected,
         batch_reports=0,
         at=0,
         dummies=expected,

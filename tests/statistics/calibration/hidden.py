@@ -11,7 +11,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.families import draw
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.noisy_counts import law_of

@@ -145,7 +145,7 @@ def _of_made(
     was sent, and not what it names.
     """
     metric = house.bundle.metric(MADE)
-    fewest = gathered(metric.fewest, metric.dummies_each)
+    fewest = gathered(metric.fewest, metric.made_each)
     expected = payloads.total() if payloads.total() >= fewest else 0
     if counted.reports != expected or counted.dummies or terms["dummies"]:
         return [f"{MADE}: {payloads.total()} acknowledged, {fewest} are a crowd, {terms}"]

@@ -267,7 +267,7 @@ def _weakest(selected: SelectedTotals) -> Amplified | None:
         size = window_totals.batch_reports  # with a central promise, the whole epoch instead
         if metric.central is not None:
             # Expected number of dummies that hide the number of reports; possibly none were made.
-            hiding = expected_dummies(metric) - metric.dummies - named_dummies(metric)
+            hiding = expected_dummies(metric) - metric.central.dummies - named_dummies(metric)
             size = window_totals.counted
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
         # The least number of dummies: the shuffler may have made none of the others.

@@ -121,7 +121,7 @@ def until_first_batch(
         hidden = "how many wait is not shown"
         if metric.mix == "epoch":
             return (
-                f"{metric.crowd:,} reports of an epoch leave the shuffler together {over}, or not "
+                f"{metric.fewest:,} reports of an epoch leave the shuffler together {over}, or not "
                 f"at all; {hidden}"
             )
         return (
@@ -133,7 +133,7 @@ def until_first_batch(
     latest = minute(epoch_start(newest.epoch + 1, metric.epoch) + grace_seconds(metric.epoch))
     if metric.mix == "epoch":
         return (
-            f"{pooled:,} of the {metric.crowd:,} reports of a crowd wait at the shuffler; they "
+            f"{pooled:,} of the {metric.fewest:,} reports of a crowd wait at the shuffler; they "
             f"leave together at {latest}, or not at all"
         )
     return (

@@ -106,17 +106,16 @@ class SelectedTotals:
         # All cells of a tier have one mechanism, so that their totals add exactly.
         for metric, parts in zip(metrics.values(), parts_by_tier.values(), strict=True):
             size = metric.randomizer.layout.size
-            if metric.central is None:
-                added = sum_totals(parts, size, dummies=metric.dummies)
+            if metric.crowd is None:
+                added = sum_totals(parts, size)
             else:
+                hidden = sum(count_variance(metric, part.counted) for part in parts if part.dummies)
                 added = sum_totals(
                     parts,
                     size,
                     dummies=expected_dummies(metric),
                     dummies_each=metric.made_each,
-                    hidden=sum(
-                        count_variance(metric, part.counted) for part in parts if part.dummies
-                    ),
+                    hidden=hidden,
                     noise=value_noise(metric),
                 )
             tiers.append((metric.randomizer, added))

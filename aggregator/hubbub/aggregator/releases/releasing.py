@@ -15,7 +15,7 @@ from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.releases.release_entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.text_rules import check_words
-from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric, reports_of_one
+from hubbub.catalog import EPOCH_SECONDS, Budget, Crowd, Metric, reports_of_one
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
 from hubbub.errors.development_messages import PROTECTS_NOBODY
@@ -150,9 +150,7 @@ class Releases:
             log_entry, again, self._budget_left(await self.log.entries(), budget, ask.purpose)
         )
 
-    async def _as_it_is(
-        self, metric: Metric, promise: CentralPromise, ask: ReleaseQuery
-    ) -> ReleaseResult:
+    async def _as_it_is(self, metric: Metric, promise: Crowd, ask: ReleaseQuery) -> ReleaseResult:
         """Release of a crowd's estimates: post-processing of its promise, recorded without cost."""
         if ask.purpose and self.collected.bundle.budget is None:
             raise BadParameter(

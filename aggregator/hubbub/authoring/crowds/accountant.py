@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import Crowd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,28 +32,24 @@ class Accountant(Protocol):
     spread, and `groups` the number of groups of which a report shows its own, as hash functions.
     """
 
-    def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
+    def local_epsilon(self, promise: Crowd, categories: float, groups: int = 1) -> float:
         """The largest local epsilon that keeps the promise, in nats."""
 
-    def gaussian(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> float:
+    def gaussian(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> float:
         """The mu of a crowd whose reports have this local epsilon, as in gaussian.py."""
 
-    def keeps(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> bool:
+    def keeps(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> bool:
         """Whether a crowd of reports of this local epsilon keeps the promise."""
 
     def padded(
         self,
-        promise: CentralPromise,
+        promise: Crowd,
         categories: int,
         dummies: str,
         *,
         noisy: bool = True,
         fixed_sum: bool = False,
-    ) -> CentralPromise:
+    ) -> Crowd:
         """The promise, which has no dummies, with the best dummies if any are worth it.
 
         `dummies` is "noise" for noise dummies, "devices" for those of devices, or "auto" for the
@@ -62,6 +58,6 @@ class Accountant(Protocol):
         """
 
     def crowd_needed(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
+        self, promise: Crowd, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
         """The smallest crowd that keeps the promise at this local epsilon; None if none does."""

@@ -10,8 +10,7 @@ from typing import Any, Final
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central_fields import CROWD_MEANS, MAX_SUM_SCALE, NOISE
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import CROWD_MEANS, MAX_SUM_SCALE, NOISE, Crowd
 from hubbub.catalog.crowds.noise_dummies import can_seal, sum_scale
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
@@ -24,9 +23,7 @@ _GRAIN: Final = 0.01
 _PARTS: Final = {"wave": "buckets", "mean.piecewise": "steps"}
 
 
-def planned_number(
-    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
-) -> Planned:
+def planned_number(table: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Planned:
     """Plan for a number in a crowd: as written, or for `auto` the mean with the least error.
 
     Raises BadParameter if low and high are not a range, or lies are not even over the parts.
@@ -46,8 +43,8 @@ def planned_number(
 
 
 def noisy_mean(
-    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant, dummies: str
-) -> CentralPromise:
+    table: Mapping[str, Any], promise: Crowd, accountant: Accountant, dummies: str
+) -> Crowd:
     """The promise of a mean with the best noise dummies; unchanged if none are worth it.
 
     The first whose variance is within 5% of the least: none (if `dummies` is "auto", not "noise"),
@@ -66,7 +63,7 @@ def noisy_mean(
     with suppress(BadParameter):  # of laws with less of epsilon, which a catalog cannot contain
         candidates += _with_fixed_sum(table, promise, accountant)
 
-    def variance(of_mean: CentralPromise) -> float:
+    def variance(of_mean: Crowd) -> float:
         planned = planned_number(table, of_mean, accountant)
         if not can_seal(of_mean, planned.categories):
             return inf
@@ -81,8 +78,8 @@ def noisy_mean(
 
 
 def _with_fixed_sum(
-    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
-) -> list[CentralPromise]:
+    table: Mapping[str, Any], promise: Crowd, accountant: Accountant
+) -> list[Crowd]:
     """The promise with dummies of a fixed sum, for the steps of least error; empty where none are.
 
     More steps must lower the variance by more than 5%, as each has dummies. The law of the numbers
@@ -107,9 +104,9 @@ def _with_fixed_sum(
     return [fixed] if fixed.noise else []
 
 
-def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
+def worst_variance(mechanism: Any, promise: Crowd) -> float:
     """Largest variance of a crowd's mean, with noise dummies, times the reports squared."""
-    shares, reports = mechanism.contributions, promise.crowd
+    shares, reports = mechanism.contributions, promise.reports
     steps = len(shares) - 1
 
     def variance(place: float) -> float:
@@ -124,7 +121,7 @@ def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
     return max(variance(0.5 / steps), variance((steps // 2 + 0.5) / steps))
 
 
-def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
+def _mean(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Planned:
     """The number of steps with the least worst error; stops when the error rises."""
     best, least = None, inf
     # A written law of the sum is that of a number of steps.
@@ -162,7 +159,7 @@ def _too_fine(
     name: str,
     arguments: Mapping[str, Any],
     cells: int,
-    promise: CentralPromise,
+    promise: Crowd,
     accountant: Accountant,
 ) -> str:
     """Error text about too many parts, with the crowd that would suffice."""
@@ -177,7 +174,7 @@ def _too_fine(
         enough = accountant.crowd_needed(promise, cells, (first + 1) * _GRAIN)
     would = "raise max_local_epsilon" if enough is None else f"gather a crowd of {enough:,}"
     return (
-        f"a crowd of {promise.crowd:,} allows too small an epsilon for {arguments[_PARTS[name]]:,} "
-        f"{_PARTS[name]}: lies would name neighbours more often, which the proof does not cover; "
-        f"use fewer {_PARTS[name]}, or {would}"
+        f"a crowd of {promise.reports:,} allows too small an epsilon for "
+        f"{arguments[_PARTS[name]]:,} {_PARTS[name]}: lies would name neighbours more "
+        f"often, which the proof does not cover; use fewer {_PARTS[name]}, or {would}"
     )

@@ -13,7 +13,7 @@ from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.authoring.crowds.crowd_trees_and_parts import planned_geometry
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_STRINGS, CROWD_TREE
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 
@@ -29,9 +29,7 @@ _OF_TREES: Final = ("bits", "cells", "hashes")
 _SQUARES: Final = sum(n**-2 for n in range(1, 1001)) / sum(1 / n for n in range(1, 1001)) ** 2
 
 
-def planned_strings(
-    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
-) -> Planned:
+def planned_strings(table: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Planned:
     """Plan for strings in a crowd: as written, or for `auto` the best number of buckets.
 
     Raises BadParameter if hashes or width are not numbers in range.
@@ -49,7 +47,7 @@ def planned_strings(
 
     def worst(width: int) -> float:
         epsilon = accountant.local_epsilon(promise, width, _HASHES)
-        return max(string_errors(width, _HASHES, epsilon, promise.crowd))
+        return max(string_errors(width, _HASHES, epsilon, promise.reports))
 
     width = min(_WIDTHS, key=worst)
     return Planned(

@@ -11,7 +11,6 @@ from hubbub.authoring.crowds.crowd_trees_and_parts import noisy_parts, planned_g
 from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import (
-    CENTRAL_FIELDS,
     CROWD_NUMBERS,
     CROWD_STRINGS,
     CROWD_TREE,
@@ -19,14 +18,14 @@ from hubbub.catalog.crowds.central import (
     DUMMIES_OF_LISTED,
     DUMMIES_OF_ONE,
 )
-from hubbub.catalog.crowds.central_fields import (
+from hubbub.catalog.crowds.crowd import (
     CROWD_LISTED,
     CROWD_MEANS,
     CROWD_PARTS,
     DEVICES,
     NOISE,
+    Crowd,
 )
-from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.noise_dummies import needs_all_parts
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
@@ -52,8 +51,6 @@ NEEDS_NUMPY: Final = (
     f"is computed with numpy and scipy, which are not installed here: {install_with('plan')}"
 )
 """What is wrong with a promise where nobody can work it out."""
-PROMISE: Final = CENTRAL_FIELDS[:2]
-"""What makes a promise: both or none."""
 
 
 def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
@@ -73,7 +70,7 @@ def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
 
 def crowd_table(
     table: Mapping[str, Any],
-    promise: CentralPromise,
+    promise: Crowd,
     shape: Mapping[str, Any],
     accountant: Accountant | None,
     complain: Complain,
@@ -84,10 +81,10 @@ def crowd_table(
     values, `sizes` and, if written, `ways` for parts, `dimensions` for vectors; it is empty for
     numbers and strings. Raises BadParameter for parameters out of range.
     """
-    settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
+    settings = {**table, "min_batch": promise.reports, "epsilon": promise.epsilon}
     settings.pop("reports", None)
-    if table.get("min_batch", promise.crowd) != promise.crowd:
-        complain("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
+    if table.get("min_batch", promise.reports) != promise.reports:
+        complain("min_batch", f"is the crowd, {promise.reports:,}, or nothing; leave it out")
     if accountant is None:
         complain("central_epsilon", NEEDS_NUMPY)
         return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
@@ -120,14 +117,14 @@ def crowd_table(
         complain(
             "epsilon",
             f"{own_epsilon:g} reveals more than central_epsilon {promise.epsilon:g} in a crowd of "
-            f"{promise.crowd:,}{together}; write {largest:.6g} at most{would}",
+            f"{promise.reports:,}{together}; write {largest:.6g} at most{would}",
         )
     return {**settings, "epsilon": own_epsilon}
 
 
 def _planned(
     table: Mapping[str, Any],
-    promise: CentralPromise,
+    promise: Crowd,
     shape: Mapping[str, Any],
     accountant: Accountant,
 ) -> Planned:
@@ -148,11 +145,11 @@ def _planned(
 
 def _padded(
     table: Mapping[str, Any],
-    promise: CentralPromise,
+    promise: Crowd,
     shape: Mapping[str, Any],
     accountant: Accountant,
     complain: Complain,
-) -> CentralPromise:
+) -> Crowd:
     """The promise with the written dummies, or with the best ones."""
     word, categories, sizes = table.get("dummies"), shape.get("categories"), shape.get("sizes", ())
     by_devices = word == DEVICES
@@ -186,11 +183,11 @@ def _may_be_noise(table: Mapping[str, Any]) -> bool:
 
 def _padded_parts(
     table: Mapping[str, Any],
-    promise: CentralPromise,
+    promise: Crowd,
     shape: Mapping[str, Any],
     accountant: Accountant,
     complain: Complain,
-) -> CentralPromise:
+) -> Crowd:
     """The promise of parts with the written noise dummies, or with the best ones."""
     word, sizes = table.get("dummies"), shape["sizes"]
     if shape.get("ways", len(sizes)) < len(sizes):

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
-from hubbub.catalog.crowds.central_fields import CROWD_PARTS, NOISE
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import CROWD_PARTS, NOISE, Crowd
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
@@ -23,7 +22,7 @@ def planned_geometry(
     name: str,
     parameters: Mapping[str, Any],
     table: Mapping[str, Any],
-    promise: CentralPromise,
+    promise: Crowd,
     accountant: Accountant,
 ) -> Planned:
     """Plan of a mechanism as written, with the largest local epsilon that keeps the promise.
@@ -65,10 +64,10 @@ def planned_geometry(
 def noisy_parts(
     sizes: Sequence[int],
     table: Mapping[str, Any],
-    promise: CentralPromise,
+    promise: Crowd,
     accountant: Accountant,
     dummies: str,
-) -> CentralPromise:
+) -> Crowd:
     """The promise of parts, all in one value, with noise dummies; unchanged if not worth them.
 
     `dummies` is "noise"; or "auto", for noise dummies that lower the variances of the cells of
@@ -85,7 +84,7 @@ def noisy_parts(
     paired: Any = build(CROWD_PARTS, epsilon=plain.epsilon, **pairs)
     with_noise, without = (
         sum(
-            cell_variance(mechanism, parts, share, promise.crowd, drawn)
+            cell_variance(mechanism, parts, share, promise.reports, drawn)
             for parts in paired.tables
             for share in (0.0, 0.1)
         )

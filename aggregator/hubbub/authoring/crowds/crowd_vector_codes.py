@@ -6,7 +6,7 @@ from math import floor, sqrt
 from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.catalog.models.held_out_reports import bins_for
 from hubbub.errors import BadParameter
@@ -22,20 +22,8 @@ _GRAIN: Final = 1000
 _WIDE: Final = 32
 
 
-def model_promise(terms: Mapping[str, Any], rounds: int) -> CentralPromise:
-    """The central promise in a model's fields, for the rounds in which a device takes part."""
-    return CentralPromise(
-        epsilon=float(terms["central_epsilon"]),
-        crowd=terms["crowd"],
-        delta=float(terms["delta"]),
-        honest=float(terms["honest"]),
-        max_local_epsilon=float(terms["max_local_epsilon"]),
-        epochs=rounds,
-    )
-
-
 def planned_vectors(
-    dimensions: int, table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
+    dimensions: int, table: Mapping[str, Any], promise: Crowd, accountant: Accountant
 ) -> Planned:
     """Plan for the mean of a vector in a crowd; its pool is as written, or follows from epsilon.
 
@@ -62,7 +50,7 @@ def planned_vectors(
 
 
 def codes_epsilon(
-    promise: CentralPromise,
+    promise: Crowd,
     dimensions: int,
     accountant: Accountant,
     *,
@@ -102,7 +90,7 @@ def codes_epsilon(
 
 
 def keeps_promise(
-    promise: CentralPromise,
+    promise: Crowd,
     dimensions: int,
     accountant: Accountant,
     epsilon: float,

@@ -44,8 +44,8 @@ def minimum(metric: Any) -> int:
 
 def expected_dummies(metric: Any) -> int:
     """Number of the shuffler's dummies in a crowd; the mean, if it is random."""
-    noise = count_noise(metric)
-    return int(metric.dummies) + named_dummies(metric) + (noise.reach if noise else 0)
+    noise, crowd = count_noise(metric), metric.crowd
+    return (crowd.dummies if crowd else 0) + named_dummies(metric) + (noise.reach if noise else 0)
 
 
 def count_variance(metric: Any, reports: int) -> float:

@@ -1,6 +1,7 @@
 """Reads one [metrics.NAME] table and reports all of its problems, even with a bad mechanism."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
@@ -8,14 +9,14 @@ from typing import Any, Final, NamedTuple
 
 from hubbub.authoring.auto_mechanism import own_fields, resolve
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.authoring.crowds.crowd_table import PROMISE, crowd_mechanisms, crowd_table
+from hubbub.authoring.crowds.crowd_table import crowd_mechanisms, crowd_table
 from hubbub.authoring.metrics_toml.domain import ranges_of, read_candidates, read_values, spelled
 from hubbub.authoring.metrics_toml.sole_choice import with_sole_choice, with_wishes
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import NONE
-from hubbub.catalog.crowds.central import CENTRAL_FIELDS
-from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
+from hubbub.catalog.crowds.central import PROMISE
+from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
@@ -25,7 +26,7 @@ from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.value_kind import OTHER, Complain
 from hubbub.catalog.values.value_kinds import KINDS, kind_named
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.fields.field import CatalogField, fields_of
+from hubbub.fields.field import CatalogField, fields_of, joined
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.wave import SquareWave
@@ -154,7 +155,8 @@ _ENDS: Final = ("low", "high")
 
 
 def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
-    metric = Metric(name=name, caps=around.caps, filled=around.filled, **fields)
+    arguments = joined(Metric, fields)
+    metric = Metric(name=name, caps=around.caps, filled=around.filled, **arguments)
     ends = [*metric.edges, *(metric.parameters[end] for end in _ENDS if end in metric.parameters)]
     if metric.alert and ends:
         metric.alert.check_says_something(min(ends), max(ends))
@@ -234,11 +236,10 @@ def _makes_promise(table: Mapping[str, Any]) -> bool:
 
 def _central(
     table: Mapping[str, Any], fields: Mapping[str, CatalogField], complain: Complain
-) -> CentralPromise | None:
+) -> Crowd | None:
     """The central promise of a table, if it is valid."""
-    terms = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
     for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
-        if terms[name] is None:
+        if table.get(name) is None:
             complain(name, f"{fields[name].entry.missing(name)}, beside {other}")
             return None
     if table.get("mechanism") not in (AUTO, *crowd_mechanisms(table)):
@@ -255,23 +256,17 @@ def _central(
         )
         complain("crowd", f'is {goes}; or with "{AUTO}"')
         return None
-    epoch = table.get("epoch")
-    own_values = {name: table[name] for name in (*CENTRAL_FIELDS, "epsilon") if name in table}
-    if any(fields[name].problem(value) for name, value in [*own_values.items(), ("epoch", epoch)]):
+    terms = {name: table[name] for name, field in fields.items() if field.part and name in table}
+    epsilon = {"epsilon": table["epsilon"]} if "epsilon" in table else {}
+    checked = terms | epsilon | {"epoch": table.get("epoch")}
+    if any(fields[name].problem(value) for name, value in checked.items()):
         return None  # which is told with all other fields
-    return CentralPromise(
-        epsilon=float(terms["central_epsilon"]),
-        crowd=terms["crowd"],
-        delta=float(terms["delta"]),
-        honest=float(terms["honest"]),
-        max_local_epsilon=float(terms["max_local_epsilon"]),
-        dummies=0 if isinstance(terms["dummies"], str) else terms["dummies"],
-        dummies_each=float(terms["dummies_each"]),
-        dummies_scale=float(terms["dummies_scale"]),
-        dummies_shift=terms["dummies_shift"],
-        dummies_sum_scale=float(terms["dummies_sum_scale"]),
-        epochs=epochs_together(terms["central_period"], str(epoch)),
-    )
+    crowd: Crowd = joined(
+        Metric, {name: fields[name].entry.kind.read(value) for name, value in terms.items()}
+    )["crowd"]
+    if isinstance(table.get("dummies"), str):
+        crowd = replace(crowd, dummies=0)
+    return replace(crowd, epochs=crowd.epochs_together(table["epoch"]))
 
 
 def _mechanisms_with(name: str) -> list[str]:

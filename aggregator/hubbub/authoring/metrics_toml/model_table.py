@@ -1,26 +1,26 @@
 """Reads one [models.NAME] table as the metric of its reports, and reports all of its problems."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY, PROMISE
+from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY
 from hubbub.authoring.crowds.crowd_vector_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,
     keeps_promise,
-    model_promise,
 )
 from hubbub.authoring.metrics_toml.metric_table import Around
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
-from hubbub.catalog.crowds.central import CENTRAL_FIELDS
+from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import limits_of
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
-from hubbub.fields.field import fields_of
+from hubbub.fields.field import fields_of, joined
 from hubbub.mechanisms.gradient import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
@@ -82,7 +82,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
             parameters={"dimensions": learning.dimensions, **pool_for(settings["epsilon"])},
             limits=limits_of(learning, settings["epsilon"], settings.get("central_epsilon")),
             model=learning,
-            **settings,
+            **joined(Metric, settings),
         )
     except BadParameter as error:
         wrong("crowd" if crowded else "kind", str(error))
@@ -111,15 +111,13 @@ def _with_crowd(
     complain: Complain,
 ) -> dict[str, Any]:
     """What a model's central promise implies: local epsilon and minimum batch."""
-    usual = {field.name: field.default for field in fields_of(Metric)}
-    terms = {name: settings.get(name, usual[name]) for name in CENTRAL_FIELDS}
-    crowd = terms["crowd"]
+    promise = replace(joined(Metric, settings)["crowd"], epochs=learning.reports)
+    crowd = promise.reports
     if settings.get("min_batch", crowd) != crowd:
         complain("min_batch", f"is the crowd, {crowd:,}, or nothing; leave it out")
     if accountant is None:
         complain("central_epsilon", NEEDS_NUMPY)
         return {}
-    promise = model_promise(terms, learning.reports)
     arguments = promise, learning.dimensions, accountant
     judged = learning.held_out > 0
     largest = codes_epsilon(*arguments, judged=judged)

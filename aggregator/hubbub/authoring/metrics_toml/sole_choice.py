@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hubbub.authoring.auto_mechanism import option_of, own_fields
-from hubbub.authoring.crowds.crowd_table import PROMISE
 from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice
+from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named

@@ -101,7 +101,7 @@ def steps_of(metric: Metric, observations: int) -> int:
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
     if metric.model and not metric.model.held_out:
         attacks.pop()  # of the second report; in place of it those who judge are attacked
-    whole_epochs = 4 + (2 if metric.dummies_sum_scale else 0)
+    whole_epochs = 4 + (2 if metric.crowd and metric.crowd.dummies_sum_scale else 0)
     steps = sum(2 * (size // 2) for size in attacks) + 4
     return steps + (whole_epochs if _has_counts(metric) else 0)
 

@@ -4,7 +4,7 @@ from math import sqrt
 from typing import Any, Final
 
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS
+from hubbub.catalog.crowds.crowd import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS, Crowd
 from hubbub.catalog.crowds.noise_dummies import count_conflicts, noise_conflicts
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms import build
@@ -36,29 +36,14 @@ DUMMIES_OF_EPOCHS: Final = (
     "then hide nobody; leave rolling out, or let the shuffler make the dummies"
 )
 
-CENTRAL_FIELDS: Final = (
-    "central_epsilon",
-    "crowd",
-    "delta",
-    "honest",
-    "max_local_epsilon",
-    "rolling",
-    "dummies",
-    "dummies_each",
-    "dummies_scale",
-    "dummies_shift",
-    "dummies_sum_scale",
-    "central_period",
-    "count_epsilon",
-)
-"""The fields of a metric that make its promise; the first two make one."""
+PROMISE: Final = ("central_epsilon", "crowd")
+"""The fields that make a promise: both or none."""
 
 
 def central_conflicts(metric: Any) -> dict[str, str]:
     """What conflicts with a metric's central promise: by field, what is wrong with it."""
-    section: type = type(metric)
-    usual = {field.name: field.default for field in fields_of(section)}
-    if metric.central_epsilon is None or metric.crowd is None:
+    crowd = metric.crowd
+    if crowd is None or None in (crowd.epsilon, crowd.reports):
         if metric.mechanism == CROWD_PARTS and metric.parameters.get("ways", 2) > 2:  # noqa: PLR2004 a pair
             alone: Any = build(metric.mechanism, **metric.arguments)
             error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY
@@ -67,25 +52,25 @@ def central_conflicts(metric: Any) -> dict[str, str]:
                 f"by {error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or leave "
                 "ways out"
             }
-        lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
         message = "is only for a central promise; write central_epsilon and crowd"
-        if metric.count_epsilon is not None:
+        if crowd and crowd.count_epsilon is not None:
             return {"count_epsilon": _IN_PARTS}
         if metric.limits.lifetime_central_epsilon is not None:
             return {"limits": f"lifetime_central_epsilon {message}"}
-        return {lonely[0]: message} if lonely else {}
+        fields = [field for field in fields_of(Crowd) if crowd and field.of(crowd) != field.default]
+        return {fields[0].name: message} if fields else {}
     problems = {}
     lifetime = metric.limits.lifetime_central_epsilon
-    if lifetime is not None and lifetime < metric.central_epsilon:
+    if lifetime is not None and lifetime < crowd.epsilon:
         problems["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
     names = (CROWD_LISTED, CROWD_PARTS, CROWD_VECTORS, CROWD_STRINGS, CROWD_TREE, *CROWD_NUMBERS)
     if metric.mechanism not in names and not metric.model:
         choices = ", ".join(names)
         problems["mechanism"] = f'must be "{AUTO}" or one of {choices} with a crowd'
     problems |= _misfits(metric)
-    if metric.epsilon > metric.max_local_epsilon:
+    if metric.epsilon > crowd.max_local_epsilon:
         problems["epsilon"] = (
-            f"{metric.epsilon:g} is above max_local_epsilon {metric.max_local_epsilon:g}; lower "
+            f"{metric.epsilon:g} is above max_local_epsilon {crowd.max_local_epsilon:g}; lower "
             "it, or write a larger max_local_epsilon"
         )
     return problems
@@ -93,22 +78,22 @@ def central_conflicts(metric: Any) -> dict[str, str]:
 
 def _misfits(metric: Any) -> dict[str, str]:
     """What conflicts with any crowd."""
-    problems, listed = {}, metric.mechanism == CROWD_LISTED
-    if isinstance(metric.dummies, str):
-        problems["dummies"] = f'is "{metric.dummies}" only in metrics.toml; write a number here'
-    elif metric.dummies and not listed:
+    problems, listed, crowd = {}, metric.mechanism == CROWD_LISTED, metric.crowd
+    if isinstance(crowd.dummies, str):
+        problems["dummies"] = f'is "{crowd.dummies}" only in metrics.toml; write a number here'
+    elif crowd.dummies and not listed:
         problems["dummies"] = DUMMIES_OF_LISTED
-    if metric.dummies_each and (metric.dummies or not listed):
-        problems["dummies_each"] = DUMMIES_OF_ONE if metric.dummies else DUMMIES_OF_LISTED
-    elif metric.dummies_each and metric.rolling:
+    if crowd.dummies_each and (crowd.dummies or not listed):
+        problems["dummies_each"] = DUMMIES_OF_ONE if crowd.dummies else DUMMIES_OF_LISTED
+    elif crowd.dummies_each and crowd.rolling:
         problems["dummies_each"] = DUMMIES_OF_EPOCHS
-    if metric.central_period and metric.report_on:
+    if crowd.period and metric.report_on:
         problems["central_period"] = (
             "cannot be combined with report_on, which puts a person in one crowd of a "
             "period; leave it out"
         )
     problems |= count_conflicts(metric) | noise_conflicts(metric)
-    if metric.min_batch != metric.crowd:
+    if metric.min_batch != crowd.reports:
         problems["min_batch"] = "equals the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:
         problems["limits"] = (

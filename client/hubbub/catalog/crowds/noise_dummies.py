@@ -10,54 +10,35 @@ It draws the numbers once per epoch, before it checks whether the crowd is compl
 """
 
 from functools import lru_cache
-from math import ceil
 from typing import Any, Final
 
-from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS
-from hubbub.errors import BadParameter
+from hubbub.catalog.crowds.crowd import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS, Crowd
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.sealing.count_noise import MAX_REACH, CountNoise
+from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.value_noise import ValueNoise
 
-_UNIT: Final = 1 << 32
-MIN_SCALE: Final = 1 / 16
-"""Of a law whose largest ratio is that of the largest epsilon."""
 COUNTS_PART: Final = 0.4
 """The part of epsilon of the numbers of a mean's dummies, which cost dummies but no error."""
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
 
-# How many scales the ends of the law of a sum are from its mean, if it may have so many numbers. As
-# many as a report moves it by tell everything: of them, too, the chance is then below 1e-13.
-_SUM_REACH: Final = 48
 _MAX_CROWD: Final = 1_000_000
 """Of a minimum, as the shuffler takes it."""
 
 
 def value_noise(metric: Any) -> ValueNoise | None:
     """The law of the numbers of dummies of each value; None without, or in development."""
-    promise = metric.central
-    if promise is None or promise.noise is None:
+    crowd = metric.central
+    if crowd is None or crowd.noise is None:
         return None
-    return ValueNoise(promise.noise, metric.randomizer.layout.size, promise.sum_noise)
+    return ValueNoise(crowd.noise, metric.randomizer.layout.size, crowd.sum_noise)
 
 
 def named_dummies(metric: Any) -> int:
     """The mean number of noise dummies that leave with a crowd."""
     noise = value_noise(metric)
     return noise.expected if noise else 0
-
-
-@lru_cache(maxsize=256)
-def noise_of(scale: float, shift: int) -> CountNoise | None:
-    """The distribution with these two parameters; None if they are 0.
-
-    P(k) is proportional to exp(-|k - shift| / scale), for k from 0 to 2 shift. Raises BadParameter
-    if the scale is too small.
-    """
-    _refuse_small(dummies_scale=scale)
-    return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift) if scale and shift else None
 
 
 def sum_scale(scale: float, steps: int) -> float:
@@ -68,29 +49,17 @@ def sum_scale(scale: float, steps: int) -> float:
     return float(f"{scale * steps * COUNTS_PART / (1 - COUNTS_PART) / 2:.4g}")
 
 
-def sum_noise_of(scale: float) -> CountNoise | None:
-    """The law of the sum of a mean's dummies, in steps; None for 0. Raises BadParameter."""
-    _refuse_small(dummies_sum_scale=scale)
-    return noise_of(scale, min(ceil(_SUM_REACH * scale), MAX_REACH))
-
-
-def _refuse_small(**scales: float) -> None:
-    for name, scale in scales.items():
-        if scale and not scale >= MIN_SCALE:
-            raise BadParameter(f"{name} {scale:g} is below {MIN_SCALE:g}; write a larger one")
-
-
-def can_seal(promise: Any, values: float) -> bool:
-    """Whether the shuffler seals the noise dummies of a promise, or of a metric, for `values`."""
-    noise = noise_of(promise.dummies_scale, promise.dummies_shift)
-    of_sum = sum_noise_of(promise.dummies_sum_scale)
-    return noise is None or ValueNoise(noise, int(values), of_sum).sealed <= MAX_SEALED
+def can_seal(crowd: Crowd, values: float) -> bool:
+    """Whether the shuffler seals the noise dummies of a crowd for this many values."""
+    noise = crowd.noise
+    return noise is None or ValueNoise(noise, int(values), crowd.sum_noise).sealed <= MAX_SEALED
 
 
 def noise_conflicts(metric: Any) -> dict[str, str]:
     """What conflicts with noise dummies in a metric with a crowd."""
-    scale, shift = metric.dummies_scale, metric.dummies_shift
-    if metric.dummies_sum_scale and (not scale or metric.mechanism != CROWD_MEANS[-1]):
+    crowd = metric.crowd
+    scale, shift = crowd.dummies_scale, crowd.dummies_shift
+    if crowd.dummies_sum_scale and (not scale or metric.mechanism != CROWD_MEANS[-1]):
         return {"dummies_sum_scale": "is only for noise dummies of a mean; leave it out"}
     if not scale and not shift:
         return {}
@@ -99,19 +68,19 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
         return {name: f"must be written beside dummies_{other}; write both, or neither"}
     if problem := _several_named(metric):
         message = problem
-    elif metric.rolling:
+    elif crowd.rolling:
         message = (
             "cannot be combined with rolling: the numbers are drawn once per epoch, and an "
             "observer of two of its crowds would see them twice; leave one of them out"
         )
-    elif metric.dummies or metric.dummies_each:
+    elif crowd.dummies or crowd.dummies_each:
         message = "go without dummies of another kind; leave one of them out"
     elif metric.breakdown:
         message = (
             "cannot be combined with breakdown, whose cells would each need separate "
             "numbers; leave one of them out"
         )
-    elif not can_seal(metric, _named_values(metric)):
+    elif not can_seal(crowd, _named_values(metric)):
         message = (
             f"have the shuffler seal more than {MAX_SEALED:,} of them an epoch; use fewer "
             "values, or raise central_epsilon or delta"
@@ -159,9 +128,10 @@ def _named_values(metric: Any) -> int:
 
 def count_noise(metric: Any) -> CountNoise | None:
     """The law of the dummies that hide a metric's number of reports; None as for `value_noise`."""
-    if metric.count_epsilon is None or not metric.central:
+    crowd = metric.central
+    if crowd is None or crowd.count_epsilon is None:
         return None
-    return _count_noise(metric.count_epsilon, metric.delta)
+    return _count_noise(crowd.count_epsilon, crowd.delta)
 
 
 @lru_cache(maxsize=256)
@@ -171,17 +141,18 @@ def _count_noise(epsilon: float, delta: float) -> CountNoise:
 
 def count_conflicts(metric: Any) -> dict[str, str]:
     """What conflicts with a hidden number of reports in a metric with a crowd."""
-    if metric.count_epsilon is None:
+    crowd = metric.crowd
+    if crowd.count_epsilon is None:
         return {}
     # PRIVACY: for other mechanisms a uniform payload is distinguishable from a report.
     if metric.mechanism != CROWD_LISTED:
         message = "is only for listed values: each dummy names one; leave it out"
-    elif metric.rolling:
+    elif crowd.rolling:
         message = (
             "cannot be combined with rolling: a crowd that leaves when it is full reveals, "
             "by its time, the arrival of the last report; leave one of them out"
         )
-    elif metric.dummies_each:
+    elif crowd.dummies_each:
         message = (
             "cannot be combined with dummies of devices: one more person adds several "
             "reports, but the noise hides only one; leave one of them out"
@@ -191,7 +162,7 @@ def count_conflicts(metric: Any) -> dict[str, str]:
             "cannot be combined with breakdown, whose cells have separate numbers; leave "
             "one of them out"
         )
-    elif metric.crowd + _count_noise(metric.count_epsilon, metric.delta).most > _MAX_CROWD:
+    elif crowd.reports + _count_noise(crowd.count_epsilon, crowd.delta).most > _MAX_CROWD:
         message = f"has the crowd wait for more than {_MAX_CROWD:,}; write a smaller crowd"
     else:
         return {}

@@ -40,18 +40,18 @@ def check_model(metric: Any) -> None:
         return
     if metric.mechanism != "vector.codes":
         raise BadParameter(f"{metric.mechanism} is not for models")
-    limits = metric.limits
-    if limits != limits_of(learning, metric.epsilon, metric.central_epsilon):
+    crowd = metric.crowd
+    if metric.limits != limits_of(learning, metric.epsilon, crowd and crowd.epsilon):
         raise BadParameter(
             "limits of a model must be one report for life, or in each of its rounds"
         )
-    if bool(metric.crowd) != bool(learning.rounds_each):
+    if bool(crowd) != bool(learning.rounds_each):
         raise BadParameter("rounds_each goes with a model in a crowd, and only with it")
     if metric.parameters.get("dimensions") != learning.dimensions:
         raise BadParameter("the dimensions of a model must be the number of its columns plus one")
     if metric.tiers or metric.breakdown or metric.release or metric.report_on:
         raise BadParameter("a model has no tiers, breakdown, release or period")
-    if metric.central_period or metric.rolling:
+    if crowd and (crowd.period or crowd.rolling):
         raise BadParameter("a model's promise covers all rounds, each of which leaves as a whole")
 
 

@@ -9,7 +9,7 @@ from hubbub.authoring.code_modules import FIRST_LINES, python_module, typescript
 from hubbub.authoring.crowds.dummy_counts import minimum
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CROWD_TREE
-from hubbub.catalog.crowds.central_fields import CROWD_PARTS
+from hubbub.catalog.crowds.crowd import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.cli.command_table import load_module

@@ -3,9 +3,9 @@
 from dataclasses import fields
 from typing import Final, Literal
 
-from hubbub.catalog import CentralPromise
+from hubbub.catalog import Crowd
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
+from hubbub.catalog.crowds.crowd import DEVICES, NOISE
 from hubbub.cli.commands.plan_model import plan_rounds
 from hubbub.cli.planning.central import check_as_fields, plan_central
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
@@ -67,9 +67,9 @@ class CentralOptions:
     text="show the errors of a crowd and the local epsilon of its reports",
 )
 def _central(options: CentralOptions) -> None:
-    promise = CentralPromise(
+    promise = Crowd(
         epsilon=options.epsilon,
-        crowd=options.reports,
+        reports=options.reports,
         delta=options.delta,
         honest=options.honest,
         max_local_epsilon=options.max_local,
@@ -91,10 +91,9 @@ def _central(options: CentralOptions) -> None:
     check_as_fields(crowd=options.reports, dummies=options.dummies)
     question, metric = draft_of(options.subject)
     dummies = options.dummies
-    if metric and not dummies:
-        dummies = (
-            NOISE if metric.dummies_scale else DEVICES if metric.dummies_each else metric.dummies
-        )
+    if metric and metric.crowd and not dummies:
+        crowd = metric.crowd
+        dummies = NOISE if crowd.dummies_scale else DEVICES if crowd.dummies_each else crowd.dummies
     if question.kind == "sets":
         raise BadParameter(
             "sets have no crowd: plan them without central; each report keeps its own epsilon"

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from hubbub.analysis.models.descent import IN_ROUNDS, noise_of
 from hubbub.authoring.crowds.crowd_vector_codes import codes_epsilon
-from hubbub.catalog import CentralPromise
+from hubbub.catalog import Crowd
 from hubbub.cli.terminal.output import announced_if_long, listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
@@ -126,7 +126,7 @@ def plan_rounds(
     kind: str,
     features: int | None,
     classes: int | None,
-    promise: CentralPromise,
+    promise: Crowd,
     *,
     as_json: bool,
 ) -> None:
@@ -142,7 +142,7 @@ def plan_rounds(
         rows = [row for way in _WAYS if (row := _in_crowd(promise, dimensions, *way)) is not None]
     if not rows:
         raise BadParameter(
-            f"--reports {promise.crowd}: so few people cannot keep a central epsilon of "
+            f"--reports {promise.reports}: so few people cannot keep a central epsilon of "
             f"{promise.epsilon:g}; gather more, or raise --epsilon"
         )
     if as_json:
@@ -158,8 +158,8 @@ def plan_rounds(
         )
         return
     listing(
-        f"a {kind} model of {promise.crowd:,} people, central epsilon {promise.epsilon:g} at delta "
-        f"{promise.delta:g} for all rounds of a person",
+        f"a {kind} model of {promise.reports:,} people, central epsilon {promise.epsilon:g} at "
+        f"delta {promise.delta:g} for all rounds of a person",
         rows,
         {
             "rounds": "{rounds}",
@@ -199,15 +199,15 @@ def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> 
 
 
 def _in_crowd(
-    promise: CentralPromise, dimensions: int, rounds: int, rounds_each: int
+    promise: Crowd, dimensions: int, rounds: int, rounds_each: int
 ) -> dict[str, Any] | None:
     """One way; None if its rounds have too few people."""
     share = rounds_each / (rounds + 1)
-    people = promise.crowd * share
+    people = promise.reports * share
     crowd = min(floor(people - _SURELY * sqrt(people * (1 - share))), _LARGEST)
     if crowd < _SMALLEST:
         return None
-    of_round = replace(promise, crowd=crowd, epochs=rounds_each)
+    of_round = replace(promise, reports=crowd, epochs=rounds_each)
     try:
         epsilon = codes_epsilon(of_round, dimensions, ExactAccountant())
     except BadParameter:
@@ -221,5 +221,5 @@ def _in_crowd(
         "crowd": crowd,
         "epsilon": epsilon,
         "lifetime_epsilon": rounds_each * epsilon,
-        "noise": noise_of(promise.crowd, rounds, error, rounds_each),
+        "noise": noise_of(promise.reports, rounds, error, rounds_each),
     }

@@ -4,9 +4,8 @@ from dataclasses import replace
 from math import inf, isfinite
 from typing import Final
 
-from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowds.central_fields import NOISE
-from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.catalog import Crowd
+from hubbub.catalog.crowds.crowd import NOISE, noise_of
 from hubbub.cli.terminal.output import announced_if_long, explain, say_json
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
@@ -161,11 +160,11 @@ def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
     return crowd, central, together
 
 
-def _promise(options: CrowdOptions) -> CentralPromise:
+def _promise(options: CrowdOptions) -> Crowd:
     """The promise to keep in all epochs together."""
-    return CentralPromise(
+    return Crowd(
         epsilon=options.central or 0.0,
-        crowd=options.reports,
+        reports=options.reports,
         delta=options.delta,
         honest=options.honest,
         max_local_epsilon=MAX_EPSILON if options.max_local is None else options.max_local,

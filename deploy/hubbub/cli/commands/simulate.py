@@ -77,7 +77,7 @@ def _simulate(options: SimulateOptions) -> None:
         most = max(run.reports for run in runs)
         if metric.crowd:
             raise BatchTooSmall(
-                f'metric "{metric.name}": no epoch of any run has a crowd of {metric.crowd:,}, so '
+                f'metric "{metric.name}": no epoch of any run has a crowd of {metric.fewest:,}, so '
                 "all are withheld; draw more people (--reports), or lower crowd, which makes the "
                 "local epsilon smaller"
             )
@@ -287,14 +287,14 @@ def _show_crowds(plan: Plan, summary: Summary) -> None:
     if guarantee := central_of_plan(plan):
         say(
             f"to an observer of shuffled epochs: epsilon {guarantee.epoch:.4g} at delta "
-            f"{guarantee.delta:g} of one person in one of {metric.crowd:,} reports, "
-            f"{metric.honest:.0%} of them honest"
+            f"{guarantee.delta:g} of one person in one of {guarantee.crowd:,} reports, "
+            f"{guarantee.honest:.0%} of them honest"
             + (f"; {guarantee.all_epochs:.4g} in all {plan.epochs:,}" if plan.epochs > 1 else "")
         )
     if summary.withheld:
         say(
             f"{several(summary.withheld, 'epoch')} withheld: fewer reports than the crowd of "
-            f"{metric.crowd:,}"
+            f"{metric.fewest:,}"
         )
 
 

@@ -6,8 +6,8 @@ from math import ceil, prod
 from typing import Any, Final
 
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
-from hubbub.catalog import CentralPromise, Metric
-from hubbub.catalog.crowds.central_fields import NOISE, USUAL_MAX_LOCAL
+from hubbub.catalog import Crowd, Metric
+from hubbub.catalog.crowds.crowd import NOISE, USUAL_MAX_LOCAL
 from hubbub.cli.planning.central_ways import COUNTS, CentralPlan, central_plan
 from hubbub.cli.planning.plan_table import tree_fields
 from hubbub.cli.terminal.output import explain, listing, say, say_json
@@ -21,7 +21,7 @@ _FIELDS: Final = {field.name: field for field in fields_of(Metric)}
 
 
 def plan_central(
-    promise: CentralPromise, question: MetricDraft, dummies: int | str, *, as_json: bool
+    promise: Crowd, question: MetricDraft, dummies: int | str, *, as_json: bool
 ) -> None:
     """Shows crowds that keep the promise at several local epsilons, and alternatives to a crowd.
 
@@ -41,7 +41,7 @@ def plan_central(
         _show(plan, question)
         return
     document: dict[str, Any] = {
-        "reports": promise.crowd,
+        "reports": promise.reports,
         **({question.kind: question.size} if is_count else {"question": asdict(question)}),
         "central": promise.epsilon,
         "delta": promise.delta,
@@ -100,7 +100,7 @@ def _show(plan: CentralPlan, question: MetricDraft) -> None:
     mechanism = {"mechanism": lambda way: way["mechanism"] or ""}
     listing(
         f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
-        f"{several(promise.crowd, 'report')}"
+        f"{several(promise.reports, 'report')}"
         f"{_dummies_text(promise, question) if is_count else ''} of {name}",
         ways,
         {
@@ -126,7 +126,7 @@ def _show(plan: CentralPlan, question: MetricDraft) -> None:
     if tree := plan.tree:
         say("for a thousand strings whose frequencies follow Zipf's law; errors include collisions")
         share = plan.found_from
-        holders = f"what {share:.3g} of the reports, {share * promise.crowd:,.0f}, hold"
+        holders = f"what {share:.3g} of the reports, {share * promise.reports:,.0f}, hold"
         say(
             f"among unlisted strings {tree_fields(tree)} finds at a local epsilon of "
             f"{tree.epsilon:.4g}, "
@@ -142,14 +142,14 @@ def _show(plan: CentralPlan, question: MetricDraft) -> None:
             explain(sentence)
 
 
-def _dummies_text(promise: CentralPromise, question: MetricDraft) -> str:
+def _dummies_text(promise: Crowd, question: MetricDraft) -> str:
     """The dummies beside the reports, of each value or device and in all; "" without any."""
     if promise.noise:
         named, total = ("cell" if question.parts else "value"), promise.dummies_shift
         cells = prod(question.parts) if question.parts else question.size
         return f" and {total} dummies of each {named} on average, {total * cells:,} in all,"
     if promise.dummies_each:
-        total = round(promise.dummies_each * promise.crowd)
+        total = round(promise.dummies_each * promise.reports)
         return f" with {promise.dummies_each:g} dummies each, {total:,} in all,"
     return f" and {promise.dummies:,} dummies" if promise.dummies else ""
 
@@ -195,10 +195,10 @@ def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def _in_catalog(promise: CentralPromise, epsilon_local: float) -> str:
+def _in_catalog(promise: Crowd, epsilon_local: float) -> str:
     """The catalog's fields for this promise, but for those whose default it has."""
     most = promise.max_local_epsilon
-    fields: dict[str, Any] = {"central_epsilon": promise.epsilon, "crowd": promise.crowd}
+    fields: dict[str, Any] = {"central_epsilon": promise.epsilon, "crowd": promise.reports}
     if epsilon_local > USUAL_MAX_LOCAL or most < USUAL_MAX_LOCAL:
         fields["max_local_epsilon"] = min(ceil(epsilon_local), most)
     fields |= {

@@ -18,10 +18,10 @@ from hubbub.authoring.crowds.crowd_trees_and_parts import (
     planned_geometry,
 )
 from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
-from hubbub.catalog import CentralPromise
+from hubbub.catalog import Crowd
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_TREE
-from hubbub.catalog.crowds.central_fields import CROWD_PARTS, NOISE
+from hubbub.catalog.crowds.crowd import CROWD_PARTS, NOISE
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.cli.planning.plan_table import planned_tree
 from hubbub.errors import BadParameter
@@ -67,7 +67,7 @@ class CentralPlan:
         found_from: the smallest share of the reports that this tree finds.
     """
 
-    promise: CentralPromise
+    promise: Crowd
     ways: list[Way]
     plain: Errors | None = None
     tables: Sequence[Mapping[str, Any]] = ()
@@ -75,7 +75,7 @@ class CentralPlan:
     found_from: float = 1.0
 
 
-def central_plan(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
+def central_plan(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
     """The ways to ask this question; `dummies` are as in the catalog: a number, or a word.
 
     Raises:
@@ -99,11 +99,11 @@ def _way(name: str, local: float | None, central: float, errors: Errors) -> Way:
     }
 
 
-def _crowd_way(name: str, crowd: ShuffledEpoch, promise: CentralPromise, errors: Errors) -> Way:
+def _crowd_way(name: str, crowd: ShuffledEpoch, promise: Crowd, errors: Errors) -> Way:
     return _way(name, crowd.epsilon_local, central_epsilon(crowd, promise.delta), errors)
 
 
-def _other_ways(promise: CentralPromise, alone: str, errors: Errors) -> list[Way]:
+def _other_ways(promise: Crowd, alone: str, errors: Errors) -> list[Way]:
     """Reports that keep the promise by themselves, with these errors; and a curator of counts."""
     central = promise.epsilon
     stderr = 2 * sqrt(2) / central  # one person moves one report from one count to another
@@ -113,8 +113,8 @@ def _other_ways(promise: CentralPromise, alone: str, errors: Errors) -> list[Way
     ]
 
 
-def _of_values(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
-    reports, central, ways = promise.crowd, promise.epsilon, list[Way]()
+def _of_values(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
+    reports, central, ways = promise.reports, promise.epsilon, list[Way]()
     if isinstance(dummies, str):
         promise = ExactAccountant().padded(promise, question.size, dummies)
     else:
@@ -139,9 +139,9 @@ def _errors(crowd: ShuffledEpoch) -> Errors:
     return crowd.stderr(0.0), crowd.stderr(0.1)
 
 
-def _of_strings(promise: CentralPromise, question: MetricDraft, _dummies: int | str) -> CentralPlan:
+def _of_strings(promise: Crowd, question: MetricDraft, _dummies: int | str) -> CentralPlan:
     """Ways for strings, with the best number of hash buckets at each floor."""
-    reports, central, ways = promise.crowd, promise.epsilon, list[Way]()
+    reports, central, ways = promise.reports, promise.epsilon, list[Way]()
     accountant = ExactAccountant()
     for floor in _floors(central, promise.max_local_epsilon, apart=0.25):
         floored = replace(promise, max_local_epsilon=floor)
@@ -167,7 +167,7 @@ def _of_strings(promise: CentralPromise, question: MetricDraft, _dummies: int | 
     return CentralPlan(promise=promise, ways=ways, tree=tree, found_from=found_from(tree, reports))
 
 
-def _of_parts(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
+def _of_parts(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
     """Crowds with 2, 3 or all parts a report, and alone with 2; errors are of the first table."""
     sizes, ways = question.parts, list[Way]()
     if isinstance(dummies, str):
@@ -187,10 +187,10 @@ def _of_parts(promise: CentralPromise, question: MetricDraft, dummies: int | str
         if ways_promise.noise:
             name, errors = f"crowd, all {number} parts", _errors(crowd)
         else:
-            name, errors = f"crowd, tables of {number}", _cell_errors(mechanism, promise.crowd)
+            name, errors = f"crowd, tables of {number}", _cell_errors(mechanism, promise.reports)
         ways.append(_crowd_way(name, crowd, promise, errors))
     alone = build(CROWD_PARTS, epsilon=promise.epsilon, sizes=sizes)
-    ways += _other_ways(promise, "tables of 2", _cell_errors(alone, promise.crowd))
+    ways += _other_ways(promise, "tables of 2", _cell_errors(alone, promise.reports))
     tables = _errors_of_tables(promise, sizes, mechanisms) if promise.noise else ()
     return CentralPlan(promise=promise, ways=ways, tables=tables)
 
@@ -203,7 +203,7 @@ def _cell_errors(mechanism: Any, reports: int) -> Errors:
 
 
 def _errors_of_tables(
-    promise: CentralPromise, sizes: tuple[int, ...], mechanisms: Mapping[int, Any]
+    promise: Crowd, sizes: tuple[int, ...], mechanisms: Mapping[int, Any]
 ) -> list[dict[str, Any]]:
     """Every table of two or three parts, with its `_ERRORS` in reports.
 
@@ -213,7 +213,7 @@ def _errors_of_tables(
     for ways in range(2, min(len(sizes), 4)):
         for parts in tables_of(len(sizes), ways):
             variances = [
-                cell_variance(mechanism, parts, share, promise.crowd, drawn)
+                cell_variance(mechanism, parts, share, promise.reports, drawn)
                 for mechanism, drawn in (
                     (mechanisms[ways], 0.0),
                     (joint, noise.variance if noise else 0.0),
@@ -228,7 +228,7 @@ def _errors_of_tables(
 
 
 def _listed_errors(
-    promise: CentralPromise, sizes: tuple[int, ...], table: tuple[int, ...]
+    promise: Crowd, sizes: tuple[int, ...], table: tuple[int, ...]
 ) -> Errors | tuple[None, None]:
     """Errors if metrics of listed cells with noise dummies, one a table of two, keep the promise.
 
@@ -246,9 +246,9 @@ def _listed_errors(
     return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
 
 
-def _of_numbers(promise: CentralPromise, question: MetricDraft, dummies: int | str) -> CentralPlan:
+def _of_numbers(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
     """Ways for numbers; `dummies` is, for a mean, "noise" or "auto" for noise dummies."""
-    reports, central = promise.crowd, promise.epsilon
+    reports, central = promise.reports, promise.epsilon
     ways, padded = list[Way](), promise
     for floor in _floors(central, promise.max_local_epsilon):
         try:
@@ -273,7 +273,7 @@ def _of_numbers(promise: CentralPromise, question: MetricDraft, dummies: int | s
     return CentralPlan(promise=padded, ways=ways)
 
 
-def _means_apart(promise: CentralPromise, question: MetricDraft) -> list[Way]:
+def _means_apart(promise: Crowd, question: MetricDraft) -> list[Way]:
     """A mean for each number of a vector, which together keep the promise.
 
     Each is a metric with noise dummies, whose reports go apart. Empty if their share is too small.
@@ -301,9 +301,7 @@ def _number_way(
     }
 
 
-def _crowd(
-    promise: CentralPromise, question: MetricDraft, dummies: str
-) -> tuple[CentralPromise, Way]:
+def _crowd(promise: Crowd, question: MetricDraft, dummies: str) -> tuple[Crowd, Way]:
     """The promise with its dummies, and the best crowd of numbers that keeps it."""
     table: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
     if question.kind == "ranges":
@@ -324,14 +322,14 @@ def _crowd(
         noise = ValueNoise(promise.noise, int(planned.categories), promise.sum_noise)
         name += f", {noise.each.reach} dummies a value, {noise.expected:,} in all"
         mechanism = build(planned.mechanism, **parameters)
-        stderr = sqrt(worst_variance(mechanism, promise)) / promise.crowd
+        stderr = sqrt(worst_variance(mechanism, promise)) / promise.reports
     else:
-        stderr = row(question, planned.mechanism, parameters, promise.crowd).rare
+        stderr = row(question, planned.mechanism, parameters, promise.reports).rare
     central = central_epsilon(crowd, promise.delta)
     return promise, _number_way(name, planned.mechanism, local, central, stderr)
 
 
-_PLANS: Final[Mapping[str, Callable[[CentralPromise, MetricDraft, int | str], CentralPlan]]] = {
+_PLANS: Final[Mapping[str, Callable[[Crowd, MetricDraft, int | str], CentralPlan]]] = {
     "values": _of_values,
     "strings": _of_strings,
     "parts": _of_parts,

@@ -7,7 +7,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles.model_state import ModelState
-from hubbub.catalog import Metric
+from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.models.held_out_reports import bins_for
 from hubbub.signing.sign_bundle import sign_models
@@ -54,8 +54,7 @@ def in_crowds(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
         assert metric.model
         fields[name] = replace(
             metric,
-            central_epsilon=1.0,
-            crowd=1000,
+            crowd=Crowd(epsilon=1.0, reports=1000),
             min_batch=1000,
             model=replace(metric.model, rounds_each=2),
             limits=Limits(1, 2 * metric.epsilon, 1.0),

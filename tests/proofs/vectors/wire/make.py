@@ -24,7 +24,7 @@ from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signed_lines import sign_lines
-from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
+from hubbub.catalog import EPOCH_SECONDS, Crowd, Metric, epoch_at, epoch_start
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
@@ -650,9 +650,7 @@ def _crowded() -> Bundle:
         metric = plain.metrics[name]
         names[name] = replace(
             metric,
-            central_epsilon=1.0,
-            crowd=metric.min_batch,
-            central_period=period,
+            crowd=Crowd(epsilon=1.0, reports=metric.min_batch, period=period),
             limits=replace(metric.limits, lifetime_central_epsilon=most),
             caps=CROWD_CAPS,
         )
@@ -662,7 +660,7 @@ def _crowded() -> Bundle:
 def _of_vectors() -> Bundle:
     plain = _plain(VECTORS)
     metric = plain.metrics["together"]
-    crowd = replace(metric, central_epsilon=1.0, crowd=metric.min_batch)
+    crowd = replace(metric, crowd=Crowd(epsilon=1.0, reports=metric.min_batch))
     return _with_metrics(plain, {**plain.metrics, crowd.name: crowd})
 
 
@@ -787,8 +785,8 @@ def dummies() -> dict[str, Any]:
         ]
         crowds.append({"values": categories, "each": each, "devices": devices})
     plain = _plain(CATALOG)
-    theme = replace(plain.metrics["theme"], central_epsilon=1.0, crowd=1000, min_batch=1000)
-    theme = replace(theme, dummies_each=2.25)
+    promise = Crowd(epsilon=1.0, reports=1000, dummies_each=2.25)
+    theme = replace(plain.metrics["theme"], crowd=promise, min_batch=1000)
     crowded = _with_metrics(plain, {"theme": theme})
     return {
         "provenance": PROVENANCE,
