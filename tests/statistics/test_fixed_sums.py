@@ -14,9 +14,9 @@ from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.arrays import Floats
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
+from hubbub.authoring.crowds.dummy_counts import sum_scale
 from hubbub.catalog.crowds.crowd import Crowd, noise_of, sum_noise_of
 from hubbub.catalog.crowds.gaussian import mu_of_pure
-from hubbub.catalog.crowds.noise_dummies import sum_scale
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.crowd import ExactAccountant, gaussian_mu

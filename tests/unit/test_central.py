@@ -17,11 +17,11 @@ from scipy.stats import binom
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import read_catalog
 from hubbub.authoring.catalog_with_promises import read_with_promises
-from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies
+from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies, named_dummies
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.crowd import Crowd
-from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, count_noise, named_dummies, value_noise
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, count_noise, value_noise
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid

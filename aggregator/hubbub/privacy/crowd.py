@@ -7,11 +7,16 @@ from operator import attrgetter
 from typing import Final
 
 from hubbub.analysis.binomials import least
-from hubbub.authoring.crowds.dummy_counts import devices_at_least, reports_at_least
+from hubbub.authoring.crowds.dummy_counts import (
+    devices_at_least,
+    named_dummies,
+    reports_at_least,
+    sum_scale,
+)
 from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
-from hubbub.catalog.crowds.noise_dummies import can_seal, named_dummies, sum_scale, value_noise
+from hubbub.catalog.crowds.noise_dummies import can_seal, value_noise
 from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most

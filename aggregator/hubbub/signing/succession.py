@@ -8,7 +8,7 @@ from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.breakdown import lost
 from hubbub.catalog.cover import NONE
-from hubbub.catalog.experiments import changed_arms
+from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list
 from hubbub.catalog.values.value_kind import OTHER
@@ -58,7 +58,7 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                     "longer be found: restore it"
                 )
             measured = before.experiment if before else None
-            if changed := changed_arms(measured, metric.experiment):
+            if changed := _changed_arms(measured, metric.experiment):
                 problems.append(f'metric "{name}": {changed}')
             continue
         if name in previous.metrics:
@@ -149,3 +149,30 @@ def _going_on(
     )
     same = named[: len(prior)] == prior
     return (*before, *named[len(prior) :]) if same else tuple(values)
+
+
+def _changed_arms(before: Experiment | None, after: Experiment | None) -> str:
+    """The forbidden changes of a metric's experiment; "" if there are none: arms may only end."""
+    if after is None:
+        return ""
+    if before is None or before.name != after.name:
+        if not after.is_over(()):
+            return ""
+        return (
+            f'the experiment "{after.name}" has ended, since an arm has weight 0, so no '
+            "report would belong to an arm: name a running experiment, or none"
+        )
+    ended = [arm for arm, weight in before.arms.items() if not weight]
+    if revived := [arm for arm in ended if after.arms.get(arm)]:
+        return (
+            f'the experiment "{after.name}" ended its arm {revived[0]}, and devices that had it '
+            "were given another: try it again in an experiment of another name"
+        )
+    # Their order counts: it decides which arm a device draws, and which is compared with.
+    unended = [(arm, weight or before.arms.get(arm)) for arm, weight in after.arms.items()]
+    if unended != list(before.arms.items()):
+        return (
+            f'experiment "{after.name}": arms changed under an old name, so that devices would '
+            "change theirs; give the experiment a new name, or end an arm by a weight of 0"
+        )
+    return ""

@@ -186,33 +186,6 @@ def clashes(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, f"breakdown names the experiment {min(taken)}; rename the public field"
 
 
-def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
-    """The forbidden changes of a metric's experiment; "" if there are none: arms may only end."""
-    if after is None:
-        return ""
-    if before is None or before.name != after.name:
-        if not after.is_over(()):
-            return ""
-        return (
-            f'the experiment "{after.name}" has ended, since an arm has weight 0, so no '
-            "report would belong to an arm: name a running experiment, or none"
-        )
-    ended = [arm for arm, weight in before.arms.items() if not weight]
-    if revived := [arm for arm in ended if after.arms.get(arm)]:
-        return (
-            f'the experiment "{after.name}" ended its arm {revived[0]}, and devices that had it '
-            "were given another: try it again in an experiment of another name"
-        )
-    # Their order counts: it decides which arm a device draws, and which is compared with.
-    unended = [(arm, weight or before.arms.get(arm)) for arm, weight in after.arms.items()]
-    if unended != list(before.arms.items()):
-        return (
-            f'experiment "{after.name}": arms changed under an old name, so that devices would '
-            "change theirs; give the experiment a new name, or end an arm by a weight of 0"
-        )
-    return ""
-
-
 def experiment_named(experiments: Mapping[str, Experiment], name: Any) -> Experiment:
     """The experiment of this name. Raises UnknownMetric, which lists the existing ones."""
     if isinstance(name, str) and name in experiments:

@@ -91,21 +91,6 @@ def period_conflicts(fields: Mapping[str, Any]) -> dict[str, str]:
     return problems
 
 
-def refuse_long_periods(metrics: Iterable[Any], keys: Iterable[Any], now: float) -> None:
-    """Raises BadParameter if a period is longer than the opening keys last from now on."""
-    days = max(0, int(max((key.end for key in keys), default=0) - now) // _DAY)
-    for metric in metrics:
-        if not metric.report_on:
-            continue
-        longest = days_at_most(metric.period)
-        if longest > days:
-            raise BadParameter(
-                f'metric "{metric.name}": its period of {longest} days is longer than the '
-                f"keys, which cover {days} days: devices with a later day could not report; "
-                "first make more keys with hubbub keys rotate, or write a shorter period"
-            )
-
-
 def days_at_most(period: str) -> int:
     """The length of a period in days, for the longest of its kind."""
     return 31 if period == _MONTH else _span_days(period)

@@ -1,7 +1,7 @@
 """Makes the keys of an installation, and signs with them: bundles, and the state of models."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,10 +10,10 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.handover import line_of
 from hubbub.bundles.model_state import ModelState
-from hubbub.bundles.opening_keys import DEVELOPMENT_IDS, is_development
+from hubbub.bundles.opening_keys import DEVELOPMENT_IDS, OpeningKeyPublic, is_development
 from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
-from hubbub.catalog.periods import refuse_long_periods
+from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys.gateway import read_gateway
 from hubbub.keys.issuer import read_token_public
@@ -97,7 +97,7 @@ def build_bundle(
     old = _taken_before(previous, line_of(handovers, signer), keys)
     metrics, history, serial = _gone_on(catalog.metrics, old, int(now()))
     try:
-        refuse_long_periods(catalog.metrics.values(), public, serial)
+        _refuse_long_periods(catalog.metrics.values(), public, serial)
         bundle = Bundle(
             metrics=metrics,
             keys=public,
@@ -186,3 +186,20 @@ def publish_models(service: Service, keys: Path, out: Path) -> dict[str, int] | 
             return None
         replace_file(out, signed)
     return {name: state.number for name, state in states.items()}
+
+
+def _refuse_long_periods(
+    metrics: Iterable[Metric], keys: Iterable[OpeningKeyPublic], now: float
+) -> None:
+    """Raises BadParameter if a period is longer than the opening keys last from now on."""
+    days = max(0, int(max((key.end for key in keys), default=0) - now) // _DAY)
+    for metric in metrics:
+        if not metric.report_on:
+            continue
+        longest = days_at_most(metric.period)
+        if longest > days:
+            raise BadParameter(
+                f'metric "{metric.name}": its period of {longest} days is longer than the '
+                f"keys, which cover {days} days: devices with a later day could not report; "
+                "first make more keys with hubbub keys rotate, or write a shorter period"
+            )

@@ -20,10 +20,10 @@ from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
 from hubbub.analysis.strings.tree_search import found_from, told_as
-from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum
+from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum, named_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
-from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies, value_noise
+from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.catalog.discovery import counting
 from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.conservation import Window

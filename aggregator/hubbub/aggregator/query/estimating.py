@@ -16,9 +16,8 @@ from hubbub.analysis.percentiles import check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.analysis.value_estimates import Mean
-from hubbub.authoring.crowds.dummy_counts import expected_dummies
+from hubbub.authoring.crowds.dummy_counts import expected_dummies, named_dummies
 from hubbub.catalog import Metric, reports_of_one
-from hubbub.catalog.crowds.noise_dummies import named_dummies
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
+from hubbub.authoring.crowds.dummy_counts import sum_scale
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import CROWD_MEANS, MAX_SUM_SCALE, NOISE, Crowd
-from hubbub.catalog.crowds.noise_dummies import can_seal, sum_scale
+from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly

@@ -3,7 +3,10 @@
 from math import ceil, floor, log, sqrt
 from typing import Any, Final
 
-from hubbub.catalog.crowds.noise_dummies import count_noise, named_dummies, value_noise
+from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
+
+COUNTS_PART: Final = 0.4
+"""The part of epsilon of the numbers of a mean's dummies, which cost dummies but no error."""
 
 _NEVER: Final = 1e-17
 """The chance with which fewer devices are in a crowd than are reckoned with; none has a delta."""
@@ -40,6 +43,20 @@ def minimum(metric: Any) -> int:
     """Number of reports and dummies at which an epoch leaves: at least `crowd` are then reports."""
     noise = count_noise(metric)
     return int(metric.fewest) + (noise.most if noise else 0)
+
+
+def named_dummies(metric: Any) -> int:
+    """The mean number of noise dummies that leave with a crowd."""
+    noise = value_noise(metric)
+    return noise.expected if noise else 0
+
+
+def sum_scale(scale: float, steps: int) -> float:
+    """The scale of the sum of a mean's dummies, if the number of each step's has this `scale`.
+
+    Numbers then get `COUNTS_PART` of epsilon, and the sum the rest; in four digits.
+    """
+    return float(f"{scale * steps * COUNTS_PART / (1 - COUNTS_PART) / 2:.4g}")
 
 
 def expected_dummies(metric: Any) -> int:

@@ -18,8 +18,6 @@ from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.value_noise import ValueNoise
 
-COUNTS_PART: Final = 0.4
-"""The part of epsilon of the numbers of a mean's dummies, which cost dummies but no error."""
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
 
@@ -33,20 +31,6 @@ def value_noise(metric: Any) -> ValueNoise | None:
     if crowd is None or crowd.noise is None:
         return None
     return ValueNoise(crowd.noise, metric.randomizer.layout.size, crowd.sum_noise)
-
-
-def named_dummies(metric: Any) -> int:
-    """The mean number of noise dummies that leave with a crowd."""
-    noise = value_noise(metric)
-    return noise.expected if noise else 0
-
-
-def sum_scale(scale: float, steps: int) -> float:
-    """The scale of the sum of a mean's dummies, if the number of each step's has this `scale`.
-
-    Numbers then get `COUNTS_PART` of epsilon, and the sum the rest; in four digits.
-    """
-    return float(f"{scale * steps * COUNTS_PART / (1 - COUNTS_PART) / 2:.4g}")
 
 
 def can_seal(crowd: Crowd, values: float) -> bool:

@@ -1,4 +1,4 @@
-/** The cap on the loss of all crowds of a year, as client/hubbub/catalog/central_cap.py. */
+/** The cap on the loss of all crowds of a year, as client/hubbub/catalog/crowds/gaussian.py. */
 import type { CrowdCap } from "./caps.js";
 import { epsilonOf, muWithin } from "./gaussian.js";
 import { number, table, type Table } from "./json.js";
