@@ -18,22 +18,18 @@ _MAX: Final = 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One recorded release.
+class Recorded:
+    """One release of the record, without its numbers.
 
     Args:
         id: digest of the query: the same query has the same id.
         at: seconds since 1970.
         promised, promised_delta: for a release without added noise, the central promise of each of
             its epochs; 0 for a release paid for by `epsilon` and `delta`.
-
-    Raises:
-        BadParameter: a field is invalid.
     """
 
     id: str
     at: int
-    year: int
     purpose: str
     by: str
     metric: str
@@ -43,6 +39,15 @@ class Entry:
     mechanism: str
     epsilon: float
     delta: float
+    promised: float
+    promised_delta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry(Recorded):
+    """A recorded release with its numbers. Raises BadParameter if a field is invalid."""
+
+    year: int
     answer: tuple[Released, ...]
     promised: float = 0.0
     promised_delta: float = 0.0

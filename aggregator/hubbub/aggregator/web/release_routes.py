@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from hubbub.aggregator.releases.release_entry import Recorded
 from hubbub.aggregator.releases.releasing import BudgetLeft, ReleaseQuery, Releases
 from hubbub.aggregator.web.parameters import Questions, Text, Who, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
@@ -31,7 +32,7 @@ class AskBody(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordLine:
+class RecordLine(Recorded):
     """One release of the record, without its numbers.
 
     Args:
@@ -40,20 +41,7 @@ class RecordLine:
             central promise of each epoch.
     """
 
-    id: str
-    at: int
-    purpose: str
-    by: str
-    metric: str
-    query: str
-    value: str
-    epochs: tuple[int, ...]
     dates: str
-    mechanism: str
-    epsilon: float
-    delta: float
-    promised: float
-    promised_delta: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
