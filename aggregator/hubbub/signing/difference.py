@@ -8,7 +8,6 @@ from typing import Any, Final
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.promise import Promise
-from hubbub.catalog.metric import Metric
 from hubbub.fields.field import dumped
 
 MORE: Final = "more"
@@ -49,7 +48,12 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
             fields = (m.definition() | dumped(m, in_definition=False) for m in (before, after))
             changes += _of_tables(name, *fields)
             continue
-        was, now = (_limits_text(metric) if metric else "no" for metric in (before, after))
+        was, now = (
+            f"epsilon {metric.epsilon:g} a report, {metric.limits.lifetime_epsilon:g} for life"
+            if metric
+            else "no"
+            for metric in (before, after)
+        )
         gives = MORE if after else LESS
         changes.append(Difference(metric=name, field="asked", before=was, after=now, gives=gives))
         promise = old.promises().get(name)
@@ -113,10 +117,6 @@ def _gives(name: str, was: Any, now: Any) -> str:
     if not all(isinstance(value, int | float) for value in (before, after)):
         return OTHER
     return MORE if (after > before) is if_larger else LESS
-
-
-def _limits_text(metric: Metric) -> str:
-    return f"epsilon {metric.epsilon:g} a report, {metric.limits.lifetime_epsilon:g} for life"
 
 
 def _json_text(thing: Any) -> str:

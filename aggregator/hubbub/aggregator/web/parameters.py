@@ -48,20 +48,15 @@ Epochs = Annotated[
 Confidence = Annotated[
     float, Query(ge=MIN_CONFIDENCE, le=MAX_CONFIDENCE, description="of the intervals")
 ]
+_OF_BUCKETS: Final = "for numbers with buckets: {} (repeatable)"
 Percentiles = Annotated[
     list[float] | None,
-    Query(
-        max_length=MAX_PERCENTILES,
-        description="for numbers with buckets: percentile in (0, 100) (repeatable)",
-    ),
+    Query(max_length=MAX_PERCENTILES, description=_OF_BUCKETS.format("percentile in (0, 100)")),
 ]
-
-
 Below = Annotated[
     list[float] | None,
     Query(
-        max_length=MAX_PERCENTILES,
-        description="for numbers with buckets: the share below this number (repeatable)",
+        max_length=MAX_PERCENTILES, description=_OF_BUCKETS.format("the share below this number")
     ),
 ]
 Lists = Annotated[

@@ -28,19 +28,18 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
     return [*inclusion_proof(leaves[split:], index - split), tree_root(leaves[:split])]
 
 
-def consistency_proof(leaves: Sequence[bytes], before: int) -> list[bytes]:
-    """Proves that the tree grew from its first `before` leaves. RFC 6962, section 2.1.2."""
-    return _grown(leaves, before, whole=True)
+def consistency_proof(leaves: Sequence[bytes], before: int, *, whole: bool = True) -> list[bytes]:
+    """Proves that the tree grew from its first `before` leaves. RFC 6962, section 2.1.2.
 
-
-def _grown(leaves: Sequence[bytes], before: int, *, whole: bool) -> list[bytes]:
-    """SUBPROOF of RFC 6962; `whole` is whether the verifier has this subtree's former hash."""
+    `whole` is whether the verifier has the former hash of this tree; of a part it may not.
+    """
     if before == len(leaves):
         return [] if whole else [tree_root(leaves)]
     split = _split(len(leaves))
     if before <= split:
-        return [*_grown(leaves[:split], before, whole=whole), tree_root(leaves[split:])]
-    return [*_grown(leaves[split:], before - split, whole=False), tree_root(leaves[:split])]
+        return [*consistency_proof(leaves[:split], before, whole=whole), tree_root(leaves[split:])]
+    former = consistency_proof(leaves[split:], before - split, whole=False)
+    return [*former, tree_root(leaves[:split])]
 
 
 def _split(size: int) -> int:
