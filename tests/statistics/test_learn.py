@@ -1,7 +1,7 @@
 """Models from randomized gradients: unbiased means, intervals that hold, good foretelling."""
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.code_words import along_over_across, words_of_each
 from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models.coefficients import coefficients, in_own_units
-from hubbub.analysis.models.definition import Feature, Model
+from hubbub.analysis.models.definition import Model
 from hubbub.analysis.models.descent import (
     Learned,
     deal,
@@ -27,7 +27,7 @@ from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.simulation.model_file import People
+from hubbub.simulation.model_file import People, read_model
 from hubbub.simulation.model_rehearsal import codes_of, rehearse_model
 
 pytestmark = pytest.mark.thorough
@@ -65,8 +65,11 @@ def _of_classes(epsilon: float) -> Model:
 
 
 def _model(epsilon: float, kind: str = "logistic") -> Model:
-    features = tuple(Feature(f"c{n}") for n in range(10))
-    return Model(name="m", kind=kind, epsilon=epsilon, features=features)  # type: ignore[arg-type]
+    return Model(name="m", kind=kind, epsilon=epsilon, columns=_columns(10))  # type: ignore[arg-type]
+
+
+def _columns(number: int) -> tuple[tuple[str, float, float], ...]:
+    return tuple((f"c{n}", 0.0, 1.0) for n in range(number))
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -268,22 +271,31 @@ def test_auc_is_what_counting_pairs_gives() -> None:
 
 def test_hopeless_models_are_refused() -> None:
     with pytest.raises(BadParameter, match="2000 columns are outside"):
-        Model(
-            name="m",
-            kind="logistic",
-            epsilon=1.0,
-            features=tuple(Feature(f"c{n}") for n in range(2000)),
-        )
-    with pytest.raises(BadParameter, match="needs two numbers"):
-        Feature("age", 5, 5)
-    whole = {"features": tuple(Feature(f"c{n}") for n in range(67)), "kind": "softmax"}
+        Model(name="m", kind="logistic", epsilon=1.0, columns=_columns(2000))
     sixteen = tuple(f"{at}" for at in range(16))
     with pytest.raises(BadParameter, match="16 classes and 67 columns has 1020 numbers, above"):
-        Model(name="m", epsilon=1.0, classes=sixteen, **whole)  # type: ignore[arg-type]
-    for wrong in ({"kind": "tree"}, {"epsilon": 99.0}, {"rounds": -1}, {"penalty": -1.0}):
-        fields: dict[str, Any] = {"name": "m", "kind": "linear", "epsilon": 1.0, **wrong}
-        with pytest.raises(BadParameter):
-            Model(features=(Feature("a"),), **fields)
+        Model(name="m", kind="softmax", epsilon=1.0, classes=sixteen, columns=_columns(67))
+    with pytest.raises(BadParameter, match="rounds_each 5 is outside"):
+        Model(name="m", kind="linear", epsilon=1.0, columns=_columns(1), rounds=3, rounds_each=5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        'kind = "tree"',
+        "epsilon = 99.0",
+        "rounds = -1",
+        "penalty = -1.0",
+        "range = [5, 5]",
+        "features = { age = [5, 5] }",
+    ],
+)
+def test_a_field_that_no_model_can_have_is_refused_when_a_rehearsal_reads_it(wrong: str) -> None:
+    table = {"kind": 'kind = "linear"', "epsilon": "epsilon = 1.0", "label": 'label = "y"'}
+    table[wrong.partition(" ")[0]] = wrong
+    text = "\n".join(["[models.m]", *table.values()])
+    with pytest.raises(BadParameter, match=wrong.partition(" ")[0]):
+        read_model(Path("metrics.toml"), text, "m")
 
 
 def test_words_from_their_books_centre_are_longer_along_a_direction_by_as_much_as_is_said() -> None:

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.models.definition import Feature as Column
 from hubbub.analysis.models.definition import Model
 from hubbub.authoring.crowds.crowd_vector_codes import (
     CROWD_ROUNDS,
@@ -49,14 +48,12 @@ class Planned:
         features = table.get("features") or features_of(
             {name: ends for name in head if name != self.label}
         )
-        low, high = table.get("range", (0.0, 1.0))
         model = Model(
             name=self.name,
             kind=table["kind"],
             epsilon=table.get("epsilon", MIN_EPSILON),
-            features=tuple(Column(*column) for feature in features for column in feature.columns),
-            low=low,
-            high=high,
+            columns=tuple(column for feature in features for column in feature.columns),
+            range=table.get("range", (0.0, 1.0)),
             rounds=table.get("rounds", CROWD_ROUNDS if crowded else 0),
             penalty=table.get("penalty", 0.01 if table["kind"] == "ridge" else 0.0),
             held_out=table.get("held_out", 0.0),
@@ -159,9 +156,10 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
                 'counts as 1 by positive = "..." in the model\'s table'
             )
     elif model.kind != "softmax":
-        inside = np.clip(labels, model.low, model.high)
+        low, high = model.range
+        inside = np.clip(labels, low, high)
         clipped += int((inside != labels).sum())
-        labels = (inside - model.low) / (model.high - model.low)
+        labels = (inside - low) / (high - low)
     return model, People(columns, labels, clipped)
 
 

@@ -10,7 +10,7 @@ from hubbub.aggregator.learning.rounds import FinishedRound
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.whole_answer import iso_time
 from hubbub.analysis.models.coefficients import Coefficient, coefficients
-from hubbub.analysis.models.definition import Feature, Model
+from hubbub.analysis.models.definition import Model
 from hubbub.analysis.models.descent import averaged, averaged_weights
 from hubbub.analysis.models.judgement import edges_of, judge
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
@@ -231,15 +231,12 @@ def _coefficients(
     weights, stderrs = averaged(
         learning.kind, states, np.array(done[0].centre), codes_of_round(metric, 1)
     )
-    features = tuple(Feature(*column) for column in learning.columns)
     model = Model(
         name=metric.name,
         kind=learning.kind,
         epsilon=metric.epsilon,
-        features=features,
-        low=learning.range[0],
-        high=learning.range[1],
-        rounds=learning.rounds,
+        columns=learning.columns,
+        range=learning.range,
         classes=learning.classes,
     )
     return coefficients(model, weights, stderrs, confidence)

@@ -52,7 +52,7 @@ def coefficients(
     slopes = spread[:, :-1] / (high - low)
     moved = np.sqrt(spread[:, -1] ** 2 + ((spread[:, :-1] * low / (high - low)) ** 2).sum(axis=1))
     errors = np.column_stack([slopes, moved]).ravel()
-    names = [*(feature.name for feature in model.features), "intercept"]
+    names = [*(name for name, _, _ in model.columns), "intercept"]
     labels = [(name, label) for label in model.classes or ("",) for name in names]
     return [
         Coefficient(
@@ -73,4 +73,5 @@ def _units(model: Model) -> tuple[float, float]:
     """Width of the label's range, and where it begins; (1, 0) for probabilities."""
     if model.kind in {"logistic", "softmax"}:
         return 1.0, 0.0
-    return model.high - model.low, model.low
+    low, high = model.range
+    return high - low, low

@@ -20,11 +20,11 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.code_words import along_over_across
-from hubbub.analysis.models.definition import Kind, Model
+from hubbub.analysis.models.definition import Model
 from hubbub.analysis.models.predictions_from_scores import foretold, into_classes, settled
 from hubbub.analysis.models.round_decoding import DirectionMoments
 from hubbub.analysis.models.weight_variances import Round, variances_of
-from hubbub.mechanisms.gradient import CLIP, longest
+from hubbub.mechanisms.gradient import CLIP, ModelKind, longest
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Measured on the census people; decision 0219.
@@ -92,7 +92,7 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
     """Learns a model from this number of people; `means` returns each round's moments."""
     rounds = model.rounds or rounds_for(people, codes.squared_error)
     untaught = np.zeros(model.dimensions)
-    columns = len(model.features)
+    columns = len(model.columns)
     centre = centre_of(means(0, np.zeros(columns), untaught), columns)
     noise = noise_of(people, rounds, codes.squared_error, model.rounds_each)
     rate = rate_of(model.kind, centre, noise)
@@ -106,14 +106,14 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
     )
 
 
-def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
+def rate_of(kind: ModelKind, centre: Floats, noise: float) -> float:
     """Length of a step if a round's mean direction has this noise."""
     length = sqrt(1 + float((centre * (1 - centre)).sum()))
     return min(_BY_NOISE[kind] / (CLIP[kind] * noise), _BY_CURVATURE[kind] * length)
 
 
 def stepped(
-    kind: Kind, penalty: float, state: Round, moments: DirectionMoments, rate: float
+    kind: ModelKind, penalty: float, state: Round, moments: DirectionMoments, rate: float
 ) -> Round:
     """The state after one more round."""
     # Only ridge has a penalty here, and one row of weights.
@@ -132,7 +132,7 @@ def stepped(
 
 
 def averaged(
-    kind: Kind, states: Sequence[Round], centre: Floats, codes: VectorCodes
+    kind: ModelKind, states: Sequence[Round], centre: Floats, codes: VectorCodes
 ) -> tuple[Floats, Floats]:
     """Weights of the columns in [0, 1] and of the intercept, with standard errors.
 
@@ -166,7 +166,7 @@ def centre_of(moments: DirectionMoments, columns: int) -> Floats:
     return np.clip(shrinkage * longest(len(mean)), 0.0, 1.0)
 
 
-def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> Floats:
+def gradients(kind: ModelKind, columns: Floats, labels: Floats, weights: Floats) -> Floats:
     """Each person's gradient divided by the clip: length at most 1; shape (people, weights).
 
     `columns` are centred, with a last column of ones; `labels` are in [0, 1], or places of classes.
@@ -187,7 +187,7 @@ def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> F
     return result
 
 
-def scores(kind: Kind, columns: Floats, weights: Floats) -> Floats:
+def scores(kind: ModelKind, columns: Floats, weights: Floats) -> Floats:
     """Predictions for columns in [0, 1], as by `settled`: probabilities, or labels.
 
     For softmax, a probability of each class; shape (people, classes).
@@ -195,7 +195,7 @@ def scores(kind: Kind, columns: Floats, weights: Floats) -> Floats:
     return settled(kind, linear(kind, columns, weights))
 
 
-def linear(kind: Kind, columns: Floats, weights: Floats) -> Floats:
+def linear(kind: ModelKind, columns: Floats, weights: Floats) -> Floats:
     """Linear scores of columns in [0, 1]: one per person, or for softmax one per contrast."""
     rows = weights.reshape(-1, columns.shape[1] + 1)
     score: Floats = columns @ rows[:, :-1].T + rows[:, -1]

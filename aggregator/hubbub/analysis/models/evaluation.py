@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.definition import Kind
+from hubbub.mechanisms.gradient import ModelKind
 
 _GROUPS: Final = 10
 
@@ -43,7 +43,7 @@ class Evaluation:
     calibration: tuple[Group, ...]
 
 
-def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
+def evaluate(kind: ModelKind, foretold: Floats, labels: Floats) -> Evaluation:
     """Compares predictions with labels, which are in [0, 1], or places of classes."""
     auc, accuracy, r_squared = None, None, None
     if kind == "softmax":

@@ -19,9 +19,9 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.predictions_from_scores import normal_points, root, settled
 from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.mechanisms.gradient import ModelKind
 from hubbub.mechanisms.pure import Pure
 
 _FEWEST: Final = 3
@@ -86,7 +86,7 @@ def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
 
 
 def judge(
-    kind: Kind, channel: Pure, counts: Floats, edges: Sequence[float], confidence: float
+    kind: ModelKind, channel: Pure, counts: Floats, edges: Sequence[float], confidence: float
 ) -> Judgement | None:
     """The evaluation from reports; None for fewer than three.
 

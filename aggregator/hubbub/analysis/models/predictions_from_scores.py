@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.definition import Kind
-from hubbub.mechanisms.gradient import CLIP, contrasts
+from hubbub.mechanisms.gradient import CLIP, ModelKind, contrasts
 
 # Scores are limited to this, so that no probability becomes 0 or 1, and nothing overflows.
 _MAX_SCORE: Final = 40.0
@@ -18,7 +17,7 @@ _POINTS: Final = 2048
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 
-def foretold(kind: Kind, score: Floats) -> Floats:
+def foretold(kind: ModelKind, score: Floats) -> Floats:
     """Prediction for each score: a probability in (0, 1), or the score itself; same shape.
 
     For softmax, scores are of contrasts, shape (people, classes - 1), with a probability per class.
@@ -35,7 +34,7 @@ def foretold(kind: Kind, score: Floats) -> Floats:
     return 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
 
 
-def settled(kind: Kind, score: Floats) -> Floats:
+def settled(kind: ModelKind, score: Floats) -> Floats:
     """Prediction of a model whose rounds have converged; shape as for `foretold`.
 
     For logistic models, residuals are clipped at 1/2. With s = 1/(1+exp(-score)) below 1/2, rounds

@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.predictions_from_scores import (
     foretold,
     into_classes,
@@ -27,7 +26,7 @@ from hubbub.analysis.models.predictions_from_scores import (
     root,
     settled,
 )
-from hubbub.mechanisms.gradient import CLIP
+from hubbub.mechanisms.gradient import CLIP, ModelKind
 
 # Margin of the slope, since scores are only nearly normal; tests/statistics/test_learn.py.
 _SURE: Final = {"logistic": 0.6, "linear": 0.7, "ridge": 0.7, "softmax": 0.6}
@@ -52,7 +51,7 @@ class Round:
 
 
 def variances_of(
-    kind: Kind, states: Sequence[Round], weights: Floats, columns: int, along: float
+    kind: ModelKind, states: Sequence[Round], weights: Floats, columns: int, along: float
 ) -> Floats:
     """Variances of weights averaged over the later half of the rounds; for softmax, per class.
 
@@ -90,7 +89,7 @@ def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
     return (total + total.T) / 2, people
 
 
-def _slope(kind: Kind, rows: Floats, outer: Floats, length: float) -> float:
+def _slope(kind: ModelKind, rows: Floats, outer: Floats, length: float) -> float:
     """Mean slope of predictions over people whose residuals are not clipped, of normal scores.
 
     Labels are as where the rounds converge (`settled`). `rows` are weights, one row per score.

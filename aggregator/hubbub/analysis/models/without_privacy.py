@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.predictions_from_scores import foretold, into_classes
+from hubbub.mechanisms.gradient import ModelKind
 
 _STEPS: Final = 30
 # Linearly dependent columns, as those of all values of a list, have no unique answer without it.
@@ -18,7 +18,7 @@ Derivatives = Callable[[Floats], tuple[Floats, Floats]]
 
 
 def without_privacy(
-    kind: Kind, columns: Floats, labels: Floats, penalty: float, classes: int = 0
+    kind: ModelKind, columns: Floats, labels: Floats, penalty: float, classes: int = 0
 ) -> Floats:
     """Weights of the columns in [0, 1], then of the intercept, which is not penalized.
 

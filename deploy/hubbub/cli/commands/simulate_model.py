@@ -121,7 +121,7 @@ def _question(
         "tested": len(test.labels),
         "held_out": options.test is not None,
         "clipped": people.clipped + (test.clipped if options.test else 0),
-        "columns": len(model.features),
+        "columns": len(model.columns),
         "rounds": rounds,
         "rounds_each": model.rounds_each or 1,
         "noise": noise_of(count, rounds, codes.squared_error, model.rounds_each),
