@@ -1,7 +1,6 @@
 """A field of the catalog is said once, and all that lists fields follows."""
 
 import json
-import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ from tests.support.bundles import DAY, make_signed
 from tests.support.commands import Capture, output_of
 from tests.support.devices import idle_client
 
-ROOT = Path(__file__).parents[2]
-
 
 def _every_field() -> Iterator[CatalogField]:
     for section in (Catalog, Metric, Limits, Release, Caps, Budget):
@@ -52,19 +49,6 @@ def test_a_field_says_what_it_means_and_its_example_may_stand(field: CatalogFiel
     if field.entry.written and field.name != "metrics":
         for says in ways:
             assert says.kind.problem(tomllib.loads(f"it = {says.example}")["it"]) == ""
-
-
-def test_the_recipe_says_where_every_field_is_declared() -> None:
-    declared = {
-        path.relative_to(root / "hubbub").as_posix()
-        for root in (ROOT / "client", ROOT / "aggregator")
-        for path in (root / "hubbub").rglob("*.py")
-        if path.relative_to(root / "hubbub").parts[0] not in ("fields", "mechanisms")
-        and re.search(r"fields\.field import (\([^)]*|.*)\b([eE]ntry|setting)\b", path.read_text())
-    }
-    recipe = (ROOT / "docs" / "contribute" / "recipes.md").read_text()
-    section = recipe.partition("### Where fields are declared")[2].partition("\n## ")[0]
-    assert declared == {*re.findall(r"^\| `(\S+\.py)` \|", section, re.MULTILINE)}
 
 
 def test_the_reference_is_what_the_fields_say() -> None:
