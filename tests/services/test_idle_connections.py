@@ -1,5 +1,6 @@
 """Connections that do nothing, by the thousand: honest reports over gRPC are taken beside them."""
 
+import asyncio
 import resource
 import socket
 import subprocess
@@ -13,8 +14,8 @@ import pytest
 
 from hubbub.shuffler.__main__ import _GRPC_CONNECTIONS
 from tests.services.test_guards import Serving
-from tests.services.test_slow_calls import _dial
-from tests.support.waiting import eventually_async
+from tests.services.test_slow_calls import _dial, _frame
+from tests.support.waiting import HANG_SECONDS, eventually_async
 
 pytestmark = pytest.mark.thorough
 
@@ -56,6 +57,16 @@ async def test_ten_thousand_silent_connections_keep_no_report_out(
                 await front.send(front.request(2))
         assert front.admission.counts["taken"] == 40
         await eventually_async(lambda: front.server.connections() < 200)
+
+
+async def test_who_does_not_acknowledge_settings_is_sent_away(serving: Serving) -> None:
+    """Until then gRPC takes heads of 16 MiB, though its settings say 16 KiB."""
+    async with serving(connections=40) as front:
+        host, _, port = front.address.partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0))
+        assert b"settings_timeout" in await asyncio.wait_for(reader.read(), HANG_SECONDS)
+        writer.close()
 
 
 @pytest.mark.parametrize("kind", ["silent", "idle"])

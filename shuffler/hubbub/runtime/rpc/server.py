@@ -29,6 +29,7 @@ LARGEST_MESSAGE_BYTES: Final = 64 << 20
 _ARRIVE_SECONDS: Final = 10.0
 _CALLS_OF_CONNECTION: Final = 100
 _HANDSHAKE_SECONDS: Final = 5.0
+_SETTINGS_SECONDS: Final = 3.0
 # An idle connection ends after this time, and sooner if connections are limited: an attacker who
 # wants to keep others out then needs enough handshakes a second to fill a processor anyway.
 _IDLE_SECONDS: Final = 60.0
@@ -55,6 +56,8 @@ _ALWAYS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.server.max_pending_requests_hard_limit", 2 * _UNSEEN_CALLS),
     ("grpc.http2.bdp_probe", 0),  # it would enlarge the window of every call
     ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
+    # A head may have 16 MiB until its caller acknowledges our settings, then 16 KiB.
+    ("grpc.http2.settings_timeout", round(1000 * _SETTINGS_SECONDS)),
 )
 
 
