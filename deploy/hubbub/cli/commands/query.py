@@ -59,16 +59,42 @@ _GAP: Final = 3
 
 
 @options
-class QueryOptions:
-    question: QuestionOptions
-    anytime: bool = option("intervals that stay valid however often you look while the epochs fill")
-    ranks: PercentileOptions
+class RankOptions:
+    percentiles: PercentileOptions
     below: tuple[float, ...] = option(
         "share of the numbers below this one, of a number with buckets, as 2 or 2,5",
         metavar="NUMBER,...",
         parse=each(read_number),
         read=joined,
     )
+
+    def ask(self, question: QuestionOptions, **terms: bool) -> None:
+        """Asks for estimates, or for percentiles and shares below numbers where some are named."""
+        percentiles = self.percentiles.percentiles
+        if not (percentiles or self.below):
+            question.ask(Connection.estimates, show_estimates, **terms)
+            return
+        if terms.get("anytime"):
+            raise BadParameter(
+                "--anytime: intervals of percentiles are valid for one look only; leave it out, or "
+                "--percentile and --below"
+            )
+        if question.candidates or question.lists:
+            raise BadParameter("--candidates and --list are for strings, which have no percentiles")
+        question.answer.ask(
+            Connection.percentiles,
+            show_percentiles,
+            question.metric,
+            percentiles=percentiles,
+            below=self.below,
+        )
+
+
+@options
+class QueryOptions:
+    question: QuestionOptions
+    anytime: bool = option("intervals that stay valid however often you look while the epochs fill")
+    ranks: RankOptions
 
 
 @options
@@ -104,20 +130,7 @@ class TrendOptions:
 
 @command("query")
 def _query(options: QueryOptions) -> None:
-    if not (options.ranks.percentiles or options.below):
-        options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
-        return
-    if options.anytime:
-        raise BadParameter(
-            "--anytime: intervals of percentiles are valid for one look only; leave it out, or "
-            "--percentile and --below"
-        )
-    if options.question.candidates or options.question.lists:
-        raise BadParameter("--candidates and --list are for strings, which have no percentiles")
-    terms = {"percentiles": options.ranks.percentiles, "below": options.below}
-    options.question.answer.ask(
-        Connection.percentiles, show_percentiles, options.question.metric, **terms
-    )
+    options.ranks.ask(options.question, anytime=options.anytime)
 
 
 @command("top")
@@ -210,12 +223,13 @@ def _show_experiment(answer: Document) -> None:
 class ExportOptions:
     question: QuestionOptions
     by_epoch: bool = option("a row per epoch and value")
+    ranks: RankOptions
 
 
 @command(
     "export",
-    description="Writes the estimates of a metric. The format follows from the name of the file, "
-    "unless --format names it.",
+    description="Writes the estimates of a metric, or its percentiles. The format follows from the "
+    "name of the file, unless --format names it.",
 )
 def _export(options: ExportOptions) -> None:
     question, output = options.question, options.question.answer.output
@@ -226,10 +240,13 @@ def _export(options: ExportOptions) -> None:
     if not output.format and not output.out:
         output = replace(output, format="csv")
         question = replace(question, answer=replace(question.answer, output=output))
-    if options.by_epoch:
-        question.ask(Connection.trend, show_trend, number=_MAX_SERIES)
-    else:
-        question.ask(Connection.estimates, show_estimates)
+    if not options.by_epoch:
+        options.ranks.ask(question)
+        return
+    if options.ranks.below:
+        raise BadParameter("--by-epoch has no shares below numbers; leave one of them out")
+    percentiles = options.ranks.percentiles.percentiles
+    question.ask(Connection.trend, show_trend, number=_MAX_SERIES, percentiles=percentiles)
 
 
 @options
