@@ -342,6 +342,18 @@ def test_a_page_offers_the_commands_of_figures(address: str) -> None:
     assert in_notebook(offered["notebook"])["values"] == by_http["values"]
 
 
+def test_a_retention_of_one_week_offers_its_estimates(address: str) -> None:
+    metric = f"{address}/v1/metrics/comeback"
+    weeks = web.get(f"{metric}/estimates", params={"epochs": "all"}).json()["epochs"]
+    week = {"epochs": str(weeks[0])}
+    assert web.get(f"{metric}/figures", params=week).json()["title"] == "TooFewEpochs"
+    offered = web.get(f"{metric}/commands", params=week).json()
+    assert "/comeback/estimates?" in offered["shell"]
+    answer = web.get(f"{metric}/estimates", params={**week, "order": "listed"}).json()
+    assert in_notebook(offered["notebook"])["values"] == answer["values"]
+    assert len(web.get(f"{metric}/export", params=week).text.splitlines()) == 1 + 4
+
+
 def test_funnels_and_rates_are_compared_by_the_arms_of_an_experiment(tmp_path: Path) -> None:
     catalog = 'shuffler = "127.0.0.1:1"\n[experiments.menu]\narms = { control = 1, new = 1 }\n'
     catalog += _metric(

@@ -5,6 +5,7 @@ POST for strings in the body; all others by GET.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -23,6 +24,7 @@ from hubbub.aggregator.query.answer_types import (
     TopList,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
+from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
@@ -50,6 +52,7 @@ from hubbub.aggregator.web.parameters import (
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, commands
 from hubbub.analysis.answer import CONFIDENCE
+from hubbub.errors import BatchTooSmall, TooFewEpochs
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
 from hubbub.query_results.rows import whole_rows
 
@@ -235,9 +238,8 @@ async def export(
     anytime: Anytime = False,
 ) -> Response:
     """Returns all estimates, figures if the metric has them, or percentiles, as a file."""
-    if figure_kind(query.collected.bundle.metric(question.name)):
-        figures = await questions.figures(query, question.name, question.query)
-        return await run_in_threadpool(_file, "figures", figures, format)
+    if own_figures := await _figures_of(query, question.name, question.query):
+        return await run_in_threadpool(_file, "figures", own_figures, format)
     refined = replace(
         question.query,
         percentiles=tuple(percentile or ()),
@@ -247,6 +249,16 @@ async def export(
     answer = await query.estimate(question.name, refined)
     question_name: QueryName = "percentiles" if refined.asks_ranks else "estimates"
     return await run_in_threadpool(_file, question_name, answer, format)
+
+
+async def _figures_of(engine: QueryEngine, name: str, query: EstimateQuery) -> Figured | None:
+    """The figures of a metric that has some; None of a retention in its first week."""
+    if figure_kind(engine.collected.bundle.metric(name)) is None:
+        return None
+    try:
+        return await questions.figures(engine, name, query)
+    except TooFewEpochs:
+        return None
 
 
 def _file(rows: QueryName, answer: Estimated | Figured, kind: str) -> Response:
@@ -348,9 +360,13 @@ async def take_along(
     answer, refined = "estimates", replace(question.query, anytime=anytime)
     metric = query.collected.bundle.metric(question.name)
     if figure_kind(metric):
+        answer = "figures"
         # Figures have no strings, and no look at any time.
         whole, _ = meant(metric, refined, by_cohort=False)
-        answer, refined = "figures", EstimateQuery(range=whole.range, confidence=whole.confidence)
+        refined = EstimateQuery(range=whole.range, confidence=whole.confidence)
+        with suppress(BatchTooSmall):
+            if await _figures_of(query, question.name, whole) is None:
+                answer = "estimates"
     selection = await query.collected.find(question.name, refined.range)
     address = origin or str(request.base_url).rstrip("/")
     reached = replace(request.app.state.reached, origin=address)
