@@ -406,6 +406,16 @@ def test_figures_are_rehearsed_by_arm(folder: Path, capsys: Capture, metric: str
     assert re.search("menu=new .*(visit to cart|crashed per started)", output)
 
 
+def test_an_arm_that_does_not_exist_is_refused(folder: Path, capsys: Capture) -> None:
+    fields = 'epsilon = 4.0\nvalues = ["a", "b"]\nexperiment = "menu"'
+    (folder / "metrics.toml").write_text(catalog_toml(ARMS, _metric("shown", "grr", fields)))
+    (folder / "people.csv").write_text("value,menu,count\na,,10\na,new,10\nb,controll,10\n")
+    assert main(["simulate", "shown", "--values", "people.csv"]) == 2
+    message = 'line 4: experiment "menu" has no such arm, but control, new; a device in no arm has'
+    error = " ".join(capsys.readouterr().err.split())
+    assert f'{message} an empty cell; did you mean "control"?' in error
+
+
 @pytest.mark.usefixtures("beside")
 def test_people_with_larger_sets_than_most_are_told(capsys: Capture) -> None:
     document, output = _rehearsal_output(

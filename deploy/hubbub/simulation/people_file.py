@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
+from hubbub.catalog.experiments import Experiment
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors.grammar import did_you_mean
 from hubbub.programs.text_files import peeked
 from hubbub.simulation.truth import Truth
 
@@ -54,6 +56,8 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
         names.setdefault(
             value, metric.values[value] if metric.edges and metric.values else str(text)
         )
+        if experiment := metric.experiment:
+            _check_arm(path, number, public.get(experiment.name), experiment)
         counts[value, cell_of(metric.name, metric.breakdown, public)] += count
     people = sum(counts.values())
     if not 1 <= people <= _MAX_PEOPLE:
@@ -76,6 +80,16 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
     codes, streams = zip(*counts, strict=True)
     value_names = tuple(names[value] for value in codes)
     return Truth(value_names, codes, tuple(counts.values()), streams if apart else ())
+
+
+def _check_arm(path: Path, number: int, arm: str | None, experiment: Experiment) -> None:
+    """Raises BadParameter for a name of no arm; a device outside the experiment has none."""
+    if arm and arm not in experiment.arms:
+        raise BadParameter(
+            f'--values {path}: line {number}: experiment "{experiment.name}" has no such arm, but '
+            f"{', '.join(experiment.arms)}; a device in no arm has an empty cell"
+            f"{did_you_mean(arm, experiment.arms)}"
+        )
 
 
 def _lines(path: Path, rows: Rows) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:
