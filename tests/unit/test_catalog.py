@@ -35,6 +35,7 @@ WRONG = [
     ('"dark", "system"', '"light"', "theme", "values", "a value twice"),
     ('"dark", "system"', "7", "theme", "values", "list of texts"),
     ('"dark", "system"', '""', "theme", "values", "none empty"),
+    ('"dark", "system"', '" "', "theme", "values", "a text of blanks only"),
     ('"light", "dark", "system"', '"alone"', "theme", "mechanism", "categories 1 is outside"),
     ('"light", "dark", "system"', f'"{"x" * 1025}"', "theme", "values", "longer than 1024"),
     (VALUES, 'domain = "string"', "theme", "values", "needs its"),

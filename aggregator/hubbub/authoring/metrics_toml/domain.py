@@ -73,7 +73,11 @@ def read_values(
         except ValueError as error:
             complain(name, f"{error}; fix the file")
             return None
-    if problem := field.problem(listed):
+    problem = field.problem(listed)
+    if not (problem or all(str(value).strip() for value in listed)):
+        # Bundles of earlier versions may contain such a value.
+        problem = "contains a text of blanks only; write a name that answers can show"
+    if problem:
         complain(name, problem)
         return None
     values: tuple[str, ...] = field.entry.kind.read(listed)
