@@ -210,6 +210,23 @@ def test_all_that_is_missing_is_listed_a_line_each(new: Callable[..., tuple[int,
     ]
 
 
+def test_a_rate_that_is_answered_no_better_than_a_guess_has_a_warning(
+    new: Callable[..., tuple[int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rate = (*DESCRIPTION_OPTIONS, "--rate", "crashed", "started")
+    warning = (
+        "warning: crashes: with 10,000 reports a rate of 20% at 5 started a device has an interval "
+        "of +-29%: raise epsilon, lower most, or expect"
+    )
+    code, text = new("crashes", *rate)
+    assert (code, warning in " ".join(text.split())) == (0, True), text
+    assert "warning" not in new("more", *rate, "--epsilon", "2", "--reports", "110000")[1]
+    shown = output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml"))
+    shown = " ".join(shown.split())
+    assert warning in shown
+    assert "1 warning" in shown
+
+
 def test_check_warns_of_expected_reports_that_never_leave(
     new: Callable[..., tuple[int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,13 +72,17 @@ def test_what_is_no_experiment_is_refused_with_its_remedy(
     assert len(str(refused.value).splitlines()) <= 2
 
 
+@pytest.mark.parametrize(
+    ("arms", "then"),
+    [("new = 0", "get control"), ("new = 0, big = 1", "draw again among control, big")],
+)
 def test_the_check_says_which_metrics_an_ended_experiment_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arms: str, then: str
 ) -> None:
-    path = _catalog_file(tmp_path, CATALOG.replace("new = 1", "new = 0"))
+    path = _catalog_file(tmp_path, CATALOG.replace("new = 1", arms))
     assert main(["catalog", "check", str(path)]) == 0
-    sentence = 'saved: the experiment "new_menu" has ended, since an arm has weight 0: devices get'
-    assert f"{sentence} control, and report in no arm" in capsys.readouterr().out
+    sentence = 'saved: the experiment "new_menu" has ended, since an arm has weight 0: devices'
+    assert f"{sentence} {then}, and report in no arm" in capsys.readouterr().out
 
 
 def test_an_experiment_has_one_definition_in_all_metrics_of_a_bundle(tmp_path: Path) -> None:

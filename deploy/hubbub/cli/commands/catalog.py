@@ -19,6 +19,7 @@ from hubbub.cli.terminal.catalog_reading import (
     kept_mechanisms,
     obsolete_metrics,
     read_aloud,
+    wide_rates,
 )
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors import BadParameter
@@ -112,6 +113,7 @@ def _check(options: CheckOptions) -> None:
         *loud_reports(metrics),
         *_too_few_reports(chosen_now),
         *_too_short_lives(metrics),
+        *wide_rates(metrics),
     ]
     for warning in warnings:
         explain(f"warning: {warning}")

@@ -18,8 +18,8 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.values.value_kinds import numeric_kinds
-from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.catalog_reading import read_aloud, wide_rates
+from hubbub.cli.terminal.output import explain, say
 from hubbub.cli.terminal.percentile_options import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
@@ -217,9 +217,11 @@ def _new(options: NewOptions) -> None:
     else:
         text = ("" if before.endswith("\n") else "\n") + f"\n{entry}"
     option_names = _OPTIONS | ({"edges": "--buckets"} if options.buckets else {})
-    _check(path, (before or "") + text, name, option_names)
+    metric = _checked(path, (before or "") + text, name, option_names)
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
+    for warning in wide_rates([metric]):
+        explain(f"warning: {warning}")
 
 
 def _refuse_unused(options: NewOptions) -> None:
@@ -413,10 +415,10 @@ def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
-def _check(path: Path, text: str, name: str, option_names: Mapping[str, str]) -> None:
-    """Raises CatalogInvalid for an invalid catalog; names options for the new metric's fields."""
+def _checked(path: Path, text: str, name: str, option_names: Mapping[str, str]) -> Metric:
+    """The new metric. Raises CatalogInvalid, which names options for its invalid fields."""
     try:
-        read_aloud(path, text)
+        return read_aloud(path, text).metrics[name]
     except CatalogInvalid as error:
         place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
         message = re.sub(

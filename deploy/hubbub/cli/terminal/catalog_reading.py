@@ -5,9 +5,11 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import hypot, sqrt
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.authoring import Catalog
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
@@ -22,6 +24,7 @@ from hubbub.programs.options import option, options
 from hubbub.signing.succession import grown
 
 _CROWD: Final = b"central_epsilon"
+_RATE: Final = 0.2
 
 
 def read_aloud(path: Path, text: str | None = None) -> Catalog:
@@ -103,13 +106,32 @@ def obsolete_metrics(catalog: Catalog) -> Iterator[str]:
         if metric.expires < now.date():
             yield expired_sentence(metric.name, metric.expires)
         elif (experiment := metric.experiment) and experiment.is_over(()):
+            live = experiment.live_arms(())
+            arms = f"draw again among {', '.join(live)}" if live[1:] else f"get {live[0]}"
             yield (
                 f'{metric.name}: the experiment "{experiment.name}" has ended, since an arm has '
-                f"weight 0: devices get {' or '.join(experiment.live_arms(()))}, and report in no "
-                "arm"
+                f"weight 0: devices {arms}, and report in no arm"
             )
         elif sentence := _unfinished(metric, now):
             yield f"{metric.name}: {sentence}"
+
+
+def wide_rates(metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yields the error of rates that are answered no better than a guess, and what lowers it."""
+    for metric in metrics:
+        if not (metric.rate and metric.choice):
+            continue
+        codes: Any = metric.randomizer
+        count, reports = metric.rate.most / 4, metric.choice.reports
+        # Both counts have an error; their ratio has that of the denominator times the rate, too.
+        of_one = metric.rate.most * sqrt(codes.squared_error) * hypot(1, _RATE) / count
+        ends = reach_of(0.95) * of_one / sqrt(reports)
+        if 2 * ends >= _RATE:
+            yield (
+                f"{metric.name}: with {reports:,} reports a rate of {_RATE:.0%} at {count:g} "
+                f"{metric.rate.per} a device has an interval of +-{ends:.0%}: raise epsilon, lower "
+                f"most, or expect {reports * (2 * ends / _RATE) ** 2:,.0f} reports for half of that"
+            )
 
 
 def _unfinished(metric: Metric, now: datetime) -> str:
