@@ -139,8 +139,8 @@ def test_percentiles_are_exported(home: House, capsys: Capture) -> None:
     assert exported.count("p50") == exported.count("p95") == 1
     by_epoch = _output(capsys, home, "export", *words, "--by-epoch", "--epochs", "all")
     assert len(by_epoch.splitlines()) == 1 + 2 * DAYS
-    words = ("export", "launches", "--by-epoch", "--below", "6", "--url", home.page)
-    assert "no shares below numbers" in refusal_of(capsys, *words)
+    refused = refusal_of(capsys, "export", *words, "--by-epoch", "--below", "6", "--url", home.page)
+    assert "no shares below numbers" in refused
 
 
 def test_prometheus_reads_percentiles(home: House) -> None:
