@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import hypot, sqrt
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final
 
-from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.authoring import Catalog
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
@@ -125,7 +125,7 @@ def wide_rates(metrics: Iterable[Metric]) -> Iterator[str]:
         count, reports = metric.rate.most / 4, metric.choice.reports
         # Both counts have an error; their ratio has that of the denominator times the rate, too.
         of_one = metric.rate.most * sqrt(codes.squared_error) * hypot(1, _RATE) / count
-        ends = reach_of(0.95) * of_one / sqrt(reports)
+        ends = NormalDist().inv_cdf(0.975) * of_one / sqrt(reports)
         if 2 * ends >= _RATE:
             yield (
                 f"{metric.name}: with {reports:,} reports a rate of {_RATE:.0%} at {count:g} "
