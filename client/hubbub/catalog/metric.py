@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from hubbub.catalog.auto_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
-from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
-from hubbub.catalog.crowds.central import central_conflicts
+from hubbub.catalog.cover import DEFAULT, refusal_of_default
 from hubbub.catalog.crowds.crowd import EPSILON, Crowd
-from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
-from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
-from hubbub.catalog.limits import Limits, conflicts
+from hubbub.catalog.discovery import DISCOVER, loss_of_either
+from hubbub.catalog.experiments import EXPERIMENT, Experiment
+from hubbub.catalog.limits import Limits
+from hubbub.catalog.metric_checks import check_fields, refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.models.held_out_reports import loss_of_judging
-from hubbub.catalog.models.model_metric import EPOCH, MODEL, check_model
-from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
+from hubbub.catalog.models.model_metric import EPOCH, MODEL
+from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.policy import RELEASE, Caps, Release
-from hubbub.catalog.randomizer_checks import refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.values.funnels_and_retention import STEPS, WEEKS
 from hubbub.catalog.values.list_versions import (
     GROWN,
-    STREAM,
-    check_grown,
     digests_of,
     list_names,
     tier_of,
@@ -35,22 +32,21 @@ from hubbub.catalog.values.part_values import (
     PARTS,
     RANGES,
     PartRange,
-    check_ranges,
     code_of,
     size_of,
 )
 from hubbub.catalog.values.rates import RATE, Ratio
 from hubbub.catalog.values.value_kind import ValueKind
-from hubbub.catalog.values.value_kinds import KINDS, check_family, kind_named
+from hubbub.catalog.values.value_kinds import KINDS, kind_named
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import Entry, check, dumped, part, setting, settings
+from hubbub.fields.field import Entry, dumped, part, setting, settings
 from hubbub.fields.frozen import set_derived
-from hubbub.fields.rules import NAME, metric_name_of
+from hubbub.fields.rules import metric_name_of
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
-from hubbub.mechanisms.parts import cell_names, parts_of
+from hubbub.mechanisms.parts import parts_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, Kem
 
@@ -317,7 +313,7 @@ class Metric:
     def __post_init__(self) -> None:
         name = metric_name_of(self.name) if isinstance(self.name, str) else ""
         set_derived(self, base_name=name)
-        self._check()
+        check_fields(self)
         crowd = self.crowd if self.crowd and self.crowd.reports else None
         if crowd:
             learning = self.model
@@ -364,31 +360,6 @@ class Metric:
         set_derived(self, report_loss=max(loss_of_either(self), loss_of_judging(self)))
         if self.default is not None and (refused := refusal_of_default(self)):
             raise BadParameter(refused)
-
-    def _check(self) -> None:
-        """Raises BadParameter if a field is invalid, by itself or with others."""
-        check(self)
-        tier = self.name[len(self.name.partition("/")[0]) :] if self.base_name else ""
-        if not (NAME.fullmatch(self.base_name) and STREAM.fullmatch(tier)):
-            raise BadParameter(f"name must match {NAME.pattern}")
-        if self.mechanism == AUTO:
-            raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
-        if self.parameters.keys() & {"epsilon", "categories", "sizes", "beginnings"}:
-            raise BadParameter(
-                "parameters may not contain epsilon or sizes: the other fields set them"
-            )
-        refuse_misfits(self)
-        check_grown(self)
-        check_experiment(self)
-        check_discovery(self)
-        problems = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
-        names = ("period", "report_on", "epoch", "limits")
-        problems |= cover_conflicts(self)
-        problems |= period_conflicts({name: getattr(self, name) for name in names})
-        if problems:
-            raise BadParameter(
-                "; ".join(f"{name}: {problem}" for name, problem in problems.items())
-            )
 
     def _name_streams(self) -> None:
         """Names the streams: one per list of values, per tier of it, and per cell of that."""
@@ -506,35 +477,6 @@ class Metric:
     def digest(self) -> str:
         """SHA-256 of the definition, in hex; with appended values, of the first list's."""
         return digests_of(self)[self.name]
-
-
-def refuse_misfits(metric: Any) -> None:
-    """Raises BadParameter for a field that does not apply to the metric's kind of values."""
-    check_model(metric)
-    mechanism, values = metric.mechanism, metric.values
-    kind = REGISTRY[mechanism].VALUES
-    if not metric.model:
-        check_family(metric)
-    listed = kind == "categories" or (kind == "vectors" and not metric.model)
-    if listed != (values is not None):
-        raise BadParameter(f"{mechanism} {'needs' if listed else 'takes no'} values")
-    if REGISTRY[mechanism].FAMILY == "pairs" and metric.release:
-        raise BadParameter("a metric of parts cannot be released; leave release out")
-    if not isinstance(metric.candidates, tuple):
-        raise BadParameter("candidates must be the strings of the file that the catalog names")
-    if metric.candidates and kind != "strings":
-        raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
-    metric.value_kind.check(metric, kind)
-    if metric.beginnings and REGISTRY[mechanism].FAMILY != "tree":
-        raise BadParameter(f"{mechanism} is not a prefix tree; leave beginnings out")
-    check_ranges(mechanism, values, metric.ranges)
-    if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:
-        raise BadParameter(f"{mechanism} is not over numbers; leave unit out")
-    if metric.alert:
-        paired = REGISTRY[mechanism].FAMILY == "pairs"
-        cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
-        parts = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
-        metric.alert.check_fits(kind, cells, parts=parts)
 
 
 def versions_of(metric: Metric) -> Iterator[Metric]:

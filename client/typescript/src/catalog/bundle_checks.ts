@@ -134,7 +134,7 @@ export function refuseNoise(entry: Table, { namedCells = 0 }: Randomizer): void 
 
 /**
  * Checks that a batch of a metric fits one message, as refuse_large_batch() of
- * client/hubbub/catalog/randomizer_checks.py; a crowd may leave in several messages.
+ * client/hubbub/catalog/metric_checks.py; a crowd may leave in several messages.
  *
  * @throws TypeError it does not fit.
  */
