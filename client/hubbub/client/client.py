@@ -226,22 +226,11 @@ class Client:
                 name is no text, or `public` no mapping of texts.
         """
         # An app's start does not wait for what few apps, bundles and servers need.
-        from hubbub.client.server_persons import Host, Person  # noqa: PLC0415 as above
+        from hubbub.client.server_persons import Host  # noqa: PLC0415 as above
 
         notice()
         if self._persons is None:
             raise BadParameter("the client has no persons; give Client.from_bundle(persons=...)")
-        if self._bundle.tokens:
-            raise BadParameter(
-                "the bundle's tokens are for one device; report from each person's own device"
-            )
-        person, public_values = None, None
-        try:
-            person = self._persons.hash_of(name)
-            if public is not None:
-                public_values = PublicValues(public)
-        except BadParameter as error:
-            self._mistakes.outcome_of(error, Outcome.NO_STATE)
         host = Host(
             bundle=self._bundle,
             persons=self._persons,
@@ -252,7 +241,7 @@ class Client:
             outcome_of=self._outcome_of,
             mistakes=self._mistakes,
         )
-        return Person(host, person, public_values)
+        return host.person(name, public)
 
     def arm(self, experiment: str) -> str:
         """The arm of an experiment that the app shows on this device.

@@ -26,7 +26,7 @@ from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.mistakes import Mistakes
 from hubbub.client.outcome import Outcome
 from hubbub.client.person_stores import PersonStore
-from hubbub.client.public_values import PublicValues
+from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import at_most
@@ -121,6 +121,21 @@ class Host:
     sender: Sender
     outcome_of: Callable[[Callable[[], Outcome], str, Any], Outcome]
     mistakes: Mistakes
+
+    def person(self, name: str, public: Public | None) -> "Person":
+        """As `Client.person`."""
+        if self.bundle.tokens:
+            raise BadParameter(
+                "the bundle's tokens are for one device; report from each person's own device"
+            )
+        person, public_values = None, None
+        try:
+            person = self.persons.hash_of(name)
+            if public is not None:
+                public_values = PublicValues(public)
+        except BadParameter as error:
+            self.mistakes.outcome_of(error, Outcome.NO_STATE)
+        return Person(self, person, public_values)
 
 
 @frozen()
