@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.object_storage import Place, arrow
 from hubbub.aggregator.publishing.publisher import Closed, file_name
+from hubbub.aggregator.publishing.table_files import to_parquet
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.store.window_file import definition_of
 from hubbub.errors import StoreUnavailable
@@ -85,7 +86,7 @@ class EstimatesTable:
 
 def table_of(document: Mapping[str, Any], definition: str) -> bytes:
     """A closed epoch's rows as Parquet; `definition` is a digest of the metric's definition."""
-    pa, parquet = arrow("the table of estimates")
+    pa, _ = arrow("the table of estimates")
     types = {
         "string": pa.string(),
         "int64": pa.int64(),
@@ -94,10 +95,7 @@ def table_of(document: Mapping[str, Any], definition: str) -> bytes:
         "timestamp": pa.timestamp("us", "UTC"),
     }
     schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
-    out = pa.BufferOutputStream()
-    parquet.write_table(pa.Table.from_pylist(list(_rows(document, definition)), schema), out)
-    content: bytes = out.getvalue().to_pybytes()
-    return content
+    return to_parquet(list(_rows(document, definition)), schema)
 
 
 def _rows(document: Mapping[str, Any], definition: str) -> Iterator[dict[str, Any]]:

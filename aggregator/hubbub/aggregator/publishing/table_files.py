@@ -4,7 +4,7 @@ import csv
 import io
 import unicodedata
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from hubbub.aggregator.object_storage import arrow
 from hubbub.errors.printable import UNSEEN
@@ -39,11 +39,14 @@ class _Rows(list[str]):
     write = list.append
 
 
-def to_parquet(table: Sequence[Row]) -> bytes:
-    """Rows as Apache Parquet. Raises MissingDependency without pyarrow."""
+def to_parquet(table: Sequence[Row], schema: Any = None) -> bytes:
+    """Rows as Apache Parquet, by default with types as the rows have them.
+
+    Raises MissingDependency without pyarrow.
+    """
     pa, parquet = arrow("Parquet")
     out = io.BytesIO()
-    parquet.write_table(pa.Table.from_pylist(list(table)), out)
+    parquet.write_table(pa.Table.from_pylist(list(table), schema), out)
     return out.getvalue()
 
 

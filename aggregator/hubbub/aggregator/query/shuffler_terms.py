@@ -7,8 +7,8 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from hubbub.authoring.crowds.dummy_counts import hides_withheld
 from hubbub.catalog import Metric, epoch_start
+from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window, sum_terms
 from hubbub.epochs import minute
@@ -83,7 +83,7 @@ def upstream_reports(
     None if the shuffler does not show it: in production the waiting reports of a metric, and with
     secret numbers of dummies also the withheld ones.
     """
-    if terms is None or hides_withheld(metric):
+    if terms is None or count_noise(metric) or value_noise(metric):
         return None, None
     of_epochs = set(epochs)
     sums = sum_terms(

@@ -174,12 +174,9 @@ class IndexRanks:
         return float(np.copysign(sqrt(max(deviance - self._best[1], 0.0)), off))
 
     @cached_property
-    def _cached_between(self) -> Callable[[float, float], tuple[int, int]]:
+    def between(self) -> Callable[[float, float], tuple[int, int]]:
+        """As of LinearRanks; it remembers what it returned, since that takes some fits."""
         return lru_cache(_REMEMBERED)(self._between)
-
-    def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """Surrounds all edges that may have this share; cached, since it takes some fits."""
-        return self._cached_between(share, confidence)
 
     def _between(self, share: float, confidence: float) -> tuple[int, int]:
         """Edges by least squares, or by the deviance, for which they are adjacent.

@@ -90,8 +90,3 @@ def hides_number(metric: Any) -> bool:
     """Whether the shuffler keeps its number of dummies secret, and so the number of reports."""
     noise = value_noise(metric)
     return bool(count_noise(metric) or (noise and noise.number_variance))
-
-
-def hides_withheld(metric: Any) -> bool:
-    """Whether the shuffler draws numbers in secret, and so shows 0 withheld reports always."""
-    return bool(count_noise(metric) or value_noise(metric))
