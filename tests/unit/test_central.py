@@ -453,6 +453,7 @@ def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
 
 def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
     assert _read(tmp_path, ALONE).central is None
+    assert _read(tmp_path, ALONE + "delta = 1e-8\n").crowd is None, "which is the default"
     for more, message in (
         ("rolling = true\n", "is only for a central promise; write central_epsilon"),
         ("count_epsilon = 0.5\n", "a pool that leaves in parts reveals the arrival"),

@@ -159,14 +159,13 @@ def fields_of(section: type) -> tuple[CatalogField, ...]:
 
 def joined(section: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values of a dataclass's fields, by name, as its arguments: those of a part in an object."""
-    arguments, parts = dict(values), dict[str, dict[str, Any]]()
-    for member in fields_of(section):
-        if member.part and member.name in values:
-            parts.setdefault(member.part, {})[member.attribute] = arguments.pop(member.name)
-    sections = {
-        member.name: member.metadata[_KEY] for member in fields(section) if member.name in parts
-    }
-    return arguments | {name: sections[name](**terms) for name, terms in parts.items()}
+    arguments = dict(values)
+    for member in fields(section):
+        if isinstance(own := member.metadata.get(_KEY), type):
+            members = [inner for inner in fields_of(own) if inner.name in values]
+            terms = {inner.attribute: arguments.pop(inner.name) for inner in members}
+            arguments |= {member.name: own(**terms)} if terms else {}
+    return arguments
 
 
 def check(thing: Any) -> None:
