@@ -149,7 +149,7 @@ if what != "bare":
     while what == "full" and len(sent) < 10_000:
         sent.append(client.report("busy", "light"))
         if len(sent) % 1000 == 0:
-            client._sender.enter()
+            client._sender.entering.enter()
 with open("/proc/self/statm") as pages:
     print(int(pages.read().split()[1]) * resource.getpagesize() / 1e6)
 """

@@ -346,7 +346,7 @@ def test_who_is_killed_before_the_report_waits_has_charged_and_says_nothing(
     def report(*, dies: bool) -> None:
         client = client_of(store, FolderState(tmp_path / "state"))
         if dies:
-            client._sender.adopt = lambda entries: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]  # noqa: ARG005
+            client._sender.entering.adopt = lambda entries: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]  # noqa: ARG005
         name = "ann" if dies else "bob"
         assert client.person(name).report("theme", "dark") is Outcome.QUEUED
         os.kill(os.getpid(), signal.SIGKILL)

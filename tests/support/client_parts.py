@@ -6,7 +6,7 @@ from hubbub.client.state.contract import PendingPayload
 
 def store_reports(client: Client) -> None:
     """Seals and stores the payloads that were drawn, as the background thread does."""
-    client._sender.enter()
+    client._sender.entering.enter()
 
 
 def drawn_reports(client: Client) -> list[tuple[int, PendingPayload]]:

@@ -422,7 +422,7 @@ def test_sealing_and_grpc_are_loaded_when_they_are_needed(signed: Signed, tmp_pa
         "client = start(bundle, state_dir=folder, shuffler=shuffler, insecure=True)\n"
         "assert not sealing & set(sys.modules)\n"
         "client.report('theme', 'dark')\n"
-        "client._sender.enter()\n"
+        "client._sender.entering.enter()\n"
         "told()\n"
         f"assert client.flush({HANG_SECONDS})\n"
         "told()\n"

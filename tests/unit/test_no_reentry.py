@@ -105,7 +105,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_behind(
             client = _client(signed, tmp_path, server, hold_seconds=None)
             owner: Any = {
                 "reporting": client._reporter.lock,
-                "entering": client._sender._entering,
+                "entering": client._sender.entering.lock,
                 "sending": client._sender._sending,
                 "storing": getattr(client_state(client), "_database", None)
                 and client_state(client)._database.lock,  # type: ignore[attr-defined]

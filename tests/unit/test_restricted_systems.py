@@ -307,13 +307,13 @@ def test_an_entry_pauses_no_more_once_another_thread_flushes(
     def pause(seconds: float) -> None:
         pauses.append(seconds)
         flushing.start()
-        eventually(lambda: client._sender._is_flushing)
+        eventually(lambda: client._sender.entering.is_flushing)
 
     for metric, value in (("theme", "dark"), ("homepage", "a.example")):
         assert client.report(metric, value) is Outcome.QUEUED
     with monkeypatch.context() as patch:
-        patch.setattr("hubbub.client.delivery.sender.time", SimpleNamespace(sleep=pause))
-        client._sender.enter(gently=True)
+        patch.setattr("hubbub.client.delivery.entering.time", SimpleNamespace(sleep=pause))
+        client._sender.entering.enter(gently=True)
     assert len(pauses) == 1
     client._sender.stop()
     flushing.join(HANG_SECONDS)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
-from hubbub.client.delivery.sealer import Sealer
+from hubbub.client.delivery.entering import Entering, Sealer
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.files import limited_to
@@ -110,9 +110,9 @@ class Client:
             local=local,
             diagnostics=self._diagnostics,
         )
-        sealer = Sealer(bundle)
-        self._sender = Sender(self._reporter, state, bundle, sealer, transport, **timing)
-        locks = [self._reporter.lock, sealer.lock]  # no thread is inside during a fork
+        entering = Entering(self._reporter, state, Sealer(bundle), **timing)
+        self._sender = Sender(self._reporter, state, bundle, entering, transport, **timing)
+        locks = [self._reporter.lock, entering.sealer.lock]  # no thread is inside during a fork
         parts: list[Any] = [transport, state, *locks, self._reporter, self._sender]
         if bundle.tokens and not local:
             from hubbub.client.delivery.token_store import TokenStore  # noqa: PLC0415 as in person
@@ -237,7 +237,7 @@ class Client:
             clock=self._clock,
             diagnostics=self._diagnostics,
             reporter=self._reporter,
-            sender=self._sender,
+            entering=self._sender.entering,
             outcome_of=self._outcome_of,
             mistakes=self._mistakes,
         )
@@ -359,7 +359,7 @@ class Client:
 
         state = self._open_state()
         if self._reporter.drawn() or self._reporter.is_local:  # to include the newest reports
-            self._sender.enter()
+            self._sender.entering.enter()
         return view(self._bundle, state.device_state(), state.payload_records(), self._clock.now())
 
     @property

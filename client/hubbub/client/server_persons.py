@@ -20,7 +20,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import closing_time
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.client.clock import Clock
-from hubbub.client.delivery.sender import Sender
+from hubbub.client.delivery.entering import Entering
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.mistakes import Mistakes
@@ -108,7 +108,7 @@ class Persons:
 
 @frozen(kw_only=True)
 class Host:
-    """What a client lends each person; `reporter` and `sender` are of the app's own device.
+    """What a client lends each person; `reporter` and `entering` are of the app's own device.
 
     `outcome_of` counts an outcome, and turns errors into outcomes unless strict.
     """
@@ -118,7 +118,7 @@ class Host:
     clock: Clock
     diagnostics: Diagnostics
     reporter: Reporter
-    sender: Sender
+    entering: Entering
     outcome_of: Callable[[Callable[[], Outcome], str, Any], Outcome]
     mistakes: Mistakes
 
@@ -215,14 +215,13 @@ class Person:
             record, standing = host.persons.read(self.person)
             state = MemoryState(standing=replace(standing, notice=host.reporter.notice))
             reporter = host.reporter.of_person(state, self.public)
-            sender = host.sender.of_person(reporter, state)
             answer = work(reporter, state)
             reporter.refresh()
-            sender.enter()
+            host.entering.of_person(reporter, state).enter()
             after = _dumped(state.device_state(), host.bundle, host.clock.now())
             is_same = after == (record or _dumped(DeviceState(secret=b""), host.bundle, 0))
             if is_same or host.persons.replace(self.person, record, after):
-                host.sender.adopt([replace(e, person=self.person) for e in state.entries()])
+                host.entering.adopt([replace(e, person=self.person) for e in state.entries()])
                 return answer
         raise StateBusy("other processes change this person's record all the time; try again")
 

@@ -86,7 +86,7 @@ class Background:
     def _run(self) -> None:
         due: float | None = None
         with contextlib.suppress(Exception):  # `_step` fails in the same way, and logs it
-            self._sender.keep_running()
+            self._sender.entering.keep_running()
         while not self._end.is_set():
             self._clock.wait(self._wake, self._idle_seconds(due))
             if self._wake.is_set() and self._clock.wait(self._end, _GATHER_SECONDS):
@@ -112,7 +112,7 @@ class Background:
         """Enters, and sends if due; returns the time of the next send, or None if nothing waits."""
         left_over = self._first and self._sender.waiting() > 0
         self._sender.fetch_models(_STATE_RETRY_SECONDS * 2)
-        self._sender.enter(gently=True)
+        self._sender.entering.enter(gently=True)
         self._sender.fetch_tokens(_STATE_RETRY_SECONDS * 2)
         self._first = False
         if due is None:

@@ -1,18 +1,30 @@
-"""The sealer: encrypts payloads for the aggregator, with all that leaves beside them."""
+"""Encrypts payloads for the aggregator, with all that leaves beside them, into the outbox."""
 
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
 from typing import Any, Final
 
 from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
 from hubbub.catalog import Metric, epoch_start, grace_seconds
+from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, beside, fills
+from hubbub.client.files import seconds_left
 from hubbub.client.no_reentry import NoReentryLock
-from hubbub.client.state.contract import DAMAGED, Dropped, OutboxEntry, PendingPayload
+from hubbub.client.report_counters import Diagnostics
+from hubbub.client.reporter import Reporter
+from hubbub.client.state.contract import DAMAGED, Dropped, OutboxEntry, PendingPayload, State
+from hubbub.client.state.device_state import DeviceState
+from hubbub.errors import StateBusy
 from hubbub.mechanisms import BitSource, OneHot, Probability, SystemBits
 from hubbub.sealing.hpke import filler_info, seal, seal_info
 
 _FORK_SECONDS: Final = 1.0
+# Sealing holds the interpreter for .1 ms, so the thread sleeps in between to let the app's threads
+# run. With more than _HURRY reports to seal it only yields.
+_REST_SECONDS: Final = 0.001
+_HURRY: Final = 1000
 
 
 class Sealer:
@@ -65,6 +77,105 @@ class Sealer:
         return OutboxEntry(
             number=number, drawn=drawn, metric=metric, key_id=key.id, sealed=sealed, late=late
         )
+
+
+class Entering:
+    """Moves what a reporter draws into the outbox of its state, sealed once for all attempts.
+
+    Attributes:
+        is_flushing: whether a thread of the app waits for the outbox.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        state: State,
+        sealer: Sealer,
+        *,
+        clock: Clock,
+        diagnostics: Diagnostics,
+    ) -> None:
+        self._reporter = reporter
+        self._state = state
+        self.sealer = sealer
+        self._clock = clock
+        self._diagnostics = diagnostics
+        self.lock = NoReentryLock()
+        self.is_flushing = False
+
+    def of_person(self, reporter: Reporter, state: State) -> "Entering":
+        """Returns the same for the reporter of a person's record."""
+        timing: Any = {"clock": self._clock, "diagnostics": self._diagnostics}
+        return Entering(reporter, state, self.sealer, **timing)
+
+    def enter(self, *, gently: bool = False) -> None:
+        """Seals and stores all payloads that this process, or an ended one, drew; all or none.
+
+        With `gently` it pauses between seals, so that threads of the app never wait long, until one
+        of them flushes. After StateUnusable no payload is lost.
+        """
+        with self.lock.within(seconds_left(-1)) as is_entered:
+            if not is_entered:
+                raise StateBusy("another thread is entering reports all the time; try again")
+            if self._reporter.is_local:
+                self._reporter.keep_own()
+                self._reporter.refresh()
+                return
+            self._keep_running(self._clock.now())
+            self._reporter.keep_events()
+            standing = self._enter_own(gently=gently)
+            orphans = False
+            for owner, orphaned in self._state.orphans():
+                orphans = True
+                for moment in sorted({entry.made for _, entry in orphaned}):
+                    self._keep_running(moment)
+                standing = self._enter(orphaned, owner, gently=gently)
+            self._reporter.refresh(standing)
+            if orphans:  # their epoch may be over
+                self._enter_own(gently=gently)
+
+    def keep_running(self) -> None:
+        """Records that the device runs, before any report about it leaves. Raises StateUnusable."""
+        with self.lock.within():
+            self._keep_running(self._clock.now())
+
+    def adopt(self, entries: Sequence[OutboxEntry]) -> None:
+        """Lets persons' reports wait in this app's outbox. Raises StateUnusable."""
+        if entries:
+            self._diagnostics.drop(self._state.adopt(entries))
+
+    def _keep_running(self, moment: float) -> None:
+        if running := self._reporter.running(moment):
+            self._state.ran(running)
+            self._reporter.refresh()
+
+    def _enter_own(self, *, gently: bool) -> DeviceState | None:
+        self._reporter.cover()
+        drawn = self._reporter.drawn()
+        standing = self._enter(drawn, "", gently=gently)
+        self._reporter.entered(drawn[-1][0] if drawn else 0)
+        return standing
+
+    def _enter(
+        self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
+    ) -> DeviceState | None:
+        """Enters payloads; returns the device's state afterwards, or None if there were none."""
+        if not drawn:
+            return None
+        entries: list[OutboxEntry] = []
+        dropped: list[Dropped] = []
+        for place, (number, report) in enumerate(drawn):
+            # Real time, whatever the clock: this concerns real threads.
+            if gently and not self.is_flushing:
+                time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
+            entry = self.sealer.sealed(number, report)
+            if isinstance(entry, OutboxEntry):
+                entries.append(entry)
+            else:
+                dropped.append(entry)
+        given_up, standing = self._state.enter(entries, dropped, drawn[-1][0], owner)
+        self._diagnostics.drop(given_up)
+        return standing
 
 
 def dummy_payloads(metric: Any, coins: BitSource) -> list[bytes]:

@@ -1,19 +1,17 @@
-"""The sender: enters sealed payloads in the outbox, and submits each report exactly once.
+"""The sender: submits each report of the outbox exactly once.
 
-A report is sealed once, when it enters the outbox. Every attempt sends the same bytes, also after a
-restart, so that the shuffler recognizes a resend.
+Every attempt sends the same bytes, also after a restart, so that the shuffler recognizes a resend.
 """
 
 import secrets
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle, open_notice
 from hubbub.client.clock import Clock
 from hubbub.client.cover import WaitingReport, held_back, seconds_to_next
-from hubbub.client.delivery.sealer import Sealer
+from hubbub.client.delivery.entering import Entering
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.device_metric import kept_notice
 from hubbub.client.files import limited_to, seconds_left
@@ -25,12 +23,9 @@ from hubbub.client.state.contract import (
     SENT,
     STOPPED,
     Dropped,
-    OutboxEntry,
     OutboxReport,
-    PendingPayload,
     State,
 )
-from hubbub.client.state.device_state import DeviceState
 from hubbub.client.transport.contract import GivenUp, NotSent, SealedReport, Transport, TryAgain
 from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 
@@ -54,14 +49,10 @@ _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
 _MODELS_SECONDS: Final = 60.0  # until a model's next state is requested again
 _random: Final = secrets.SystemRandom()
-# Sealing holds the interpreter for .1 ms, so the thread sleeps in between to let the app's threads
-# run. With more than _HURRY reports to seal it only yields.
-_REST_SECONDS: Final = 0.001
-_HURRY: Final = 1000
 
 
 class Sender:
-    """Moves drawn payloads into the state, and from there into a transport.
+    """Moves drawn payloads into the state by `entering`, and from there into a transport.
 
     Attributes:
         failures: number of consecutive failed submissions.
@@ -75,7 +66,7 @@ class Sender:
         reporter: Reporter,
         state: State,
         bundle: Bundle,
-        sealer: Sealer,
+        entering: Entering,
         transport: Transport,
         *,
         clock: Clock,
@@ -86,60 +77,15 @@ class Sender:
         self.is_withdrawn: Callable[[OutboxReport], bool] = lambda _: True
         self._state = state
         self._bundle = bundle
-        self._sealer = sealer
+        self.entering = entering
         self._transport = transport
         self._clock = clock
         self._diagnostics = diagnostics
-        self._entering = NoReentryLock()
         self._sending = NoReentryLock()
         self.failures = 0
         self._waiting = 0
-        self._is_flushing = False
         self._last_notice = b""
         self._stopped = threading.Event()
-
-    def of_person(self, reporter: Reporter, state: State) -> "Sender":
-        """Returns a sender that seals what the reporter of a person's record draws."""
-        return Sender(
-            reporter,
-            state,
-            self._bundle,
-            self._sealer,
-            self._transport,
-            clock=self._clock,
-            diagnostics=self._diagnostics,
-        )
-
-    def enter(self, *, gently: bool = False) -> None:
-        """Seals and stores all payloads that this process, or an ended one, drew; all or none.
-
-        With `gently` it pauses between seals, so that threads of the app never wait long, until one
-        of them flushes. After StateUnusable no payload is lost.
-        """
-        with self._entering.within(seconds_left(-1)) as is_entered:
-            if not is_entered:
-                raise StateBusy("another thread is entering reports all the time; try again")
-            if self._reporter.is_local:
-                self._reporter.keep_own()
-                self._reporter.refresh()
-                return
-            self._keep_running(self._clock.now())
-            self._reporter.keep_events()
-            standing = self._enter_own(gently=gently)
-            orphans = False
-            for owner, orphaned in self._state.orphans():
-                orphans = True
-                for moment in sorted({entry.made for _, entry in orphaned}):
-                    self._keep_running(moment)
-                standing = self._enter(orphaned, owner, gently=gently)
-            self._reporter.refresh(standing)
-            if orphans:  # their epoch may be over
-                self._enter_own(gently=gently)
-
-    def keep_running(self) -> None:
-        """Records that the device runs, before any report about it leaves. Raises StateUnusable."""
-        with self._entering.within():
-            self._keep_running(self._clock.now())
 
     def waiting(self) -> int:
         """Returns the number of reports that wait and may be sent."""
@@ -153,11 +99,6 @@ class Sender:
         return self._state.waiting(exclusions) > self._state.waiting(
             [(s, 0, end) for s, _, end in exclusions]
         )
-
-    def adopt(self, entries: Sequence[OutboxEntry]) -> None:
-        """Lets persons' reports wait in this app's outbox. Raises StateUnusable."""
-        if entries:
-            self._diagnostics.drop(self._state.adopt(entries))
 
     def seconds_to_work(self) -> float | None:
         """Returns seconds until defaults, tokens or models are due; None for never."""
@@ -175,19 +116,19 @@ class Sender:
     def flush(self, seconds: float, *, patient: bool) -> bool:
         """Sends for at most `seconds`, retrying if `patient`; returns whether nothing is left."""
         seconds = max(0.0, min(seconds, _LONGEST_SECONDS))  # of no number: 0
-        self._is_flushing = True
+        self.entering.is_flushing = True
         try:
             with limited_to(seconds):
                 return self._flush(self._clock.monotonic() + seconds, patient=patient)
         except Exception as error:  # noqa: BLE001 a fault of hubbub must not disturb the app
             self._diagnostics.warn_of_fault(error)
         finally:
-            self._is_flushing = False
+            self.entering.is_flushing = False
         return False
 
     def _flush(self, deadline: float, *, patient: bool) -> bool:
         self.fetch_models(deadline - self._clock.monotonic())
-        self.enter()
+        self.entering.enter()
         while True:
             self.fetch_tokens(deadline - self._clock.monotonic())
             wait = self.attempt(deadline - self._clock.monotonic())
@@ -245,13 +186,15 @@ class Sender:
         self._stopped.set()
         if not self._sending.is_ours():  # this thread might hold the transport's lock as well
             self._transport.close()
-        for lock in (self._sending, self._entering):
+        for lock in (self._sending, self.entering.lock):
             with lock.within(seconds_left()):
                 pass
 
     def is_busy_here(self) -> bool:
         """Returns whether this thread is inside a report, an entry or a submission."""
-        return any(lock.is_ours() for lock in (self._entering, self._sending, self._reporter.lock))
+        return any(
+            lock.is_ours() for lock in (self.entering.lock, self._sending, self._reporter.lock)
+        )
 
     def await_others(self, wait_seconds: float) -> None:
         """Waits until no other process of the app submits reports that were purged meanwhile."""
@@ -271,42 +214,9 @@ class Sender:
 
     def after_fork_in_child(self) -> None:
         """Resets a child: running entries and submissions are its parent's."""
-        self._entering.after_fork_in_child()
+        self.entering.lock.after_fork_in_child()
         self._sending.after_fork_in_child()
         self._stopped = threading.Event()
-
-    def _keep_running(self, moment: float) -> None:
-        if running := self._reporter.running(moment):
-            self._state.ran(running)
-            self._reporter.refresh()
-
-    def _enter_own(self, *, gently: bool) -> DeviceState | None:
-        self._reporter.cover()
-        drawn = self._reporter.drawn()
-        standing = self._enter(drawn, "", gently=gently)
-        self._reporter.entered(drawn[-1][0] if drawn else 0)
-        return standing
-
-    def _enter(
-        self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
-    ) -> DeviceState | None:
-        """Enters payloads; returns the device's state afterwards, or None if there were none."""
-        if not drawn:
-            return None
-        entries: list[OutboxEntry] = []
-        dropped: list[Dropped] = []
-        for place, (number, report) in enumerate(drawn):
-            # Real time, whatever the clock: this concerns real threads.
-            if gently and not self._is_flushing:
-                time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
-            entry = self._sealer.sealed(number, report)
-            if isinstance(entry, OutboxEntry):
-                entries.append(entry)
-            else:
-                dropped.append(entry)
-        given_up, standing = self._state.enter(entries, dropped, drawn[-1][0], owner)
-        self._diagnostics.drop(given_up)
-        return standing
 
     def _attempt(self, timeout_seconds: float) -> float | None:
         if self._stopped.is_set() or self._reporter.is_local:
