@@ -3,21 +3,29 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.alert_verdicts import judge
+from hubbub.aggregator.query.questions import figures
+from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.catalog.alerts import Alert
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid
 from tests.support.alerting_metrics import BELOW, CATALOG, FIRST, SHARES, engine_of, signed_in
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import metric_toml
+from tests.support.fakes import MemoryStore
 
 EPOCHS = 1000
 RUN = 20
 CHANCE_OF_FAILURE = 1e-6
+EVERY = EstimateQuery(range=EpochRange(epochs="all"))
 
 
 @pytest.mark.thorough
@@ -83,6 +91,63 @@ async def test_an_alert_follows_a_percentile(
     assert verdict.sentence.endswith("the limit is 5")
 
 
+FIGURES: dict[str, tuple[str, str, list[dict[Any, int]], float]] = {
+    "checkout": (
+        'kind = "funnel"\nsteps = ["visit", "cart", "paid"]',
+        "cart to paid",
+        [{0: 9000, 1: 1000, 2: 0}, {0: 5000, 1: 3000, 2: 2000}],
+        0.4,
+    ),
+    "crashes": (
+        'rate = { of = "crashed", per = "started", most = 20 }',
+        "crashed per started",
+        [{(0.0, 10.0): 10_000}, {(5.0, 10.0): 10_000}],
+        0.5,
+    ),
+    "comeback": (
+        'kind = "retention"\nweeks = 2',
+        "back in week 1",
+        [{0: 5000, 1: 0, 2: 0, 3: 5000}, {0: 3000, 1: 1500, 2: 0, 3: 5000}],
+        0.3,
+    ),
+}
+"""By metric: its fields, a figure, the people of two epochs, and the figure of the second."""
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize(("below", "fires"), [(1.3, True), (0.7, False)])
+async def test_an_alert_follows_a_figure(
+    tmp_path: Path, name: str, *, below: float, fires: bool
+) -> None:
+    fields, figure, people, true = FIGURES[name]
+    epoch, mechanism = (
+        "week" if name == "comeback" else "day",
+        "auto" if "rate" in fields else "grr",
+    )
+    catalog = 'shuffler = "127.0.0.1:1"\n' + metric_toml(
+        name,
+        f'{fields}\nalert = {{ when = "{figure} below {below * true:g}", confidence = 0.9 }}',
+        mechanism=mechanism,
+        epoch=epoch,
+        epsilon=4.0,
+        lifetime_epsilon=500.0,
+    )
+    first = FIRST // 7 if epoch == "week" else FIRST
+    signed, store = make_signed(tmp_path, catalog, start=(FIRST - 14) * DAY), MemoryStore()
+    metric, chance = signed.bundle.metric(name), np.random.default_rng(6)
+    for place, counts in enumerate(people):
+        drawn = draw(metric.randomizer, [*counts], [*counts.values()], chance)
+        await store.count(Window(name, first + place), drawn)
+    query = QueryEngine(signed.bundle, store, clock=lambda: (FIRST + 60) * DAY)
+    assert (await judge(query, metric, first) is None) == (name == "comeback")
+    verdict = await judge(query, metric, first + 1)
+    assert verdict
+    assert verdict.values == [figure] * fires
+    assert verdict.sentence.endswith(f"the limit is {below * true:g}")
+    shown = {row.figure for row in (await figures(query, name, EVERY)).values}
+    assert shown <= {*metric.value_kind.figures(metric)}
+
+
 @pytest.mark.parametrize(
     ("when", "message"),
     [
@@ -97,6 +162,8 @@ async def test_an_alert_follows_a_percentile(
         ("p100 above 5", "percentile is outside"),
         ("p0 above 5", "percentile is outside"),
         ("p9.9.9 above 5", "percentile is outside"),
+        ("a to b below 0", "outside the numbers above 0"),
+        ("a to b below inf", "outside the numbers above 0"),
         ("", "must be a text"),
     ],
 )
@@ -111,6 +178,7 @@ def test_a_rule_fits_its_metric(tmp_path: Path) -> None:
         ("share of x", "share of z", "'z' is not one of the metric's values"),
         ("share of x above .3", "mean above 3", "only numbers have a mean"),
         ("mean below 5", "share of x below .5", "numbers have no shares"),
+        ("mean below 5", "means below 5", "'means' is no figure of the metric; write"),
         ("mean below 5", "p95 below 5", "only numbers with buckets have percentiles"),
         ("share of x above .3", "p95 above 3", "only numbers with buckets have percentiles"),
         ("confidence = 0.9 ", "confidence = 1.0 ", "confidence must be a level in"),

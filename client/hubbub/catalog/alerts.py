@@ -5,6 +5,7 @@ alert = { when = "change", confidence = 0.99 }
 alert = { when = "share of dark above 0.1" }
 alert = { when = "mean below 250" }
 alert = { when = "p95 above 250" }
+alert = { when = "back in week 1 below 0.3" }
 """
 
 import math
@@ -17,11 +18,14 @@ from hubbub.fields.field import check, setting
 from hubbub.fields.frozen import frozen
 from hubbub.fields.kinds import number, text
 
-_RULE: Final = re.compile(r"(mean|p([0-9.]{1,8})|share of (.+)) (above|below) (\S+)", re.DOTALL)
+_RULE: Final = re.compile(
+    r"(mean|p([0-9.]{1,8})|share of (.+)|(.+)) (above|below) (\S+)", re.DOTALL
+)
 # Number of values named in the error about an unknown one.
 _NAMED: Final = 5
 _WORDS: Final = (
-    'write "change", "share of VALUE above 0.1" (or below), "mean above 250", or "p95 above 250"'
+    'write "change", "share of VALUE above 0.1" (or below), "mean above 250", "p95 above 250", or '
+    'a figure, as "cart to paid below 0.3"'
 )
 
 
@@ -30,13 +34,13 @@ class Rule:
     """The condition of an alert.
 
     Args:
-        value: whose share; "" for a mean, a percentile, or a change (of any value).
+        value: whose share, or the figure; "" for a mean, a percentile, or a change (of any value).
         above: whether the alert is for values above the limit.
-        limit: in the metric's unit, or a share.
+        limit: in the metric's unit, a share, or a rate.
         percentile: in (0, 100); 0 for the other kinds.
     """
 
-    of: Literal["change", "share", "mean", "percentile"]
+    of: Literal["change", "share", "mean", "percentile", "figure"]
     value: str = ""
     above: bool = True
     limit: float = 0.0
@@ -57,7 +61,8 @@ class Alert:
     when: str = setting(
         text("says when to send an alert"),
         "`change`, of any value since the epoch before; or `share of VALUE above NUMBER`, or "
-        "`mean above NUMBER`, or `p95 above NUMBER` of any percentile, each also `below`.",
+        "`mean above NUMBER`, or `p95 above NUMBER` of any percentile, or a conversion, a rate or "
+        "a share that came back, as `back in week 1 above NUMBER`; each also `below`.",
         '"change"',
         write=_WORDS,
     )
@@ -79,23 +84,36 @@ class Alert:
         match = _RULE.fullmatch(self.when)
         if not match:
             raise BadParameter(f"when {self.when[:80]!a} is not a rule; {_WORDS}")
-        limit, percentile = _number(match[5]), _number(match[2] or "0")
-        above, value = match[4] == "above", match[3]
+        limit, percentile = _number(match[6]), _number(match[2] or "0")
+        above, value, figure = match[5] == "above", match[3], match[4]
         if match[2] and not 0 < percentile < 100:  # noqa: PLR2004 percent
             raise BadParameter(f"when {self.when[:80]!a}: its percentile is outside (0, 100)")
-        if value is None and math.isfinite(limit):
+        if figure and 0 < limit < math.inf:
+            return Rule(of="figure", value=figure, above=above, limit=limit)
+        if not (figure or value) and math.isfinite(limit):
             of: Literal["mean", "percentile"] = "percentile" if match[2] else "mean"
             return Rule(of=of, above=above, limit=limit, percentile=percentile)
         if value is not None and 0 < limit < 1:
             return Rule(of="share", value=value, above=above, limit=limit)
-        span = "(0, 1), as a share is" if value is not None else "the numbers"
+        span = "(0, 1), as a share is" if value else "the numbers"
+        span += " above 0" if figure else ""
         raise BadParameter(f"when {self.when[:80]!a}: its number is outside {span}")
 
-    def check_fits(self, kind: str, values: Sequence[str] | None, *, parts: bool) -> None:
+    def check_fits(
+        self, kind: str, values: Sequence[str] | None, figures: Sequence[str], *, parts: bool
+    ) -> None:
         """Raises BadParameter if answers, of `parts` of a range or not, cannot meet the rule."""
         rule = self.rule()
-        if rule.of != "change" and kind == "vectors":
-            raise BadParameter('alert: a vector or a rate only supports "change"; write that')
+        if rule.of == "figure" and rule.value not in figures:
+            has = f"the metric has {', '.join(figures[:_NAMED])}" if figures else _WORDS
+            raise BadParameter(f"alert: {rule.value[:60]!a} is no figure of the metric; {has}")
+        if rule.of == "figure" and kind != "vectors" and not rule.limit < 1:
+            raise BadParameter(f"alert: {rule.value[:60]!a} is a share; write a number below 1")
+        if rule.of not in {"change", "figure"} and kind == "vectors":
+            raise BadParameter(
+                'alert: a vector only supports "change", and a rate also "A per B above 0.1"; '
+                "write one of these"
+            )
         if rule.of == "share" and kind == "numbers":
             raise BadParameter('alert: numbers have no shares; write "mean above NUMBER"')
         if rule.of == "mean" and kind != "numbers":

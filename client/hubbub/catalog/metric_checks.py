@@ -74,7 +74,7 @@ def _refuse_misfits(metric: Any) -> None:
         paired = REGISTRY[mechanism].FAMILY == "pairs"
         cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
         parts = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
-        metric.alert.check_fits(kind, cells, parts=parts)
+        metric.alert.check_fits(kind, cells, metric.value_kind.figures(metric), parts=parts)
 
 
 def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> None:

@@ -270,11 +270,12 @@ def edges_of(value: Any) -> tuple[float, ...]:
 def values() -> Kind:
     """The values of a metric: distinct texts; or true and false, which become texts."""
     words = "a list of texts, none empty and none twice; or of true and false"
+    texts = {**_TEXTS, "items": {**_TEXTS["items"], "pattern": r"\S"}}
     booleans = {**_TEXTS, "items": {"type": "boolean"}, "minItems": 2}
     return Kind(
         words=lambda: words,
         problem=_problem_with_values,
-        schema=lambda: {"anyOf": [_TEXTS, booleans]},
+        schema=lambda: {"anyOf": [texts, booleans]},
         read=lambda values: tuple(
             str(value).lower() if isinstance(value, bool) else str(value) for value in values
         ),

@@ -1,23 +1,27 @@
 """Verdicts of alerts: whether a finished epoch meets the condition of the catalog's alert.
 
-For a change, the smallest p-value counts, times the number of values; for a share, mean or
-percentile that the catalog names, the end of its one-sided interval. So among epochs that do not
-meet the condition, at most a share 1 - confidence raise an alert, for every metric.
+For a change, the smallest p-value counts, times the number of values; for a share, mean,
+percentile or figure that the catalog names, the end of its one-sided interval. So among epochs
+that do not meet the condition, at most a share 1 - confidence raise an alert, for every metric. The
+share that came back in a week is judged of the devices whose week it is: those of one first week.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from hubbub.aggregator.query.answer_types import Compared
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.questions import compare
+from hubbub.aggregator.query.questions import compare, figures_of
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.aggregator.query.trends import Point, Trended, trend
+from hubbub.aggregator.query.trends import trend
 from hubbub.analysis.answer import OF_NUMBERS
-from hubbub.analysis.comparisons.change import Change
+from hubbub.analysis.figures import Figure
 from hubbub.catalog import Metric
-from hubbub.catalog.alerts import Alert, Rule
+from hubbub.catalog.alerts import Alert
+from hubbub.catalog.values.funnels_and_retention import Retention
+from hubbub.catalog.values.rates import Rate
 from hubbub.query_results.unit_text import End, measured
 
 
@@ -68,19 +72,30 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
         before = EpochRange(epochs=str(earlier[-1]))
         compared = await compare(query, metric.name, EstimateQuery(range=before), here)
         values, sentence = _of_change(compared, alert.confidence)
+    elif rule.of == "figure":
+        figure = await _figure_of(query, metric, epoch, alert)
+        if figure is None or figure.estimate is None:
+            return None
+        numbers = figure.estimate, figure.low, inf if figure.high is None else figure.high
+        stderr = (figure.stderr or 0.0) if isinstance(metric.value_kind, Rate) else None
+        values, sentence = _of_limit(rule.value, numbers, stderr, alert)
     else:
         # Strings are looked for beside the catalog's list.
         of_string = rule.of == "share" and metric.values is None
         one_sided = EstimateQuery(
             range=here,
-            confidence=1 - 2 * (1 - alert.confidence),
+            confidence=_two_sided(alert),
             candidates=(rule.value,) if of_string else (),
             lists=("catalog",) if of_string and metric.candidates else (),
             percentiles=(rule.percentile,) if rule.of == "percentile" else (),
         )
         names = [rule.value] if rule.of == "share" else []
         trended = await trend(query, metric.name, one_sided, names)
-        values, sentence = _of_limit(trended, rule, alert)
+        [series] = trended.series
+        point = series.points[-1]
+        stderr = None if rule.of == "share" else point.stderr
+        numbers = point.share, point.low, point.high
+        values, sentence = _of_limit(series.value, numbers, stderr, alert)
     date = (await query.collected.find(metric.name, here)).date(epoch)
     return AlertVerdict(
         metric=metric.name,
@@ -101,32 +116,54 @@ def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]
     changed = [change for change in changes if change.p_value * len(changes) <= 1 - confidence]
     if not changed:
         return [], f"no change since {comparison.before_dates} beyond what chance explains"
-    of_mean = comparison.kind in OF_NUMBERS
-    texts = [
-        f"{change.value[:80]} {_figure(change.before, change, of_mean)} to "
-        f"{_figure(change.after, change, of_mean)}"
-        for change in changed[:5]
-    ]
+    is_of_means = comparison.kind in OF_NUMBERS
+    texts = []
+    for change in changed[:5]:
+        stderr = change.stderr if is_of_means else None
+        numbers = (_number(number, stderr) for number in (change.before, change.after))
+        texts.append(f"{change.value[:80]} {' to '.join(numbers)}")
     rest_text = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
     sentence = f"since {comparison.before_dates} {', '.join(texts)}{rest_text}"
     return [change.value for change in changed], sentence
 
 
-def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]:
-    [series] = trend.series
-    point = series.points[-1]
-    of_mean = rule.of != "share"
-    fired = point.low > rule.limit if rule.above else point.high < rule.limit
+def _of_limit(
+    name: str, numbers: tuple[float, float, float], stderr: float | None, alert: Alert
+) -> tuple[list[str], str]:
+    """Of an estimate and its ends; stderr: None for a share."""
+    rule, (estimate, low, high) = alert.rule(), numbers
+    fired = low > rule.limit if rule.above else high < rule.limit
     if rule.above:
-        end = f"at least {_figure(point.low, point, of_mean, 'low')}"
+        end = f"at least {_number(low, stderr, 'low')}"
     else:
-        end = f"at most {_figure(point.high, point, of_mean, 'high')}"
+        end = f"at most {_number(high, stderr, 'high')}"
     sentence = (
-        f"{series.value[:80]} {_figure(point.share, point, of_mean)}, {end} with "
-        f"{alert.confidence:.4%} confidence; the limit is {rule.limit:g}"
+        f"{name[:80]} {_number(estimate, stderr)}, {end} with {alert.confidence:.4%} confidence; "
+        f"the limit is {rule.limit:g}"
     )
-    return ([series.value] if fired else []), sentence
+    return ([name] if fired else []), sentence
 
 
-def _figure(number: float, row: Point | Change, of_mean: bool, end: End = "") -> str:  # noqa: FBT001 what kind it is of
-    return measured(number, row.stderr, end=end) if of_mean else f"{number:.2%}"
+async def _figure_of(query: QueryEngine, metric: Metric, epoch: int, alert: Alert) -> Figure | None:
+    """The figure that the alert names; None without an estimate, or without the first week."""
+    name = alert.rule().value
+    epochs = {epoch}
+    if isinstance(metric.value_kind, Retention):
+        epochs.add(epoch - 1 - metric.value_kind.figures(metric).index(name))
+    selection = (await query.collected.find(metric.name, EpochRange(epochs="all"))).only(
+        sorted(epochs)
+    )
+    reports = selection.by_epoch()
+    if any(reports.get(used, 0) < metric.fewest for used in epochs):
+        return None
+    figures = await figures_of(query, selection, _two_sided(alert))
+    return next(figure for figure in figures if figure.figure == name)
+
+
+def _two_sided(alert: Alert) -> float:
+    """The confidence of an interval of which each end has the alert's."""
+    return 1 - 2 * (1 - alert.confidence)
+
+
+def _number(number: float, stderr: float | None, end: End = "") -> str:
+    return f"{number:.2%}" if stderr is None else measured(number, stderr, end=end)

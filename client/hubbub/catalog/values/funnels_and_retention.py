@@ -1,6 +1,7 @@
 """Kinds that a device computes from its past: funnels, activity and retention."""
 
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 from hubbub.catalog.epochs import epoch_at, epoch_start
@@ -46,6 +47,11 @@ class Funnel(PastKind):
         self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> Any:
         return max(events, key=metric.values.index)
+
+    def figures(self, metric: Any) -> list[str]:
+        steps = metric.values
+        pairs = [*pairwise(steps), (steps[0], steps[-1])]
+        return [f"{first} to {later}" for first, later in dict.fromkeys(pairs)]
 
 
 class Activity(PastKind):
@@ -113,6 +119,9 @@ class Retention(PastKind):
         """Returns the week since the first one reported, among the ledger's last 64 epochs."""
         week = epoch - min(reported, default=epoch)
         return str(metric.values[min(max(week, 0), len(metric.values) - 1)])
+
+    def figures(self, metric: Any) -> list[str]:
+        return [f"back in {week}" for week in metric.values[1:-1]]
 
 
 def week_names(weeks: int) -> tuple[str, ...]:

@@ -93,6 +93,9 @@ class Rate(PastKind, Vector):
     ) -> list[float]:
         return [float(min(events.get(name, 0), metric.rate.most)) for name in metric.values]
 
+    def figures(self, metric: Any) -> list[str]:
+        return [f"{metric.rate.of} per {metric.rate.per}"]
+
     def reader(self, metric: Any) -> Callable[[Any], Any]:
         """Both counts, by column, as a device would report them."""
 

@@ -121,6 +121,10 @@ class ValueKind:
             return chance.uniform(metric.parameters["low"], metric.parameters["high"])
         return f"load {chance.randrange(1000)}"
 
+    def figures(self, metric: Any) -> Sequence[str]:
+        """Returns the names of its figures that are shares or rates, as answers have them."""
+        return ()
+
     def columns(self, metric: Any) -> Sequence[str]:
         """Returns the columns of a file that hold one value together; none for a single column."""
         return [*metric.parts]
