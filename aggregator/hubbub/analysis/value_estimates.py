@@ -101,6 +101,12 @@ class ValueEstimates:
         """What who reported adds to a mean's error, as a multiple of `sampled` by all reports."""
         return self.spread * repeats - self.counted
 
+    def of_population(self, reports: int, repeats: int) -> "ValueEstimates":
+        """The sum of a mean's places with its law for the population, but `stderrs`."""
+        further = self.drawn(repeats)
+        curvature = self.curvature + further / max(reports, 1)
+        return replace(self, growth=self.growth + further, curvature=curvature)
+
     def skewness(self, shares: Floats) -> Floats:
         """Third cumulant over variance at these shares, relative to a share of 0; in [-1, 1]."""
         law = self.count_law
@@ -247,10 +253,9 @@ def mean_of(
     """
     variance, result = place.stderrs**2, place
     if repeats is not None:
-        shares, further = place.estimates / max(reports, 1), place.drawn(repeats)
-        variance = variance + further * reports**2 * sampled(shares, reports)
-        curvature = place.curvature + further / max(reports, 1)
-        result = replace(place, growth=place.growth + further, curvature=curvature)
+        shares = place.estimates / max(reports, 1)
+        variance = variance + place.drawn(repeats) * reports**2 * sampled(shares, reports)
+        result = place.of_population(reports, repeats)
     reach = reach_of(confidence)
     between = result.between(reports, down=reach, up=reach)
     columns = place.estimates, np.sqrt(variance), *between

@@ -144,6 +144,9 @@ def _powered(
 
     yield POWER, row(row(0.0).detectable).shown, 1
 
+    if mechanism.FAMILY == "mean":
+        return
+
     def stderr_at(effect: float) -> float:
         share = shares[-1] + min(effect, shares[0])
         stderr = sqrt(mechanism.variance(people * share, people)) / people
@@ -265,6 +268,14 @@ SETTINGS: Sequence[Setting] = [
                 ),
             ),
             (", of 2%", 300, (build("rr", epsilon=6.0), [0.98, 0.02], 1000)),
+            *(
+                (
+                    f", of the mean of 3% at the far end, {name}",
+                    300,
+                    (build(name, epsilon=6.0, low=0.0, high=1.0), [0.97, 0.03], 300),
+                )
+                for name in ("mean.one_bit", "mean.table")
+            ),
             (
                 ", of one of 20 rare values",
                 300,

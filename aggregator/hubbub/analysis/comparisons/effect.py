@@ -55,8 +55,8 @@ class Effect:
         low, high: of the population's difference; valid at every look, for all rows together.
         shown: whether the interval excludes 0.
         detectable: smallest difference that this many reports show with a probability of 80%. The
-            error of a share or a ratio is that of the share or ratio with the difference, towards
-            the middle of its range; of a mean or a percentile it is the error at the estimate.
+            error is that of the share, ratio or mean with the difference, towards the middle of its
+            range; of a percentile it is the error at the estimate, whose parts can hide more.
         reaches: end of the range that a percentile's interval reaches, beyond which the truth may
             lie: "low", "high" or "both"; "" for none.
     """
@@ -157,8 +157,9 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
     """Differences of bounded measures between two arms, whose `effect_confidence` is given."""
     rows, reach = list(_differences(control, other, confidence)), reach_of(confidence)
     halves = np.array([(high - low) / 2 for _, _, _, (_, low, high), _ in rows])
-    if control.answer and other.answer and control.answer.figures and not control.ranks:
-        variances, growth = _listed_variances(control.answer, other.answer)
+    before, after = control.answer, other.answer
+    if before and after and (before.figures or before.place) and not control.ranks:
+        variances, growth = _variances(before, after)
         # An interval that ends at 0 is narrower than its error.
         halves = np.maximum(halves, reach * np.sqrt(variances))
     elif control.figures and rows:
@@ -184,23 +185,30 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
     ]
 
 
-def _listed_variances(control: Answer, other: Answer) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Variances of the differences between shares, and their growth if an effect is so large."""
+def _variances(control: Answer, other: Answer) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Variances of the differences of shares or a mean, and their growth by such an effect."""
+    low, high = control.span if control.place and control.span else (0.0, 1.0)
 
     def arm_variance(answer: Answer) -> tuple[Floats, Callable[[Floats], Floats]]:
         """The clipped shares of one arm, and the variances of shares."""
         places = [place for place, _ in _measures(answer)]
         reports, figures = max(answer.reports, 1), answer.figures
-        assert figures is not None  # noqa: S101 as `effects` has it
-        of_shares = figures.of_shares(reports, answer.repeats)
-        shares = np.clip(of_shares.estimates[places] / reports, 0.0, 1.0)
-        absent, rise = of_shares.absent[places] / reports, of_shares.growth[places] / reports
-        return shares, lambda share: absent**2 + rise * share - of_shares.curvature * share**2
+        if answer.place:
+            law = answer.place.of_population(reports, answer.repeats)
+        else:
+            assert figures is not None  # noqa: S101 as `effects` has it
+            law = figures.of_shares(reports, answer.repeats)
+        shares = np.clip(law.estimates[places] / reports, 0.0, 1.0)
+        absent, rise = law.absent[places] / reports, law.growth[places] / reports
+        return (
+            shares,
+            lambda share: (high - low) ** 2 * (absent**2 + rise * share - law.curvature * share**2),
+        )
 
     (before, control_variance), (after, variance) = arm_variance(control), arm_variance(other)
 
     def growth(effect: Floats) -> Floats:
-        moved = before + np.where(before < 1 / 2, effect, -effect)
+        moved = before + np.where(before < 1 / 2, effect, -effect) / (high - low)
         return variance(np.clip(moved, 0.0, 1.0)) - variance(after)
 
     return np.maximum(control_variance(before) + variance(after), 0.0), growth
