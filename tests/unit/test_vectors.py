@@ -60,6 +60,25 @@ def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for(tmp_path: Path) -
     assert tier.randomizer.dimensions == 3
 
 
+@pytest.mark.parametrize(
+    ("books", "reports", "excess", "advice"),
+    [
+        (1024, 10_000_000, "14.1", "with books = 4096 it is 2.07 times, for more memory"),
+        (4096, 10_000_000, "2.07", "lower epsilon"),
+        (1024, 10_000, "", ""),
+    ],
+)
+def test_a_check_warns_of_too_few_books_for_the_expected_reports(
+    tmp_path: Path, capsys: Capture, *, books: int, reports: int, excess: str, advice: str
+) -> None:
+    """Decision 0218 has 15 and 2.2 optima, which are 1.03 times as good."""
+    table = TABLE.replace("epsilon = 4.0", "epsilon = 8.0")
+    _metric(tmp_path, f"coordinates = 16\nbooks = {books}\nreports = {reports}\n", table)
+    printed = output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml"))
+    warning = f"by {books:,} shared books have {excess} times the squared error of one book"
+    assert (f"{warning} for each: {advice}" in printed) == bool(excess)
+
+
 CROWD = "central_epsilon = 1.0\ncrowd = 2000\n"
 UNSAID = TABLE.replace("epsilon = 4.0\nmin_batch = 100\n", "")
 

@@ -26,7 +26,6 @@ from hubbub.analysis.uncertainty.intervals import Tail, sampled
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
-from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
@@ -98,8 +97,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
     variances = errors.stderrs**2
     # The largest variance of numbers: half of them at either end.
     drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even, 1) / reports
-    if isinstance(mechanism, OneBitMean):  # whose bit varies as much whoever has which number
-        drawn = np.zeros(1)
+    drawn *= 1 - errors.counted
     if question.kind == "vector":
         # Squares of all coordinates together are 1 at most, of a range of 2.
         drawn = np.full(1, 1 / (4 * question.size * reports))

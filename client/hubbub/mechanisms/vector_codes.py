@@ -33,7 +33,7 @@ from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 _CELLS: Final = 1 << 20
-_MAX_BOOKS: Final = 1 << 16
+MAX_BOOKS: Final = 1 << 16
 MAX_LENGTH: Final = 1e12
 """So that squares, and sums of as many reports as there may be, are finite."""
 
@@ -54,7 +54,7 @@ def pool_for(epsilon: float) -> dict[str, int]:
     More books reduce the error that the pool adds for people who are all alike.
     """
     words = words_for(epsilon)
-    return {"words": words, "books": min(_CELLS // words, _MAX_BOOKS)}
+    return {"words": words, "books": min(_CELLS // words, MAX_BOOKS)}
 
 
 @frozen(kw_only=True)
@@ -88,7 +88,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         metadata=whole(
             "Number of books; totals have a cell for each word of each book.",
             1,
-            _MAX_BOOKS,
+            MAX_BOOKS,
             example=16384,
         ),
     )

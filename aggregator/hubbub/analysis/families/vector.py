@@ -202,6 +202,13 @@ class Vectors(Family):
         return [near if value == other else far for other in others]
 
 
+def books_excess(mechanism: VectorCodes, reports: int) -> float:
+    """Squared error of people who are all alike, as a multiple of that without shared books."""
+    vector = np.full(mechanism.dimensions, mechanism.max_length / sqrt(mechanism.dimensions))
+    stderrs = Vectors().expected(mechanism, [vector], np.ones(1), reports).stderrs
+    return 4 * float(stderrs @ stderrs) * reports / mechanism.squared_error
+
+
 def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
     """Sums over all reports of both coordinates of vectors up to 1 long, and their covariance.
 

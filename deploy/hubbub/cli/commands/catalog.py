@@ -1,9 +1,11 @@
 """`hubbub catalog`: check it, build what is shipped of it; schema and modules for editors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from math import ceil, floor, isfinite
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hubbub.authoring.code_modules import FIRST_LINES, python_module, typescript_module
 from hubbub.authoring.crowds.dummy_counts import minimum
@@ -12,6 +14,7 @@ from hubbub.catalog.crowds.central import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.values.funnels_and_retention import Activity, Retention
+from hubbub.catalog.values.vectors import Vector
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
 from hubbub.cli.terminal.catalog_reading import (
@@ -25,6 +28,8 @@ from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.parameter import MAX_CELLS
+from hubbub.mechanisms.vector_codes import MAX_BOOKS
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
@@ -32,6 +37,8 @@ from hubbub.programs.options import Exclusive, argument, option, options, read_n
 from hubbub.programs.text_files import unreadable
 
 _DAYS: Final = 365
+# Of vectors: from so many times the squared error on, a check warns.
+_MAX_BOOKS_EXCESS: Final = 1.08
 _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
     "metric": "{name}",
     "mechanism": "{mechanism}",
@@ -112,6 +119,7 @@ def _check(options: CheckOptions) -> None:
         *obsolete_metrics(catalog),
         *loud_reports(metrics),
         *_too_few_reports(chosen_now),
+        *_too_few_books(chosen_now),
         *_too_short_lives(metrics),
         *wide_rates(metrics),
     ]
@@ -129,6 +137,30 @@ def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
                 f"{metric.name}: {metric.choice.reports:,} expected reports in an epoch never "
                 f"leave the shuffler, which waits for {metric.fewest:,}: lower min_batch, or write "
                 "a longer epoch and its number of reports"
+            )
+
+
+def _too_few_books(metrics: Sequence[Metric]) -> Iterator[str]:
+    """Yields a warning for each vector whose expected reports share too few books.
+
+    Without scipy, as after a bare install, it yields none.
+    """
+    for metric in metrics:
+        if not (metric.choice and isinstance(metric.value_kind, Vector) and find_spec("scipy")):
+            continue
+        from hubbub.analysis.families.vector import books_excess  # noqa: PLC0415 of vectors alone
+
+        codes: Any = metric.randomizer
+        reports, most = metric.choice.reports, min(MAX_CELLS // codes.words, MAX_BOOKS)
+        if (excess := books_excess(codes, reports)) > _MAX_BOOKS_EXCESS:
+            advice = "lower epsilon"
+            if codes.books < most:
+                less = books_excess(replace(codes, books=most), reports)
+                advice = f"with books = {most} it is {less:.3g} times, for more memory"
+            yield (
+                f"{metric.name}: if people have equal vectors, {reports:,} reports by "
+                f"{codes.books:,} shared books have {excess:.3g} times the squared error of one "
+                f"book for each: {advice}"
             )
 
 
