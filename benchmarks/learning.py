@@ -33,7 +33,7 @@ from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.catalog.models.features import features_of
-from hubbub.catalog.models.model_metric import in_minutes
+from hubbub.catalog.models.model_metric import with_minute_rounds
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import HubbubError
@@ -84,7 +84,8 @@ class _Learning(LocalRun):
         begins = datetime.fromtimestamp(soon, UTC)
         metrics = self._catalog.metrics.items()
         return replace(
-            self._catalog, metrics={name: in_minutes(metric, begins) for name, metric in metrics}
+            self._catalog,
+            metrics={name: with_minute_rounds(metric, begins) for name, metric in metrics},
         )
 
 

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from hubbub.analysis.estimators.code_words import words_of
 from hubbub.analysis.families.vector import scale_of
-from hubbub.analysis.models.round_decoding import told_by_cells
+from hubbub.analysis.models.round_decoding import moments_from_cells
 from hubbub.mechanisms import SystemBits
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
@@ -80,7 +80,7 @@ def measured(codes: VectorCodes, chance: np.random.Generator) -> tuple[float, fl
     vector = chance.standard_normal(codes.dimensions)
     vector /= np.linalg.norm(vector)
     cells = cells_of(codes, vector, REPORTS, chance)
-    estimate = told_by_cells(codes, cells)
+    estimate = moments_from_cells(codes, cells)
     off = np.abs(estimate.mean - vector)
     hold = float((off < 1.96 * np.sqrt(estimate.variances)).mean())
     return squared_error_of(codes, vector, cells), hold

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.programs.integrity import _looked_at, digest_of
+from hubbub.programs.integrity import _installed_package, digest_of
 
 pytestmark = pytest.mark.thorough
 
@@ -156,14 +156,16 @@ def test_what_is_installed_is_what_was_released_until_a_byte_is_another(
     subject = json.loads(release["provenance.json"])["subject"]
     [content] = [s for s in subject if s["name"] == "content of hubbub/ as installed"]
     [client] = site.glob("hubbub_client-*.dist-info")
-    installations = [_looked_at(PathDistribution(info)) for info in site.glob("*.dist-info")]
+    installations = [
+        _installed_package(PathDistribution(info)) for info in site.glob("*.dist-info")
+    ]
     assert sum(installation.files for installation in installations) > 300
     assert [installation.changed for installation in installations] == [(), ()]
     assert digest_of(installations) == content["digest"]["sha256"]
     grr = site / "hubbub" / "mechanisms" / "grr.py"
     grr.write_text(grr.read_text().replace("at_most", "at_least", 1))
     (site / "hubbub" / "mechanisms" / "rr.py").unlink()
-    changed = _looked_at(PathDistribution(client)).changed
+    changed = _installed_package(PathDistribution(client)).changed
     assert changed == ("hubbub/mechanisms/grr.py", "hubbub/mechanisms/rr.py")
 
 

@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog.models.held_out_reports import bins_for, judged, judging, loss_of_judging
+from hubbub.catalog.models.held_out_reports import (
+    bins_for,
+    evaluation_report,
+    judging,
+    loss_of_judging,
+)
 from hubbub.mechanisms import Probability
 from hubbub.mechanisms.layout import OneHot
 
@@ -46,7 +51,7 @@ def _payloads(metric: Any, score: float, label: float) -> Iterator[tuple[bytes, 
     while path is not None:
         branch = Branch(path)
         edges = [float(at) for at in range(1, bins_for(metric.epsilon))]
-        yield judged(metric, score, label, edges, branch), branch.chance_of_it
+        yield evaluation_report(metric, score, label, edges, branch), branch.chance_of_it
         choices = branch.branches
         while choices and choices[-1][0] + 1 == choices[-1][1]:
             choices.pop()

@@ -151,12 +151,12 @@ async def test_a_crowd_that_may_have_left_gets_no_more_dummies(
         [mixer], [pool] = m.mixers, m.pools
         await m.turn()  # from here on it waits, and the test looks in its place
         await pool.add({window: sealed_reports(320)})
-        await mixer._departures.look(window, 1, rolling, over=False)
+        await mixer._departures.look(window, 1, rolling, is_over=False)
         await _until_padded(mixer._departures, window)
         with monkeypatch.context() as once:
             once.setattr(Crowds, "leave", leaves_and_says_nothing)
             with pytest.raises(StoreUnavailable):
-                await mixer._departures.look(window, 1, rolling, over=False)
+                await mixer._departures.look(window, 1, rolling, is_over=False)
         [crowd_id] = await pool.crowds.ids(window)
         await pool.add({window: sealed_reports(320)})
         assert await mixer._departures._padded(window, rolling) is None

@@ -12,7 +12,7 @@ from hubbub.errors import BackupUnusable, ServiceUnavailable
 from hubbub.installation import embedded_redis
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.redis_programs import Server, program_for, server_programs
-from hubbub.installation.snapshot import copy_into, loaded
+from hubbub.installation.snapshot import copy_into, loaded_server
 from tests.support.servers import installed_redis, redis_server
 
 OLD_FILE = Path(__file__).parents[1] / "data" / "redis" / "6.2.14.aof"
@@ -107,7 +107,7 @@ def test_the_server_that_a_folder_needs_is_named_where_it_is_not_here(
     dump = tmp_path / "shuffler.rdb"
     dump.write_bytes(HEAD[writer])
     refused = f"shuffler.rdb: no Redis on this machine can read it: {writer} wrote"
-    with pytest.raises(BackupUnusable, match=refused), loaded(dump):
+    with pytest.raises(BackupUnusable, match=refused), loaded_server(dump):
         pass
 
 
@@ -155,7 +155,7 @@ def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path:
     dump = tmp_path / "wheel" / "dump.rdb"
     with (
         redis_server(tmp_path / "older") as port,
-        loaded(dump) as source,
+        loaded_server(dump) as source,
         redis.Redis(port=port) as client,
     ):
         url = f"redis://127.0.0.1:{port}/0"

@@ -95,7 +95,7 @@ def _simulated(policy: Policy, low: int, floods: int, honest: int, chance: rando
         if number == floods:
             pool.append("target")
         while True:
-            if take := policy.next_take("pool", len(pool), low, 10**6, over=False):
+            if take := policy.next_take("pool", len(pool), low, 10**6, is_over=False):
                 break
             pool.append("attacker")
         chance.shuffle(pool)

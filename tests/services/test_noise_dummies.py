@@ -185,7 +185,7 @@ async def _cut_up(server: RedisServer, table: StreamTable, window: Window) -> No
         landed=asyncio.Event(),
     )
     while (await pool.level(window)).reports or await pool.crowds.ids(window):
-        await departures.look(window, 1, table.streams[window.stream], over=True)
+        await departures.look(window, 1, table.streams[window.stream], is_over=True)
         await asyncio.gather(*tasks._running)
 
 

@@ -234,7 +234,7 @@ def _matched(blinds: list[bytes], spent: list[bytes]) -> int:
 
 def _elements_of(issued: list[Issuance]) -> list[bytes]:
     """Of each spent nonce what issuer and shuffler can work out: the element that it would be."""
-    return [poprf.hashed(token.minted.nonce) for token in issued]
+    return [poprf.hash_to_group(token.minted.nonce) for token in issued]
 
 
 @pytest.mark.thorough

@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.comparisons.covariance import Summed, _supported_together, table_covariance
+from hubbub.analysis.comparisons.covariance import Summed, _joint_support_chances, table_covariance
 from hubbub.analysis.comparisons.cross import crossed
 from hubbub.analysis.estimators.consistent_tables import tables
 from hubbub.analysis.families import draw, family_for
@@ -162,7 +162,7 @@ def test_where_two_lines_of_a_plane_meet_is_known_as_point_by_point() -> None:
     on, off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
     sent = off + (on - off) * meets @ shares
     assert sent.sum() == pytest.approx(1)
-    both = _supported_together(mechanism, shares)
+    both = _joint_support_chances(mechanism, shares)
     assert both == pytest.approx(meets.T @ (sent[:, None] * meets))
 
 

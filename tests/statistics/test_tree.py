@@ -14,7 +14,13 @@ from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.families import draw
-from hubbub.analysis.strings.tree_search import Places, RareHits, discover, found_from, told_as
+from hubbub.analysis.strings.tree_search import (
+    Places,
+    RareHits,
+    detectable_share,
+    discover,
+    shown_name,
+)
 from hubbub.analysis.uncertainty.discoveries import selection_bias
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals
@@ -45,7 +51,7 @@ def _zipf_counts(many: int, reports: int, seed: int) -> list[int]:
 def _truth(tree: PrefixTree, strings: list[str], holders: list[int]) -> Counter[str]:
     true: Counter[str] = Counter()
     for string, number in zip(strings, holders, strict=True):
-        true[told_as(tree, string)] += number
+        true[shown_name(tree, string)] += number
     return true
 
 
@@ -60,7 +66,7 @@ def collections() -> list[tuple[Answer, Counter[str], float]]:
         strings, reports = _strings(300, seed, letters), 300_000
         holders = _zipf_counts(len(strings), reports, seed)
         totals = draw(tree, strings, holders, np.random.default_rng(seed))
-        least = found_from(tree, reports) * reports
+        least = detectable_share(tree, reports) * reports
         results.append((answer(tree, totals, None), _truth(tree, strings, holders), least))
     return results
 
@@ -141,7 +147,7 @@ def test_strings_that_are_named_are_counted_by_every_job_that_tells_them() -> No
     totals = draw(SMALL, strings, holders, np.random.default_rng(3))
     result = answer(SMALL, totals, None, strings)
     true = _truth(SMALL, strings, holders)
-    scores = [(v.estimate - true[told_as(SMALL, v.value)]) / v.stderr for v in result.values]
+    scores = [(v.estimate - true[shown_name(SMALL, v.value)]) / v.stderr for v in result.values]
     # What shares a place adds a little beyond the coins: 1 in 256 of the others' reports.
     assert np.abs(scores).max() < 8
 
@@ -196,7 +202,7 @@ def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
     strings = list(texts)  # 8fc6619e7dc was lost, at 7.1 standard errors
     holders = _zipf_counts(len(strings), reports, 3)
     result = answer(tree, draw(tree, strings, holders, np.random.default_rng(3)), None)
-    clear = 7 / 5 * found_from(tree, reports) * reports
+    clear = 7 / 5 * detectable_share(tree, reports) * reports
     true = _truth(tree, strings, holders)
     names = {value.value for value in result.values}
     assert names <= true.keys()

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.vectors import cells_of, codes_at, optimum, squared_error_of
 from hubbub.analysis.families.vector import Vectors
-from hubbub.analysis.models.round_decoding import told_by_cells
+from hubbub.analysis.models.round_decoding import moments_from_cells
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.vector_codes import VectorCodes
 
@@ -39,7 +39,7 @@ def test_a_million_reports_of_one_vector_are_unbiased_and_as_far_off(
     vector = chance.standard_normal(dimensions)
     vector /= np.linalg.norm(vector)
     cells = cells_of(codes, vector, REPORTS, chance)
-    estimate = told_by_cells(codes, cells)
+    estimate = moments_from_cells(codes, cells)
     assert (np.abs(estimate.mean - vector) < 6 * np.sqrt(estimate.variances)).all()
     error = squared_error_of(codes, vector, cells)
     assert error == pytest.approx(codes.squared_error, rel=0.05)
@@ -146,5 +146,5 @@ def test_what_a_round_of_a_model_shows_errs_as_far_as_its_books_do() -> None:
     codes, chance = codes_at(8.0, 12), np.random.default_rng(5)
     vector = chance.standard_normal(12)
     vector /= np.linalg.norm(vector)
-    moments = told_by_cells(codes, cells_of(codes, vector, 100_000, chance))
+    moments = moments_from_cells(codes, cells_of(codes, vector, 100_000, chance))
     assert ((moments.mean - vector) ** 2 / moments.variances).mean() < 4.3

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from hubbub.installation.certificate_authorities import signed
+from hubbub.installation.certificate_authorities import sign_certificate
 
 
 def write_old_certificates(
@@ -21,7 +21,7 @@ def write_old_certificates(
     """
     folder.mkdir()
     key, end = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC) + timedelta(days=825)
-    issuer = signed(_name(authority), key, end)
+    issuer = sign_certificate(_name(authority), key, end)
     local: list[x509.GeneralName] = [
         x509.DNSName("localhost"),
         x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
@@ -29,11 +29,11 @@ def write_old_certificates(
     for role in ("shuffler", "aggregator", "analyst", "redis"):
         uris = [x509.UniformResourceIdentifier(f"urn:hubbub:{role}")] if by_uri else []
         private_key = ec.generate_private_key(ec.SECP256R1())
-        certificate = signed(
+        certificate = sign_certificate(
             _name("workload" if by_uri else f"hubbub {role}"),
             private_key,
             end,
-            by=(issuer.subject, key),
+            authority=(issuer.subject, key),
             alternatives=[*local, *uris],
             usages=[ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
         )

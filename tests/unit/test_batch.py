@@ -20,7 +20,7 @@ def _policy(low: int, reserve: int, more: int) -> Policy:
 
 
 def _take(policy: Policy, pooled: int, low: int, *, over: bool) -> Take | None:
-    return policy.next_take("pool", pooled, low, 10**6, over=over)
+    return policy.next_take("pool", pooled, low, 10**6, is_over=over)
 
 
 @given(MINIMA, RESERVES, st.integers(0, 1000), st.integers(0, 10_000), st.booleans())
@@ -82,9 +82,9 @@ def test_a_random_reserve_is_drawn_anew_when_a_batch_has_left() -> None:
     assert min(reserves) >= 100
     assert max(reserves) <= 300
     assert len(set(reserves)) > 50
-    large = policy.next_take("pool", 10_000, 1000, 10, over=True)
+    large = policy.next_take("pool", 10_000, 1000, 10, is_over=True)
     assert large == Take(1000, 1000, at_once=True), "never below the minimum"
-    small = policy.next_take("other", 10_000, 10, 50, over=True)
+    small = policy.next_take("other", 10_000, 10, 50, is_over=True)
     assert small == Take(50, 50, at_once=True), "what fits in a message"
 
 
@@ -102,7 +102,7 @@ def test_a_delay_hides_which_report_filled_a_pool(delay: float) -> None:
         pools[stream] += 1
         guess = coins.randrange(6)
         for pool in range(6):
-            take = policy.next_take(pool, pools[pool], 10, 1000, over=False)
+            take = policy.next_take(pool, pools[pool], 10, 1000, is_over=False)
             if take and policy.should_send(1.0):
                 policy.on_batch_sent(pool)
                 pools[pool] -= take.number

@@ -14,7 +14,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
-from hubbub.signing.succession import grown_from
+from hubbub.signing.succession import continued_metric
 from tests.support.bundles import make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 
@@ -123,13 +123,13 @@ def test_wave_and_haar_stay_as_signed_whatever_number_of_reports_is_expected(
 
     few, many = metric_of(2000), metric_of(300_000)
     assert (few.mechanism, many.mechanism) == ("wave", "haar")
-    assert grown_from(many, few) == few
+    assert continued_metric(many, few) == few
     # Signed by a version that recorded no choice for percentiles.
     former = replace(few, choice=None)
-    assert grown_from(many, former) == former
+    assert continued_metric(many, former) == former
     # A mechanism that the catalog names is never replaced.
     named = replace(many, choice=None)
-    assert grown_from(named, few) == named
+    assert continued_metric(named, few) == named
 
 
 def test_the_figures_are_the_mechanisms_own() -> None:
@@ -177,9 +177,9 @@ def test_a_mean_that_was_signed_keeps_its_mechanism(tmp_path: Path) -> None:
     assert metric.choice.runner_up.mechanism == "mean.piecewise"
     choice = replace(metric.choice, best=metric.choice.runner_up, runner_up=metric.choice.best)
     before = replace(metric, mechanism="mean.piecewise", choice=choice)
-    assert grown_from(metric, before) == before
+    assert continued_metric(metric, before) == before
     for other in (metric_of(25.0), metric_of(24.5, 3.0)):  # a new question, which needs a new name
-        assert grown_from(other, before) == other
+        assert continued_metric(other, before) == other
 
 
 def test_a_build_says_which_mechanism_it_keeps(

@@ -263,8 +263,8 @@ def test_a_report_is_watched_with_what_it_could_have_meant(
     dev: tuple[Bundle, StreamTable],
 ) -> None:
     arrivals, window = Arrivals(), Window("theme", FIRST)
-    arrivals.add(window, [b"\1", b"\2"], at=FIRST * DAY + 61)
-    arrivals.add(Window("gone", FIRST), [b"\1"], at=FIRST * DAY + 62)
+    arrivals.add(window, [b"\1", b"\2"], time=FIRST * DAY + 61)
+    arrivals.add(Window("gone", FIRST), [b"\1"], time=FIRST * DAY + 62)
     result = asyncio.run(_watched(dev[0], arrivals))
     assert result.notice == PROTECTS_NOBODY
     assert [(arrival.number, arrival.payload) for arrival in result.arrivals] == [
@@ -284,7 +284,7 @@ def test_a_report_is_watched_with_what_it_could_have_meant(
 
 def test_only_the_newest_reports_are_remembered() -> None:
     arrivals = Arrivals()
-    arrivals.add(Window("theme", FIRST), [b"\1"] * 1000, at=0)
+    arrivals.add(Window("theme", FIRST), [b"\1"] * 1000, time=0)
     newest = arrivals.after(0)
     assert len(newest) < 1000
     assert [arrival.number for arrival in newest] == list(range(1001 - len(newest), 1001))

@@ -16,7 +16,7 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
 from hubbub.signing.stream_table import stream_table
-from hubbub.signing.succession import grown, refuse_changes
+from hubbub.signing.succession import continued_metrics, refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import metric_toml
@@ -43,7 +43,7 @@ def _metric(folder: Path, text: str = PLUGIN) -> Metric:
 
 def _bundle(metric: Metric, before: Bundle | None = None) -> Bundle:
     before = before or Bundle(metrics={}, keys=(), shuffler="127.0.0.1:1", roots=None, history={})
-    metrics = grown({"plugin": metric}, before)
+    metrics = continued_metrics({"plugin": metric}, before)
     history = refuse_changes(metrics, before)
     return Bundle(metrics=metrics, keys=(), shuffler="127.0.0.1:1", roots=None, history=history)
 

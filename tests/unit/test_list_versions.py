@@ -22,7 +22,7 @@ from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, open_bundle, read_bundle
-from hubbub.bundles.signed_lines import _signed
+from hubbub.bundles.signed_lines import _signed_body
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust.accepted_bundles import Trust
@@ -316,7 +316,7 @@ def test_who_knows_of_one_list_alone_refuses_the_bundle(installation: Installati
     signed = (installation.folder / "app.hubbub").read_bytes()
     assert b'"version":2,"shuffler"' in signed
     assert open_bundle(signed, "it").metric("theme").grown == (3,)
-    assert _signed("bundle", b"") == b"hubbub/1 bundle\n"
+    assert _signed_body("bundle", b"") == b"hubbub/1 bundle\n"
 
 
 FIRST = 20_000

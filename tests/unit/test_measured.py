@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.query_results.cell_text import cell
 from hubbub.query_results.columns import COLUMNS
-from hubbub.query_results.unit_text import End, measured
+from hubbub.query_results.unit_text import End, number_text
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_number_has_the_digits_that_its_error_leaves(
     number: float, error: float, text: str
 ) -> None:
     """Five digits alone would write 123,456.8 as 1.2346e+05, and both ends of an interval alike."""
-    assert measured(number, error) == text
+    assert number_text(number, error) == text
 
 
 def test_both_ends_of_a_large_means_interval_are_told_apart() -> None:
@@ -67,7 +67,7 @@ ENDS: list[tuple[float, float, End, str]] = [
 def test_an_end_of_an_interval_is_rounded_outwards(
     number: float, error: float, end: End, text: str
 ) -> None:
-    assert measured(number, error, end=end) == text
+    assert number_text(number, error, end=end) == text
 
 
 def test_the_trend_of_a_percentile_shows_whole_intervals() -> None:

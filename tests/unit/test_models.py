@@ -27,7 +27,7 @@ from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
 from hubbub.catalog.models.held_out_reports import judging
-from hubbub.catalog.models.model_metric import codes_of_round, in_minutes
+from hubbub.catalog.models.model_metric import codes_of_round, with_minute_rounds
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.secret import DeviceMemo
@@ -269,7 +269,9 @@ def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
 def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL)
-    metric = in_minutes(read_catalog(path).metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC))
+    metric = with_minute_rounds(
+        read_catalog(path).metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC)
+    )
     learning = metric.model
     assert learning is not None
     first = START * DAY // 60
@@ -320,7 +322,7 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
 
 
 def test_epochs_of_a_minute_are_of_development_alone(signed: Signed) -> None:
-    churn = in_minutes(signed.bundle.metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC))
+    churn = with_minute_rounds(signed.bundle.metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC))
     with pytest.raises(BadParameter, match="only for development"):
         replace(signed.bundle, metrics={"churn": churn}, history={})
 
@@ -791,7 +793,7 @@ def test_the_audit_attacks_who_judges_a_model_too(
         code = 2 * (judging(metric).categories // 2 - 1) + 1 if label else 0
         return codes_of_round(metric, 0).layout.encode(code)
 
-    monkeypatch.setattr(audit, "judged", tells_all)
+    monkeypatch.setattr(audit, "evaluation_report", tells_all)
     assert not lower()[0], "who tells all is found"
 
 

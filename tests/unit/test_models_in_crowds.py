@@ -114,7 +114,7 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
         ("rounds_each = 2", "rounds_each = 6", "above 5, all rounds and that of columns"),
         ("rounds_each = 2", "rounds_each = 0", '"rounds_each": must be a whole number in'),
         ("crowd = 300\n", 'crowd = 300\ncentral_period = "30d"\n', "is not known of a model"),
-        ("central_epsilon = 2.0", "central_epsilon = 0.1", "none does: gather more reports"),
+        ("central_epsilon = 2.0", "central_epsilon = 0.1", "the smallest possible: gather"),
     ],
 )
 def test_a_promise_that_cannot_be_made_says_why(
@@ -233,12 +233,12 @@ def test_of_classes_the_round_of_columns_is_told_by_the_codes_of_all(signed: Sig
     vector = (0.0, 0.0, 0.6, 0.0, 0.0, 0.0, 0.8, 0.0)
     payloads = [codes.randomize(vector, source) for _ in range(CROWD)]
     cells = np.array(tally(codes.layout, payloads).cells, dtype=np.int64)
-    first = step(tariff, model, [], cells, epoch=0, at=0)
+    first = step(tariff, model, [], cells, epoch=0, counted_at=0)
     assert len(first.centre) == 3
     assert first.centre[2] == max(first.centre) > 0
     below = np.array(tally(codes.layout, payloads[1:]).cells, dtype=np.int64)
     for few in (cells * 0, below):
-        withheld = step(tariff, model, [], few, epoch=0, at=0)
+        withheld = step(tariff, model, [], few, epoch=0, counted_at=0)
         assert withheld.centre == [0.0, 0.0, 0.0], "a round that is withheld teaches nothing"
 
 

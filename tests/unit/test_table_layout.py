@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hubbub.cli.terminal import output
-from hubbub.cli.terminal.output import Sized, blocks, drawn, fitted
+from hubbub.cli.terminal.output import Sized, blocks, fitting_columns, table_lines
 from hubbub.cli.terminal.output import cell_len as own_cell_len
 
 HEAD = ["stream", "what it asks for", "acknowledged", "counted", "balanced"]
@@ -48,7 +48,7 @@ def test_columns_go_in_their_order_before_rows_become_blocks() -> None:
         Sized(head="consistent", cells=["999"], spare=1),
     ]
     for width, number in ((40, 4), (39, 3), (27, 3), (26, 2), (20, 2), (19, 0)):
-        assert [column for column, _ in fitted(columns, width)] == columns[:number], width
+        assert [column for column, _ in fitting_columns(columns, width)] == columns[:number], width
     assert blocks(columns, 40) == [("dark", ["estimate 1,000   rank 1   consistent 999"])]
     assert blocks(columns, 39) == [("dark", ["estimate 1,000   rank 1", "consistent 999"])]
 
@@ -74,7 +74,7 @@ def test_a_table_is_drawn_as_rich_draws_it() -> None:
         rich_table.add_row(*map(Text, cells))
     with (console := Console(width=60, color_system=None)).capture() as capture:
         console.print(rich_table)
-    assert drawn(columns, "─") == [line.rstrip() for line in capture.get().split("\n")[:-1]]
+    assert table_lines(columns, "─") == [line.rstrip() for line in capture.get().split("\n")[:-1]]
 
 
 @pytest.mark.parametrize("text", ["", "a", "naïve café", "日本", "e\u0301", "\u200d", "한글 ½ ①"])

@@ -31,8 +31,8 @@ from hubbub.signing.log.witnesses import (
     WITNESS_KEY,
     cosign,
     cosign_newest,
-    cosigned_at,
     cosigned_file,
+    cosigning_time,
     make_witness,
     refuse_unwitnessed,
     witness_key,
@@ -103,7 +103,7 @@ def test_the_specifications_example_is_read_with_its_witness_and_its_time() -> N
 def test_what_is_cosigned_is_believed_and_by_who_reads_the_format_alone() -> None:
     for at in (0, AT, (1 << 63) - 1):
         note = cosign(checkpoint().note, WITNESS, KEY, at)
-        assert cosigned_at(note, DERIVED_KEY) == at
+        assert cosigning_time(note, DERIVED_KEY) == at
         assert Checkpoint.open(note, OWN).size == 3
         _, signed = parts(note.split("\n")[-2])
         message = f"cosignature/v1\ntime {at}\n{note_text(note)}".encode()
@@ -116,11 +116,11 @@ def test_a_line_that_was_altered_anywhere_is_refused() -> None:
     for at in range(4, len(signed)):
         wrong = signed[4:at] + bytes([signed[at] ^ 1]) + signed[at + 1 :]
         with pytest.raises(BadParameter, match="does not match"):
-            cosigned_at(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
+            cosigning_time(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
     own = signed[4:]
     for wrong in (own[:-1], own + b"\0", own[8:], own[:8], b"\xff" + own[1:]):
         with pytest.raises(BadParameter, match=r"not of type cosignature/v1"):
-            cosigned_at(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
+            cosigning_time(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
 
 
 def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
@@ -129,7 +129,7 @@ def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
     copied = merge_notes(other, signed_note(note_text(other), DERIVED_KEY, signed[4:]))
     assert name in signers(copied)
     with pytest.raises(BadParameter, match="does not match"):
-        cosigned_at(copied, DERIVED_KEY)
+        cosigning_time(copied, DERIVED_KEY)
     note = cosign(checkpoint().note, WITNESS, KEY, AT)
     for key in (
         NoteKey("witness.example.com/w2", DERIVED_KEY.public, COSIGNATURE),
@@ -137,7 +137,7 @@ def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
         NoteKey(WITNESS, OWN.public, COSIGNATURE),
     ):
         with pytest.raises(BadParameter, match="is not signed by"):
-            cosigned_at(note, key)
+            cosigning_time(note, key)
 
 
 def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside_anothers() -> None:
@@ -145,7 +145,7 @@ def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside
     note = cosign(cosign(checkpoint().note, WITNESS, KEY, AT), "w2.example", other, AT)
     again = cosign(note, WITNESS, KEY, AT + 60)
     assert signers(again) == [ORIGIN, WITNESS, "w2.example"]
-    assert cosigned_at(again, DERIVED_KEY) == AT + 60
+    assert cosigning_time(again, DERIVED_KEY) == AT + 60
     with pytest.raises(BadParameter, match="do not say the same"):
         merge_notes(note, checkpoint(4).note)
     full = checkpoint().note
@@ -201,7 +201,7 @@ def test_a_witness_cosigns_what_grew_and_what_is_the_same(
         new_checkpoint = sign(folder, first=at == AT, now=at)
         text = state.read_text()
         assert Checkpoint.open(text, OWN).size == new_checkpoint.size
-        assert cosigned_at(text, witness_key) == int(at)
+        assert cosigning_time(text, witness_key) == int(at)
 
 
 def test_a_log_that_is_read_slowly_keeps_no_other_from_being_cosigned(
@@ -388,4 +388,4 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     assert main(["log", "publish", where, *cosigned, *bundle]) == 0
     assert main([*audit, *options, "--known", str(history_path)]) == 0
     first = NoteKey.read(options[1], COSIGNATURE)
-    assert cosigned_at(history_path.read_text(), first) <= time.time()
+    assert cosigning_time(history_path.read_text(), first) <= time.time()

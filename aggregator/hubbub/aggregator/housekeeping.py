@@ -86,11 +86,11 @@ class Housekeeping:
         now = self.clocks.earliest()
         longest = longest_epoch(metric.epoch for metric in self.bundle.metrics.values())
         keys = [key for key in self.bundle.keys if key.id in key_ids]
-        over = [key for key in keys if not still_needed(key, now, longest)]
-        if not over:
+        unneeded_keys = [key for key in keys if not still_needed(key, now, longest)]
+        if not unneeded_keys:
             return
         starts = await begun(self.bundle, self.store)
-        for key in sorted(over, key=lambda key: key.end):
+        for key in sorted(unneeded_keys, key=lambda key: key.end):
             why_kept = ""
             if elapsed - self.served.get(key.id, -_DAY) < _DAY:
                 why_kept = "it opened reports within a day"
@@ -117,9 +117,9 @@ class Housekeeping:
     async def _forget_tags(self) -> None:
         """Deletes tags of windows closed for an hour, once a later epoch has reports."""
         now = self.clocks.earliest() - BELIEVED_SECONDS
-        over = {w: until for w, until in (await self.store.remembered()).items() if until <= now}
-        starts = await begun(self.bundle, self.store) if over else []
-        for window, until in over.items():
+        expired = {w: until for w, until in (await self.store.remembered()).items() if until <= now}
+        starts = await begun(self.bundle, self.store) if expired else []
+        for window, until in expired.items():
             if starts and starts[-1] >= until:
                 await self.store.forget(window)
 

@@ -224,8 +224,8 @@ class Retention:
         promises = await self._remembered(self._clocks.latest() if settled else None)
         if not settled:
             return
-        some = any(any(promise.days.values()) for promise in promises.values())
-        counts = await self._store.report_counts() if some else {}
+        any_promise = any(any(promise.days.values()) for promise in promises.values())
+        counts = await self._store.report_counts() if any_promise else {}
         for name, promise in promises.items():
             windows = [
                 window

@@ -29,7 +29,7 @@ _PROCESSORS: Final = (
 )
 
 
-def _over_http_alone(_address: str) -> str:
+def _http_only_error(_address: str) -> str:
     raise argparse.ArgumentTypeError(
         "no longer exists: analysts query over HTTP, at --http-listen; remove it"
     )
@@ -157,7 +157,7 @@ class Settings:
     )
     keys: Path = option("file of the opening keys (opening.keys.json)")
     listen: str = address_option("address for the shuffler (%(default)s)", "127.0.0.1:7071")
-    query_listen: str | None = option(argparse.SUPPRESS, parse=_over_http_alone)
+    query_listen: str | None = option(argparse.SUPPRESS, parse=_http_only_error)
     shuffler_status: str = address_option(
         "HOST:PORT of the shuffler's status, for the number of waiting reports; without "
         "it the conservation law cannot be checked",

@@ -11,9 +11,9 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.prefix_tree import Trees
 from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.tiers import Tier, added, reports_of, with_reports
+from hubbub.analysis.families.tiers import Tier, reports_of, sum_of_metrics, with_reports
 from hubbub.analysis.strings.likely_strings import LikelyString
-from hubbub.analysis.uncertainty.intervals import pushed_up, reach_of
+from hubbub.analysis.uncertainty.intervals import reach_of, selection_reach
 from hubbub.analysis.value_estimates import Mean, ValueEstimates, mean_of, means_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -45,8 +45,10 @@ def answer_lists(
         list_figures = family_for(tiers[0][0]).figures_of(tiers, (), repeats)
         # Devices with a shorter list could not report the other values, so they have none of them.
         left_out = other if size < longest else None
-        parts.append(_mapped(list_figures, partial(_widened, size=longest, left_out=left_out)))
-    figures = added(parts)
+        parts.append(
+            _map_columns(list_figures, partial(_widen_column, size=longest, left_out=left_out))
+        )
+    figures = sum_of_metrics(parts)
     reports = sum(reports_of(tiers) for tiers, _ in live_lists)
     value_reports = np.zeros(len(values), dtype=np.int64)
     for tiers, size in live_lists:
@@ -100,28 +102,28 @@ def _cut(answer: Answer, places: Sequence[int]) -> Answer:
     if len(places) == len(answer.values):
         return answer
     rows = list(places)
-    figures = answer.figures and _mapped(answer.figures, lambda column: column[rows])
+    figures = answer.figures and _map_columns(answer.figures, lambda column: column[rows])
     values = tuple(answer.values[place] for place in places)
     return replace(answer, values=values, figures=figures, reports_asked=())
 
 
-def _mapped(figures: ValueEstimates, of: Callable[[Floats], Floats]) -> ValueEstimates:
-    """The estimates with `of` applied to each per-value column."""
+def _map_columns(figures: ValueEstimates, mapping: Callable[[Floats], Floats]) -> ValueEstimates:
+    """The estimates with `mapping` applied to each per-value column."""
     return replace(
         figures,
-        estimates=of(figures.estimates),
-        stderrs=of(figures.stderrs),
-        absent=of(figures.absent),
-        growth=of(figures.growth),
+        estimates=mapping(figures.estimates),
+        stderrs=mapping(figures.stderrs),
+        absent=mapping(figures.absent),
+        growth=mapping(figures.growth),
     )
 
 
-def _widened(column: Floats, size: int, left_out: int | None) -> Floats:
+def _widen_column(column: Floats, size: int, left_out: int | None) -> Floats:
     """The column extended by zeros to `size` values, and with zero at `left_out`."""
-    wide = np.append(column, np.zeros(size - len(column)))
+    padded = np.append(column, np.zeros(size - len(column)))
     if left_out is not None:
-        wide[left_out] = 0.0
-    return wide
+        padded[left_out] = 0.0
+    return padded
 
 
 def answer(
@@ -203,8 +205,9 @@ def joined_shares(
 
     The reports are those of all sources, metrics with the same values or range. For numbers the
     only row is their mean in the metric's unit; for a vector a mean per coordinate. `picked` is,
-    for values followed because they were frequent, their place, in (0, 1] (see `pushed_up`); `part`
-    is the share of these reports among those in which they were frequent, in (0, 1].
+    for values followed because they were frequent, their place, in (0, 1], as of
+    `selection_reach`; `part` is the share of these reports among those in which they were frequent,
+    in (0, 1].
     """
     live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in sources]
     reports = sum(reports_of(source.tiers) for source in live_sources)
@@ -213,23 +216,25 @@ def joined_shares(
     family = family_for(mechanism)
     ends, of_vector = family.ends(mechanism), family.KIND == "vector"
     of_numbers = bool(ends) and not of_vector
-    figures = added(
-        [_followed(source, candidates, of_numbers=of_numbers) for source in live_sources]
+    figures = sum_of_metrics(
+        [_followed_estimates(source, candidates, of_numbers=of_numbers) for source in live_sources]
     )
     if ends and of_vector:
         # The errors that reports of a vector show include those of the population.
         return means_of(figures, ends, reports, confidence)
     if ends:
         return [mean_of(figures, ends, reports, confidence, repeats=repeats)]
-    number, plain = max(reports, 1), reach_of(confidence)
+    number, reach = max(reports, 1), reach_of(confidence)
     shared = figures.of_shares(reports, repeats)
-    down = pushed_up(np.array(picked), confidence, part=part) if picked else plain
-    between = shared.between(reports, down=down, up=plain)
-    columns = (column / number for column in (shared.estimates, shared.stderrs, *between))
+    lower_reach = selection_reach(np.array(picked), confidence, part=part) if picked else reach
+    bounds = shared.between(reports, down=lower_reach, up=reach)
+    columns = (column / number for column in (shared.estimates, shared.stderrs, *bounds))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _followed(source: Followed, candidates: Sequence[str], *, of_numbers: bool) -> ValueEstimates:
+def _followed_estimates(
+    source: Followed, candidates: Sequence[str], *, of_numbers: bool
+) -> ValueEstimates:
     """Estimates of the followed values, in their order; for numbers, of the sum of their places."""
     mechanism, _ = source.tiers[0]
     family = family_for(mechanism)
@@ -237,4 +242,4 @@ def _followed(source: Followed, candidates: Sequence[str], *, of_numbers: bool) 
     if of_numbers:
         return figures.place or figures
     rows = list(source.places)
-    return _mapped(figures, lambda column: column[rows])
+    return _map_columns(figures, lambda column: column[rows])

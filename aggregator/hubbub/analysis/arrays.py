@@ -17,8 +17,8 @@ def bisected(
     """The ends after halving each interval so often; `is_inside` holds on the side of `inner`."""
     for _ in range(halvings):
         middle = (inner + outer) / 2
-        inside = is_inside(middle)
-        inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
+        at_middle = is_inside(middle)
+        inner, outer = np.where(at_middle, middle, inner), np.where(at_middle, outer, middle)
     return inner, outer
 
 

@@ -37,14 +37,14 @@ def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
     if not 0 < chance < 1:
         return np.where(k == (n if chance else 0), 1.0, 0.0)
     inner = (k > 0) & (k < n)
-    some, rest = np.where(inner, k, 1.0), np.where(inner, n - k, 1.0)
-    together = some + rest
+    successes, failures = np.where(inner, k, 1.0), np.where(inner, n - k, 1.0)
+    together = successes + failures
     exponent = (
-        (_stirling_remainder(n) - _stirling_remainder(some) - _stirling_remainder(rest))
-        - _distance(some, together * chance)
-        - _distance(rest, together * (1 - chance))
+        (_stirling_remainder(n) - _stirling_remainder(successes) - _stirling_remainder(failures))
+        - _distance(successes, together * chance)
+        - _distance(failures, together * (1 - chance))
     )
-    result = np.exp(exponent) * np.sqrt(together / (2 * pi * some * rest))
+    result = np.exp(exponent) * np.sqrt(together / (2 * pi * successes * failures))
     if inner.all():
         return result
     none, all_ = np.exp(n * log1p(-chance)), np.exp(n * log(chance))
@@ -75,8 +75,8 @@ def likely(trials: int, chance: float, cut: float) -> Floats:
 def likely_ends(trials: Floats, chance: float, cut: float) -> tuple[Floats, Floats]:
     """Smallest and largest number of `likely` for each number of trials (Bernstein 1924)."""
     mean, reach = trials * chance, log(2 / cut)
-    off = reach / 3 + np.sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
-    return np.maximum(0, np.floor(mean - off)), np.minimum(trials, np.ceil(mean + off))
+    distance = reach / 3 + np.sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
+    return np.maximum(0, np.floor(mean - distance)), np.minimum(trials, np.ceil(mean + distance))
 
 
 def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
@@ -101,20 +101,20 @@ def _stirling_remainder(n: Floats) -> Floats:
     exact = _SMALL_REMAINDERS[np.where(small, n, 0).astype(np.intp)]
     if small.all():
         return exact
-    many = np.where(small, _SMALL, n)
-    return np.where(small, exact, _horner(_SERIES, 1 / (many * many)) / many)
+    large = np.where(small, _SMALL, n)
+    return np.where(small, exact, _horner(_SERIES, 1 / (large * large)) / large)
 
 
 def _distance(number: Floats, mean: Floats) -> Floats:
     """Deviance n log(n / mean) + mean - n, computed without cancellation."""
-    off = number - mean
-    v = off / (number + mean)
-    near = np.abs(v) < _NEAR
+    deviation = number - mean
+    v = deviation / (number + mean)
+    is_near = np.abs(v) < _NEAR
     square = v * v
-    summed = off * v + 2 * number * v * square * _horner(_POWERS, square)
-    if near.all():
+    summed = deviation * v + 2 * number * v * square * _horner(_POWERS, square)
+    if is_near.all():
         return summed
-    return np.where(near, summed, number * np.log(number / mean) - off)
+    return np.where(is_near, summed, number * np.log(number / mean) - deviation)
 
 
 def _horner(factors: Sequence[float], x: Floats) -> Floats:

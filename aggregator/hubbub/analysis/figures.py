@@ -110,8 +110,8 @@ class Ratio:
             most=self.most,
         )
         estimate, low, high = (float(end[0]) * self.unit for end in ends)
-        half, most = self.step / 2, inf if self.most is None else self.most * self.unit
-        low, high = max(low - half, 0.0), min(high + half, most)
+        half_step, most = self.step / 2, inf if self.most is None else self.most * self.unit
+        low, high = max(low - half_step, 0.0), min(high + half_step, most)
         is_clear = self.denominator > reach * sqrt(self.denominator_variance)
         if not is_clear:
             bound = "no upper end is known" if self.most is None else "any share is possible"
@@ -129,20 +129,22 @@ class Ratio:
         )
 
 
-def share_of(joint: Joint, counted: Mask, among: Mask, repeats: int) -> Ratio:
-    """The share of the devices with some values, `among`, that have the wanted of these."""
-    above, below = counted.astype(np.float64), among.astype(np.float64)
-    n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
-    total = float(np.clip(below @ joint.counts, 0.0, n))
+def share_of(joint: Joint, counted: Mask, base_values: Mask, repeats: int) -> Ratio:
+    """The share of the devices with some values, `base_values`, that have the wanted of these."""
+    numerator, denominator = counted.astype(np.float64), base_values.astype(np.float64)
+    n, clipped = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
+    total = float(np.clip(denominator @ joint.counts, 0.0, n))
     drawn = joint.drawn(repeats)
-    per_value, beside, hidden = joint.variances(above, below, drawn)
-    certain = float(per_value[2] @ inside + beside[2])
-    start = total * _spread(inside, below - above) + (n - total) * _spread(inside, 1 - below)
-    step = total * (_spread(inside, above) - _spread(inside, below - above))
+    per_value, dummies_part, hidden = joint.variances(numerator, denominator, drawn)
+    certain = float(per_value[2] @ clipped + dummies_part[2])
+    start = total * _spread(clipped, denominator - numerator) + (n - total) * _spread(
+        clipped, 1 - denominator
+    )
+    step = total * (_spread(clipped, numerator) - _spread(clipped, denominator - numerator))
     return Ratio(
-        numerator=float(above @ joint.counts),
-        denominator=float(below @ joint.counts),
-        variance=_cubic(per_value, beside, start, step),
+        numerator=float(numerator @ joint.counts),
+        denominator=float(denominator @ joint.counts),
+        variance=_cubic(per_value, dummies_part, start, step),
         denominator_variance=max(certain - drawn * total**2 / max(n, 1), 0.0),
         hidden=hidden,
     )
@@ -150,19 +152,21 @@ def share_of(joint: Joint, counted: Mask, among: Mask, repeats: int) -> Ratio:
 
 def count_of(joint: Joint, counted: Mask) -> Ratio:
     """How many of the reporters have the wanted values."""
-    above = counted.astype(np.float64)
-    n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
-    per_value, beside, hidden = joint.variances(above, np.zeros_like(above), joint.drawn(0))
-    total, rest = (n * _spread(inside, weights) for weights in (above, 1 - above))
+    numerator = counted.astype(np.float64)
+    n, clipped = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
+    per_value, dummies_part, hidden = joint.variances(
+        numerator, np.zeros_like(numerator), joint.drawn(0)
+    )
+    total, other_spread = (n * _spread(clipped, weights) for weights in (numerator, 1 - numerator))
     return Ratio(
-        numerator=float(above @ joint.counts),
+        numerator=float(numerator @ joint.counts),
         denominator=float(n),
-        variance=_cubic(per_value, beside, rest, total - rest),
+        variance=_cubic(per_value, dummies_part, other_spread, total - other_spread),
         denominator_variance=0.0,
         hidden=hidden,
         unit=float(n),
         most=1 + joint.unsure / max(n, 1),
-        step=joint.step * float(np.ptp(above)),  # that of all devices is known
+        step=joint.step * float(np.ptp(numerator)),  # that of all devices is known
     )
 
 
@@ -173,9 +177,11 @@ def _spread(counts: Floats, counted: Floats) -> Floats:
     return shares / max(float(shares.sum()), 1e-300)
 
 
-def _cubic(per_value: Floats, beside: Floats, start: Floats, step: Floats) -> Floats:
+def _cubic(per_value: Floats, dummies_part: Floats, start: Floats, step: Floats) -> Floats:
     """The variance by the ratio, where start + ratio * step devices have each value."""
-    answer: Floats = np.append(per_value @ start + beside, 0.0) + np.append(0.0, per_value @ step)
+    answer: Floats = np.append(per_value @ start + dummies_part, 0.0) + np.append(
+        0.0, per_value @ step
+    )
     return answer
 
 
@@ -212,23 +218,23 @@ def came_back(joints: Mapping[int, Joint], cohorts: Sequence[int], week: int) ->
     variance, hidden = np.zeros(4), np.zeros(3)
     for epoch in sorted({*cohorts, *(cohort + week for cohort in cohorts)}):
         joint = joints[epoch]
-        inside = np.clip(joint.counts, 0.0, joint.reports)
-        values = np.arange(len(inside))
+        clipped = np.clip(joint.counts, 0.0, joint.reports)
+        values = np.arange(len(clipped))
         above = (values == week) * float(epoch - week in cohorts)
         below = (values == 0) * float(epoch in cohorts)
-        per_value, beside, without_law = joint.variances(above, below, 0.0)
+        per_value, dummies_part, without_law = joint.variances(above, below, 0.0)
         hidden += without_law
-        start, step = inside, np.zeros_like(inside)
+        start, step = clipped, np.zeros_like(clipped)
         if above.any():
             first = joints[epoch - week]
             cohort = float(np.clip(first.counts[0], 0.0, min(first.reports, joint.reports)))
-            rest = _spread(inside, 1 - above)
-            start, step = joint.reports * rest, cohort * (above - rest)
-        variance += _cubic(per_value, beside, start, step)
+            other_spread = _spread(clipped, 1 - above)
+            start, step = joint.reports * other_spread, cohort * (above - other_spread)
+        variance += _cubic(per_value, dummies_part, start, step)
         numerator += float(above @ joint.counts)
         denominator += float(below @ joint.counts)
-        certain += float(per_value[2] @ inside + beside[2])
-        drawn += joint.drawn(1) * float(below @ inside)
+        certain += float(per_value[2] @ clipped + dummies_part[2])
+        drawn += joint.drawn(1) * float(below @ clipped)
     # A device of the cohort tells whether it came back; other devices contribute both weeks.
     variance += drawn * np.array([0.0, 1.0, -1.0, 0.0])
     return Ratio(
@@ -257,18 +263,16 @@ def back_in_weeks(
     """
     for week in range(1, weeks + 1):
         cohort_epochs = [epoch for epoch in joints if epoch + week in joints]
-        together = [
-            e for e in cohort_epochs if unfinished.isdisjoint((e, e + week))
-        ] or cohort_epochs
+        epochs = [e for e in cohort_epochs if unfinished.isdisjoint((e, e + week))] or cohort_epochs
         for cohorts in (
-            [[epoch] for epoch in cohort_epochs] if by_cohort else filter(None, [together])
+            [[epoch] for epoch in cohort_epochs] if by_cohort else filter(None, [epochs])
         ):
             used = {*cohorts, *(cohort + week for cohort in cohorts)}
-            named = dates[cohorts[0]]
+            first_date = dates[cohorts[0]]
             yield came_back(joints, cohorts, week).figure(
                 f"back in week {week}",
                 below="devices in their first week",
-                dates=named if len(cohorts) == 1 else f"{named}..{dates[cohorts[-1]]}",
+                dates=first_date if len(cohorts) == 1 else f"{first_date}..{dates[cohorts[-1]]}",
                 reports=sum(joints[epoch].reports for epoch in used),
                 confidence=confidence,
                 note="" if unfinished.isdisjoint(used) else UNFINISHED,

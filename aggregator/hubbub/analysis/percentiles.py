@@ -93,8 +93,12 @@ def percentiles_of(
     for percentile in percentiles:
         share = percentile / 100
         part = min(max(int(np.searchsorted(ranks.shares, share)), 1), parts)  # up to which edge
-        below, above = ranks.shares[part - 1 : part + 1].tolist()
-        inside = (share - below) / (above - below) if above > below else 0.5
+        share_below, share_above = ranks.shares[part - 1 : part + 1].tolist()
+        fraction = (
+            (share - share_below) / (share_above - share_below)
+            if share_above > share_below
+            else 0.5
+        )
         start, end = ranks.edges[part - 1 : part + 1].tolist()
         low, high = ranks.between(share, confidence)
         # The estimate uses all edges together, so it may lie outside the parts of single edges.
@@ -103,7 +107,7 @@ def percentiles_of(
         rows.append(
             Percentile(
                 percentile=percentile,
-                estimate=start + min(max(inside, 0.0), 1.0) * (end - start),
+                estimate=start + min(max(fraction, 0.0), 1.0) * (end - start),
                 low=float(ranks.edges[low]),
                 high=float(ranks.edges[high]),
                 reaches="both" if all(ends) else "low" if ends[0] else "high" if ends[1] else "",
@@ -150,16 +154,16 @@ def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> li
     edges, reach = ranks.edges, ranks.share_reach(confidence)
     rows = []
     for bound in bounds:
-        first = last = int(np.argmin(np.abs(edges - bound)))
-        if not isclose(float(edges[first]), bound, abs_tol=1e-9 * (high - low)):
-            last = int(np.searchsorted(edges, bound))
-            first = last - 1
+        edge_below = edge_above = int(np.argmin(np.abs(edges - bound)))
+        if not isclose(float(edges[edge_below]), bound, abs_tol=1e-9 * (high - low)):
+            edge_above = int(np.searchsorted(edges, bound))
+            edge_below = edge_above - 1
         rows.append(
             ShareBelow(
                 below=bound,
                 share=float(np.interp(bound, edges, ranks.shares)),
-                low=share_end(ranks, first, reach, 0.0),
-                high=share_end(ranks, last, reach, 1.0),
+                low=share_end(ranks, edge_below, reach, 0.0),
+                high=share_end(ranks, edge_above, reach, 1.0),
             )
         )
     return rows
@@ -167,11 +171,13 @@ def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> li
 
 def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
     """The share that is `reach` errors from the estimate, towards `farthest`, which is 0 or 1."""
-    near, far = float(ranks.shares[edge]), farthest
+    inner, outer = float(ranks.shares[edge]), farthest
     if edge in (0, len(ranks.edges) - 1):
-        return near
-    towards = 1.0 if far < near else -1.0
+        return inner
+    towards = 1.0 if outer < inner else -1.0
     for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        near, far = (middle, far) if towards * ranks.score(edge, middle) < reach else (near, middle)
-    return far
+        middle = (inner + outer) / 2
+        inner, outer = (
+            (middle, outer) if towards * ranks.score(edge, middle) < reach else (inner, middle)
+        )
+    return outer

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from hubbub.analysis.arrays import Floats, Mask, bisected
 from hubbub.analysis.uncertainty.count_intervals import CountLaw
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical
-from hubbub.analysis.uncertainty.intervals import Tail, end_of, pushed_up, reach_of, sampled
+from hubbub.analysis.uncertainty.intervals import Tail, end_of, reach_of, sampled, selection_reach
 
 # Past so many standard errors above a cut, having been selected says nothing any more; a bound
 # further away than the farthest is as good as none.
@@ -122,29 +122,29 @@ class ValueEstimates:
         The ends are `down` and `up` standard errors away, or as improbable by the `count_law` or
         the `tail`; without a `count_law` half of a `step` further (Yates 1934).
         """
-        inside, tail = np.clip(self.estimates, 0.0, reports), self.tail
+        clipped, tail = np.clip(self.estimates, 0.0, reports), self.tail
         if self.count_law:
-            return self.count_law.between(inside, down, up)
-        low = self._low(inside, np.broadcast_to(down, inside.shape))
-        worth = np.broadcast_to(up, inside.shape)
+            return self.count_law.between(clipped, down, up)
+        low = self._low(clipped, np.broadcast_to(down, clipped.shape))
+        worth = np.broadcast_to(up, clipped.shape)
         if tail and tail.down:
             # What fewer hold has the longer tail beside its error, so the end is high enough.
-            worth = worth + tail.down.excess(worth) / self._spread(inside)
-        high = end_of(inside, self.absent, self.growth, self.curvature, worth)
+            worth = worth + tail.down.excess(worth) / self._spread(clipped)
+        high = end_of(clipped, self.absent, self.growth, self.curvature, worth)
         # A tail contains the step.
         low = low if tail else low - self.step / 2
         high = high if tail and tail.down else high + self.step / 2
         return np.clip(low, 0.0, reports), np.clip(high, 0.0, reports)
 
-    def _low(self, inside: Floats, worth: Floats) -> Floats:
+    def _low(self, clipped: Floats, worth: Floats) -> Floats:
         error = self.absent, self.growth, self.curvature
         if self.tail is None:
-            return end_of(inside, *error, -worth)
+            return end_of(clipped, *error, -worth)
         # From below: that of what nobody holds goes furthest, so that every round's end is low
         # enough.
-        spread, excess = np.ones_like(inside), self.tail.excess(worth)
+        spread, excess = np.ones_like(clipped), self.tail.excess(worth)
         for _ in range(_ROUNDS):
-            low = end_of(inside, *error, -(worth + excess / spread))
+            low = end_of(clipped, *error, -(worth + excess / spread))
             spread = self._spread(np.maximum(low, 0.0))
         return low
 
@@ -176,14 +176,16 @@ class ValueEstimates:
         """
         estimates, absent, tail = self.estimates, self.absent, self.tail
         plain = reach_of(confidence)
-        inside = np.clip(estimates, 0.0, reports)
-        scores, spread = estimates / absent, self._spread(inside)
-        near = pushed_up(np.full_like(estimates, _APART / max(len(estimates), 1)), confidence)
-        reach = spread * (near if tail is None else tail.reach(near, spread))
+        clipped = np.clip(estimates, 0.0, reports)
+        scores, spread = estimates / absent, self._spread(clipped)
+        list_reach = selection_reach(
+            np.full_like(estimates, _APART / max(len(estimates), 1)), confidence
+        )
+        reach = spread * (list_reach if tail is None else tail.reach(list_reach, spread))
         places = _places(scores, reach)
         if np.ptp(absent) > 0:
             places = np.minimum(places, _places(estimates, absent * reach))
-        surely = pushed_up(places, confidence)
+        surely = selection_reach(places, confidence)
         # A mark is against what nobody holds, and judged by the law of that.
         chances = ndtr(-(scores if tail is None else tail.of(scores)))
         level = critical(chances, rate)
@@ -192,13 +194,13 @@ class ValueEstimates:
         if detected.any():
             cut = float(-ndtri(level)) if tail is None else tail.reach(-ndtri(np.array([level])))
             gaps = np.maximum(scores[detected] - cut, 0.0) / spread[detected]
-            surely[detected] = np.maximum(surely[detected], _picked(gaps, plain))
+            surely[detected] = np.maximum(surely[detected], _selection_distance(gaps, plain))
             marked_share = max(float(detected.mean()), _MIN_DETECTED_SHARE)
-            upwards[detected] = pushed_up(marked_share, confidence)
+            upwards[detected] = selection_reach(marked_share, confidence)
         low, high = self.between(reports, down=surely, up=upwards)
         # An interval of 95% cannot leave out 0 for a mark of which 20% may be false.
-        sure = detected & (chances <= critical(chances, min(rate, 1 - confidence)))
-        low[sure] = np.maximum(low[sure], np.minimum(1.0, inside[sure]))
+        is_detected = detected & (chances <= critical(chances, min(rate, 1 - confidence)))
+        low[is_detected] = np.maximum(low[is_detected], np.minimum(1.0, clipped[is_detected]))
         return low, high, detected
 
 
@@ -210,17 +212,17 @@ def _places(estimates: Floats, reach: Floats) -> Floats:
     return ranks / np.maximum(rivals, ranks)
 
 
-def _picked(gaps: Floats, plain: float) -> Floats:
+def _selection_distance(gaps: Floats, plain: float) -> Floats:
     """Distance of a low end below its score that is valid for scores selected by a cut.
 
     `gaps` are the distances of scores above the cut, in their own standard errors.
     """
     reach = np.full_like(gaps, plain)
-    near = gaps < _NEAR
-    near_gaps, doubt = gaps[near], float(log_ndtr(-plain))
+    is_near = gaps < _NEAR
+    near_gaps, doubt = gaps[is_near], float(log_ndtr(-plain))
     # Of truths so far below, the chance of a score so large, among those that pass the cut.
-    reach[near], _ = bisected(
-        reach[near],
+    reach[is_near], _ = bisected(
+        reach[is_near],
         np.full_like(near_gaps, _FARTHEST),
         lambda middle: log_ndtr(-middle) - log_ndtr(near_gaps - middle) > doubt,
         _HALVINGS,
@@ -257,8 +259,8 @@ def mean_of(
         variance = variance + place.drawn(repeats) * reports**2 * sampled(shares, reports)
         result = place.of_population(reports, repeats)
     reach = reach_of(confidence)
-    between = result.between(reports, down=reach, up=reach)
-    columns = place.estimates, np.sqrt(variance), *between
+    bounds = result.between(reports, down=reach, up=reach)
+    columns = place.estimates, np.sqrt(variance), *bounds
     middle, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)
     unit = ends[1] - ends[0]
     return Mean(ends[0] + unit * middle, unit * error, ends[0] + unit * low, ends[0] + unit * high)
@@ -283,6 +285,6 @@ def with_interval(
 
     An estimate sums thousands of independent reports, so it is normal (central limit theorem).
     """
-    inside, reach = min(max(value, ends[0]), ends[1]), reach_of(confidence) * stderr
-    low, high = np.clip([inside - reach, inside + reach], *ends).tolist()
+    clipped, reach = min(max(value, ends[0]), ends[1]), reach_of(confidence) * stderr
+    low, high = np.clip([clipped - reach, clipped + reach], *ends).tolist()
     return Mean(float(value), float(stderr), low, high)

@@ -93,13 +93,13 @@ def resolve(
     if mechanism != AUTO:
         return mechanism, options, None
     if categories is None and "buckets" in options:
-        choice = _for_percentiles(epsilon, options)
+        choice = _percentile_choice(epsilon, options)
     else:
         choice = choose(epsilon, categories, options)
     return choice.best.mechanism, choice.best.parameters, choice
 
 
-def _for_percentiles(epsilon: float, statements: Mapping[str, Any]) -> Choice:
+def _percentile_choice(epsilon: float, statements: Mapping[str, Any]) -> Choice:
     """`wave` or `haar`, so that intervals of percentiles are at most 1.1 times those of HaarHRR.
 
     `wave` is narrower until its reports would tell neighbouring buckets apart; then, below an
@@ -108,7 +108,7 @@ def _for_percentiles(epsilon: float, statements: Mapping[str, Any]) -> Choice:
     above a limit and the other is not, it is the other.
     """
     given_parameters = _given_parameters(statements, {"low", "high", "buckets"})
-    reports, payload, cells = (_whole(statements, name) for name in _NUMBERS)
+    reports, payload, cells = (_whole_number(statements, name) for name in _NUMBERS)
     buckets = given_parameters["buckets"]
     levels = (buckets - 1).bit_length()
     stderr = sqrt(levels * (1 / 4 + (levels - 1) / 12) / reports) / tanh(epsilon / 2)
@@ -119,8 +119,8 @@ def _for_percentiles(epsilon: float, statements: Mapping[str, Any]) -> Choice:
         for name in (("haar", "wave") if is_haar else ("wave", "haar"))
     ]
     fit = [o for o in options if o.payload_bytes <= payload and o.cells <= cells]
-    best, *rest = fit or options
-    return Choice(reports, best, rest[0] if rest else None)
+    best, *others = fit or options
+    return Choice(reports, best, others[0] if others else None)
 
 
 def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
@@ -130,7 +130,7 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     repeatedly, and only mechanisms with a permanent lie are considered. Raises BadParameter for a
     field out of range, or if no mechanism is within the limits.
     """
-    reports, payload, cells = (_whole(statements, name) for name in _NUMBERS)
+    reports, payload, cells = (_whole_number(statements, name) for name in _NUMBERS)
     if categories is None:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
     elif "permanent_epsilon" in statements:
@@ -156,8 +156,8 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     least = min(option.stderr for option in options)
     equal = [option for option in options if option.stderr**2 <= EQUAL * least**2]
     best = min(equal, key=lambda option: (option.payload_bytes, option.cells, option.stderr))
-    rest = [option for option in options if option is not best]
-    return Choice(reports, best, min(rest, key=lambda option: option.stderr, default=None))
+    others = [option for option in options if option is not best]
+    return Choice(reports, best, min(others, key=lambda option: option.stderr, default=None))
 
 
 def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _stderr(mechanism: AnyMechanism, arguments: Mapping[str, Any], reports: int)
     return sqrt(mechanism.variance(reports / arguments["categories"], reports))
 
 
-def _whole(options: Mapping[str, Any], name: str) -> int:
+def _whole_number(options: Mapping[str, Any], name: str) -> int:
     [wish] = (field for field in fields_of(Wishes) if field.name == name)
     value: Any = options.get(name, None if wish.required else wish.default)
     if problem := wish.problem(value):

@@ -194,7 +194,8 @@ def _typescript_type(metric: Metric) -> str:
     """The type of the argument of report()."""
     if metric.parts:
         fields = [
-            f"readonly {_text(part)}: {'number' if part in metric.ranges else _listed(part_values)}"
+            f"readonly {_text(part)}: "
+            + ("number" if part in metric.ranges else _quoted_list(part_values))
             for part, part_values in metric.parts.items()
         ]
         return f"{{ {'; '.join(fields)} }}"
@@ -203,11 +204,11 @@ def _typescript_type(metric: Metric) -> str:
     if metric.values is None or metric.edges:
         return "number"
     open_list = metric.other or len(metric.values) > _MAX_LITERALS
-    item_type = "string" if open_list else _listed(metric.values)
+    item_type = "string" if open_list else _quoted_list(metric.values)
     return metric.value_kind.TYPESCRIPT.format(item_type)
 
 
-def _listed(values: Iterable[str]) -> str:
+def _quoted_list(values: Iterable[str]) -> str:
     if sorted(values) == ["false", "true"]:
         return "boolean"
     return _texts(values)

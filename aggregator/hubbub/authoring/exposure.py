@@ -48,8 +48,10 @@ def crowds_within(metric: Metric, days: int) -> int:
         return epochs
     crowd_epsilon = min(promise.epsilon, metric.report_loss)
     periods = floor(most / promise.epsilon + 1e-6)
-    rest = floor(max(most - periods * promise.epsilon, 0.0) / crowd_epsilon + 1e-6)
-    return min(epochs, max(periods * promise.epochs + rest, floor(most / crowd_epsilon + 1e-6)))
+    remaining = floor(max(most - periods * promise.epsilon, 0.0) / crowd_epsilon + 1e-6)
+    return min(
+        epochs, max(periods * promise.epochs + remaining, floor(most / crowd_epsilon + 1e-6))
+    )
 
 
 def over_caps(metrics: Iterable[Metric], caps: Caps) -> Iterator[tuple[str, str]]:

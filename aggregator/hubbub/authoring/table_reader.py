@@ -46,9 +46,9 @@ def refuse_unknown(
         if others := owners(name):
             complain(name, f"is not known {whose}, only for {', '.join(others)}; remove it")
             continue
-        meant = f'did you mean "{near}"? ' if (near := similar(name, names)) else ""
-        few = f"there are {', '.join(names)}" if len(names) <= _FEW else ""
-        complain(name, f"is not known {whose}; {meant}{few or _REST}")
+        meant = f'did you mean "{suggestion}"? ' if (suggestion := similar(name, names)) else ""
+        all_names = f"there are {', '.join(names)}" if len(names) <= _FEW else ""
+        complain(name, f"is not known {whose}; {meant}{all_names or _REST}")
 
 
 def read_section(name: str, section: type, table: Any, complain: Complain, /, **others: Any) -> Any:

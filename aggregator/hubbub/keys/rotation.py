@@ -63,10 +63,12 @@ def rotate_keys(
                 f"{folder}: the last key ended before today on this machine's clock; "
                 "confirm the date: --today YYYY-MM-DD"
             )
-        fresh, added = new_periods(next_id, start, period_seconds, periods)
+        new_keys, added = new_periods(next_id, start, period_seconds, periods)
         ids = {key.id for key in needed}
         # The private ones first: nobody is to seal to a key that nobody holds.
-        write_opening_keys(folder / OPENING, [*(key for key in private if key.id in ids), *fresh])
+        write_opening_keys(
+            folder / OPENING, [*(key for key in private if key.id in ids), *new_keys]
+        )
         write_public_keys(folder, [*needed, *added])
         return added, deleted
 

@@ -59,13 +59,13 @@ class Answer(Sequence[Row]):
         )
         rest_count = len(self) - _MAX_ROWS
         rest = f"<p>... and {rest_count:,} more rows</p>" if rest_count > 0 else ""
-        above, notes = (
+        heading, notes = (
             "".join(f"<p><strong>{escape(text)}</strong></p>" for text in paragraphs)
             for paragraphs in (self._notice(), self._title_and_notes[1])
         )
         caption = escape(self._title_and_notes[0])
         return (
-            f"{above}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+            f"{heading}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{rest}{notes}"
         )
 

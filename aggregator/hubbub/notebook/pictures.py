@@ -30,8 +30,8 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, document: Document
     axes.barh(places, [row[number] for row in rows])
     # About their own middle: an estimate below zero is outside its interval of what can be.
     middle = [(row["low"] + row["high"]) / 2 for row in rows]
-    off = [(row["high"] - row["low"]) / 2 for row in rows]
-    axes.errorbar(middle, places, xerr=off, fmt="none", ecolor="black", capsize=3)
+    errors = [(row["high"] - row["low"]) / 2 for row in rows]
+    axes.errorbar(middle, places, xerr=errors, fmt="none", ecolor="black", capsize=3)
     # Names are what people said: nothing in them is a formula of matplotlib's.
     axes.set_yticks(places, [_label(row["value"]) for row in rows], parse_math=False)
     axes.invert_yaxis()
@@ -54,22 +54,22 @@ def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
     names = list(dict.fromkeys(row["column"] for row in rows))
     cells = [rows[first : first + len(names)] for first in range(0, len(rows), len(names))]
     shares = [[row["within"] for row in line] for line in cells]
-    sure = [[1 - (row["within_high"] - row["within_low"]) for row in line] for line in cells]
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", alpha=sure)
+    sureness = [[1 - (row["within_high"] - row["within_low"]) for row in line] for line in cells]
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", alpha=sureness)
     axes.set_xticks(range(len(names)), [_label(name) for name in names], parse_math=False)
     labels = [_label(": ".join(filter(None, (line[0]["slice"], line[0]["row"])))) for line in cells]
     axes.set_yticks(range(len(labels)), labels, parse_math=False)
     axes.set_xlabel(_label(document["columns"]), parse_math=False)
     whose = ": ".join(filter(None, (document["by"], document["rows"])))
     axes.set_ylabel(_label(whose), parse_math=False)
-    for down, line in enumerate(cells):
-        for across, row in enumerate(line):
+    for row_number, line in enumerate(cells):
+        for column_number, row in enumerate(line):
             label = f"{row['within']:.0%}\n{row['within_low']:.0%} to {row['within_high']:.0%}"
-            dark = row["within"] * sure[down][across] > _DARK
+            dark = row["within"] * sureness[row_number][column_number] > _DARK
             weight = "bold" if row["departs"] else "normal"
             place = {"ha": "center", "va": "center", "fontsize": 8}
             ink = "white" if dark else "black"
-            axes.text(across, down, label, color=ink, fontweight=weight, **place)
+            axes.text(column_number, row_number, label, color=ink, fontweight=weight, **place)
 
 
 def by_size(rows: Sequence[Row], question: QueryName, document: Document) -> list[Row]:
@@ -132,8 +132,8 @@ def _mark_dates(axes: Any, dates: dict[datetime, str]) -> None:
     if len(times) <= _DATES:
         axes.set_xticks(times, [dates[time].replace("T", "\n") for time in times])
         steps = [after - before for before, after in pairwise(times)]
-        around = min(steps, default=timedelta(hours=1)) / 2
-        axes.set_xlim(times[0] - around, times[-1] + around)
+        half_step = min(steps, default=timedelta(hours=1)) / 2
+        axes.set_xlim(times[0] - half_step, times[-1] + half_step)
         return
     marks: Any = import_module("matplotlib.dates")  # who draws has it
 

@@ -90,8 +90,8 @@ def _trust(authority: str | Path | None) -> ssl.SSLContext:
     if authority is None:
         return trusting(None)
     try:
-        named = authorities_in(pem_text(Path(authority)))
-        if not (blocks := [block for name, block in named if name not in _OTHER_AUTHORITIES]):
+        authorities = authorities_in(pem_text(Path(authority)))
+        if not (blocks := [block for name, block in authorities if name not in _OTHER_AUTHORITIES]):
             raise ServiceUnavailable(
                 f"{authority}: does not contain the aggregator's authority; give ca.pem"
             )

@@ -193,8 +193,8 @@ class _Crowd:
         telling = (p > t) & (edge <= s)
         s, p, edge = s[telling], p[telling], edge[telling]
         at_edge = pmf(edge - 1, s - 1, 0.5)
-        beyond = above(edge - 1, s - 1, 0.5)
-        chances = ((p - t) * at_edge - (1 + p) * expm1(central) * beyond) / (1 + p)
+        upper_tail = above(edge - 1, s - 1, 0.5)
+        chances = ((p - t) * at_edge - (1 + p) * expm1(central) * upper_tail) / (1 + p)
         # What rounding may hide is added before anything is left out as negative.
         error = _FLOAT_ERROR * np.abs(chances) + 1e-11 * at_edge
         total = float((self.weights[telling] * (np.maximum(chances, 0) + error)).sum())
@@ -204,8 +204,8 @@ class _Crowd:
 def _likely(trials: int, chance: float, cut: float) -> Integers:
     """Numbers of a binomial, without tails of probability `cut` together (Bernstein 1924)."""
     mean, reach = trials * chance, log(2 / cut)
-    off = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
-    return np.arange(max(0, floor(mean - off)), min(trials, ceil(mean + off)) + 1)
+    distance = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
+    return np.arange(max(0, floor(mean - distance)), min(trials, ceil(mean + distance)) + 1)
 
 
 def _coins(
@@ -220,15 +220,19 @@ def _coins(
     likely = _likely(members, chance, cut)
     numbers = np.append(likely, likely[-1] + 1)
     coin = pmf(numbers - 1, members, chance) * (1 - neither)
-    both = coin + pmf(numbers, members, chance) * neither
+    joint_law = coin + pmf(numbers, members, chance) * neither
     # A coin, or with the chance that it is none a fair one: odds nearer to even.
     bias = (
         (odds - 1)
         / (2 * (odds + 1))
-        * np.divide(coin, both, out=np.zeros_like(both), where=both > 0)
+        * np.divide(coin, joint_law, out=np.zeros_like(joint_law), where=joint_law > 0)
     )
     starts = np.arange(0, len(numbers), -(-len(numbers) // _PER_MEMBERS))
     # Fewer coins hide less, and the odds grow with how many there are: take each end's worst.
     worst = np.minimum(np.maximum.reduceat(bias, starts) * (1 + 1e-9), 0.5 - 1e-12)
     coins = np.maximum(numbers[starts], 1).astype(np.float64)
-    return coins, np.minimum((0.5 + worst) / (0.5 - worst), odds), np.add.reduceat(both, starts)
+    return (
+        coins,
+        np.minimum((0.5 + worst) / (0.5 - worst), odds),
+        np.add.reduceat(joint_law, starts),
+    )

@@ -13,7 +13,7 @@ from hubbub.authoring import Catalog, crowds_within, exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
-from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
+from hubbub.privacy.crowd import all_epochs_sentence, crowds_of, rests_on, shuffled_of
 from hubbub.privacy.hidden_counts import count_sentence
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.metric_facts import Fact, facts
@@ -88,7 +88,7 @@ class Card:
 def card(catalog: Catalog, delta: float = DELTA) -> Card:
     """The card, with central figures at this delta."""
     metrics = list(catalog.metrics.values())
-    together = {
+    epsilons = {
         span: sum(exposure(metric, days) for metric in metrics) for span, days in SPANS.items()
     }
     # Of a person whose value never changes: a permanent response bounds it.
@@ -99,7 +99,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
     sentences = tuple(
         f"All answers of one person in a {span} together reveal at most {total:.4g} nats, "
         f"{unchanged[span]:.4g} if no answer changes: {meaning(total)}"
-        for span, total in together.items()
+        for span, total in epsilons.items()
     )
     central = _central(metrics, delta)
     if central:
@@ -125,7 +125,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         sentences += (sentence,)
     return Card(
         metrics=tuple(metric_card(metric, delta) for metric in metrics),
-        together=together,
+        together=epsilons,
         unchanged=unchanged,
         caps={span: catalog.caps.of(span) for span in SPANS},
         central=central,
@@ -133,7 +133,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         delta=delta,
         assumption=ASSUMPTION,
         sentences=sentences,
-        verdicts={span: verdict(total) for span, total in together.items()},
+        verdicts={span: verdict(total) for span, total in epsilons.items()},
         advice=advice(metrics),
     )
 
@@ -181,7 +181,7 @@ def meaning(epsilon: float) -> str:
     )
 
 
-def _asked_how(metric: Metric, loss: float) -> str:
+def _report_sentences(metric: Metric, loss: float) -> str:
     """Sentences about who reports when, and in which crowd; `loss` is one sampled report's."""
     sentence = ""
     if metric.sampling < 1:
@@ -191,8 +191,8 @@ def _asked_how(metric: Metric, loss: float) -> str:
         )
     if metric.report_on:
         days = len(days_of_period(metric.period, 0))
-        often = "once a calendar month" if metric.period == "month" else f"once in {days} days"
-        sentence += f" A device answers {often}, on a day drawn independently of the answer."
+        frequency = "once a calendar month" if metric.period == "month" else f"once in {days} days"
+        sentence += f" A device answers {frequency}, on a day drawn independently of the answer."
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."
@@ -212,7 +212,7 @@ def _asked_how(metric: Metric, loss: float) -> str:
     return sentence
 
 
-def _hashed(metric: Metric, unchanged: float) -> str:
+def _bucket_sentence(metric: Metric, unchanged: float) -> str:
     """Sentence about all answers ever, if a device answers for its value's bucket; else ""."""
     buckets = family_for(metric.randomizer).lasting_buckets(metric.randomizer)
     if not buckets:
@@ -236,21 +236,21 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     sentence = ""
     if unchanged is not None:
         sentence += f" All answers together, while it does not change: {meaning(unchanged)}"
-        sentence += _hashed(metric, unchanged)
+        sentence += _bucket_sentence(metric, unchanged)
     sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
     if isinstance(metric.value_kind, PastKind):
         sentence += (
             f" The device computes it from what happened in the {metric.epoch}, which it keeps, "
             "not randomized, until it has reported."
         )
-    sentence += _asked_how(metric, loss)
+    sentence += _report_sentences(metric, loss)
     if metric.central:
         most = metric.limits.lifetime_central_epsilon
         stops = "" if most is None else f" For life the device stops at {most:g} nats of that."
         sentence += (
             f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to an "
             f"observer of them, an answer reveals {shuffled.epsilon:.3g} nats at delta "
-            f"{shuffled.delta:g}, {shuffled.assumption}.{of_all_epochs(metric)}{stops} "
+            f"{shuffled.delta:g}, {shuffled.assumption}.{all_epochs_sentence(metric)}{stops} "
             "Estimates from them may be published as they are."
         )
         sentence += count_sentence(metric)

@@ -92,9 +92,9 @@ class ExactAccountant:
     def keeps(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> bool:
         """Whether this local epsilon keeps the promise in one epoch, or in several together."""
         crowd = crowd_of_promise(promise, categories, epsilon, groups)
-        alone = keeps(crowd, promise.epsilon, promise.delta)
-        if promise.epochs == 1 or not alone:  # several say no less, and take longer
-            return alone
+        single = keeps(crowd, promise.epsilon, promise.delta)
+        if promise.epochs == 1 or not single:  # several say no less, and take longer
+            return single
         return _together(crowd, promise) <= promise.epsilon
 
     def padded(
@@ -111,7 +111,7 @@ class ExactAccountant:
         if dummies == DEVICES:
             number = best_dummies(lying, promise.epsilon, promise.delta, by_devices=True)
             return replace(promise, dummies_each=float(f"{number / promise.reports:.3g}"))
-        drawn = promise
+        noisy_promise = promise
         if noisy or dummies == NOISE:
             # So that many epochs of a person compose, and the yearly cap counts them as Gaussians.
             try:
@@ -127,18 +127,24 @@ class ExactAccountant:
                 if dummies == NOISE:
                     raise
             else:
-                drawn = replace(
+                noisy_promise = replace(
                     promise,
                     dummies_scale=scale,
                     dummies_shift=shift,
                     dummies_sum_scale=sum_scale(scale, categories - 1) if fixed_sum else 0.0,
                 )
         if dummies == NOISE:
-            return drawn
-        even = replace(promise, dummies=best_dummies(lying, promise.epsilon, promise.delta))
-        other = crowd_of_promise(even, categories, self.local_epsilon(even, categories))
-        few = can_seal(drawn, categories)
-        return drawn if few and wins(replace(lying, noise_dummies=drawn.noise), other) else even
+            return noisy_promise
+        even_promise = replace(promise, dummies=best_dummies(lying, promise.epsilon, promise.delta))
+        other = crowd_of_promise(
+            even_promise, categories, self.local_epsilon(even_promise, categories)
+        )
+        fits = can_seal(noisy_promise, categories)
+        return (
+            noisy_promise
+            if fits and wins(replace(lying, noise_dummies=noisy_promise.noise), other)
+            else even_promise
+        )
 
     def gaussian(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> float:
         """The smallest mu, rounded up by at most two percent."""
@@ -231,7 +237,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
     crowd = _crowd(metric, promise, reports, dummies)
     crowd = crowd if are_there else replace(crowd, noise_dummies=None)
-    crowds = [crowd, *_of_judges(metric, promise, reports)]
+    crowds = [crowd, *_judges_crowd(metric, promise, reports)]
     return Amplified(
         epsilon=max(central_epsilon(crowd, promise.delta) for crowd in crowds),
         delta=promise.delta,
@@ -240,7 +246,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
         total_variation=float(metric.randomizer.total_variation()),
         method="whole epoch",
         closed_form=inf,
-        assumption=f"if {_of_devices(metric)}the shuffler is honest, releases the crowd "
+        assumption=f"if {_device_dummies(metric)}the shuffler is honest, releases the crowd "
         f"whole{_along(metric, dummies)} and does not collude with the observer, and "
         f"{promise.honest:.0%} of the reports are honest; if it does collude, a report reveals "
         f"epsilon {metric.report_loss:.3g}",
@@ -262,7 +268,7 @@ def _together(crowd: ShuffledEpoch, promise: Crowd) -> float:
     return composed_epsilon([(crowd, promise.epochs)], promise.delta)
 
 
-def of_all_epochs(metric: Metric) -> str:
+def all_epochs_sentence(metric: Metric) -> str:
     """Sentence about the promise for several epochs together; "" without one."""
     promise = metric.central
     if promise and metric.model and promise.epochs > 1:
@@ -286,11 +292,11 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
         added = _along(metric, promise.dummies)
         return (
             f"For one person in a whole epoch of {guarantee.reports:,} reports, computed exactly "
-            f"for {metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
-            f"{promise.honest:.0%} of the reports come from honest devices; if the shuffler "
+            f"for {metric.mechanism}, if {_device_dummies(metric)}the shuffler is honest{added} "
+            f"and {promise.honest:.0%} of the reports come from honest devices; if the shuffler "
             "colludes with the aggregator, a report reveals epsilon "
-            f"{metric.report_loss:.3g}.{of_all_epochs(metric)} Estimates from it may be published "
-            "as they are."
+            f"{metric.report_loss:.3g}.{all_epochs_sentence(metric)} Estimates from it may be "
+            "published as they are."
         )
     if guarantee.method == "none":
         return (
@@ -320,10 +326,12 @@ def crowds_of(metric: Metric, times: int) -> list[tuple[ShuffledEpoch, int]]:
     smallest, promise = smallest_crowd(metric), metric.crowd
     if smallest is None or promise is None:
         return []
-    return [(smallest, times), *((crowd, 1) for crowd in _of_judges(metric, promise))]
+    return [(smallest, times), *((crowd, 1) for crowd in _judges_crowd(metric, promise))]
 
 
-def _of_judges(metric: Metric, promise: Crowd, reports: int | None = None) -> list[ShuffledEpoch]:
+def _judges_crowd(
+    metric: Metric, promise: Crowd, reports: int | None = None
+) -> list[ShuffledEpoch]:
     """The crowd of those who evaluate a model; empty without an evaluation."""
     if not (metric.model and metric.model.held_out):
         return []
@@ -358,7 +366,7 @@ def _along(metric: Metric, dummies: int) -> str:
     return f", adds {dummies:,} dummies to it" if dummies and not metric.made_each else ""
 
 
-def _of_devices(metric: Metric) -> str:
+def _device_dummies(metric: Metric) -> str:
     """A phrase on the dummies that devices add, before the shuffler's part; "" without any."""
     dummies_each = metric.made_each
     return f"devices add {dummies_each:g} dummies each to the crowd, " if dummies_each else ""
@@ -406,14 +414,14 @@ def gaussian_mu(crowd: ShuffledEpoch) -> float:
     epsilon alone proves a smaller mu, that is returned.
     """
     pure, delta = mu_of_pure(crowd.epsilon_local), profile(crowd, LEFT_OUT)
-    at = [0.0]
+    mus = [0.0]
     deltas = [delta(0.0)]
     while deltas[-1] > LEFT_OUT:
-        if at[-1] > crowd.epsilon_local:
+        if mus[-1] > crowd.epsilon_local:
             return pure
-        at.append(at[-1] + max(_STEP, _STEP * 4 * at[-1]))
-        deltas.append(delta(at[-1]))
-    pairs = list(zip(at[1:], deltas[:-1], strict=True))
+        mus.append(mus[-1] + max(_STEP, _STEP * 4 * mus[-1]))
+        deltas.append(delta(mus[-1]))
+    pairs = list(zip(mus[1:], deltas[:-1], strict=True))
 
     def holds(mu: float) -> bool:
         return all(

@@ -80,34 +80,34 @@ class FewLies:
         on_one = likely(m, q, cut)[-1] + likely(crowd.dummies, 1 / d, cut)[-1] + 1
         noise = likely(m, crowd.hiding, cut)
         numbers = len(noise) * on_one**2
-        few = numbers <= _NUMBERS and numbers * noise[-1] <= _MULTIPLICATIONS
-        return cls(crowd, cut) if few else None
+        is_quick = numbers <= _NUMBERS and numbers * noise[-1] <= _MULTIPLICATIONS
+        return cls(crowd, cut) if is_quick else None
 
     def epsilon(self, delta: float, low: float, high: float) -> float:
         """The smallest epsilon in [low, high] that is proven for `delta`; infinite if none is.
 
         `high` itself if searching for less is not worth the time.
         """
-        m, at = self.crowd.others, low
+        m, epsilon = self.crowd.others, low
         for a in (0, m):  # nearly always one of these is the worst
-            at = self._least(self._view_probabilities(a, 0, m - a), delta, at, high)
-        if at == inf or low < high * _NOTHING < at:
-            return max(at, high)
+            epsilon = self._least(self._view_probabilities(a, 0, m - a), delta, epsilon, high)
+        if epsilon == inf or low < high * _NOTHING < epsilon:
+            return max(epsilon, high)
         finest, blocks = max(1, m // _BLOCKS), [(0, m, 1, m // 2), (0, m, 0, 0)]
-        while blocks and at < inf:
+        while blocks and epsilon < inf:
             block = blocks.pop()
             min_v, max_v, min_w, max_w = block
             # As many hold v as hold w, or more; else v and w change places.
             if min_v + min_w > m or max_v < min_w:
                 continue
             laws = self._view_probabilities(min_v, min_w, max(0, m - max_v - max_w))
-            if self._delta(laws, at) <= delta:
+            if self._delta(laws, epsilon) <= delta:
                 continue
             if max(max_v - min_v, max_w - min_w) >= finest:
                 blocks += _halves(block)
             else:
-                at = self._least(laws, delta, at, high)
-        return at
+                epsilon = self._least(laws, delta, epsilon, high)
+        return epsilon
 
     def _least(self, laws: _Views, delta: float, low: float, high: float) -> float:
         if self._delta(laws, low) <= delta:
@@ -128,19 +128,19 @@ class FewLies:
         )
         return max(deltas) + _LEFT_OUT * self.cut
 
-    def _view_probabilities(self, a: int, b: int, third: int) -> _Views:
+    def _view_probabilities(self, a: int, b: int, third_count: int) -> _Views:
         """Probabilities of all (x, s, r), if the person holds v and if the person holds w.
 
-        `a`, `b` and `third` are the numbers of others who hold v, w and u.
+        `a`, `b` and `third_count` are the numbers of others who hold v, w and u.
         """
         d, q, p = self.crowd.categories, self.crowd.lie, self.crowd.keep
-        noise = self._likely(third, d * q).astype(np.intp)
+        noise = self._likely(third_count, d * q).astype(np.intp)
         min_x, hold_v = self._holders(a)
         min_y, hold_w = self._holders(b)
-        laws = [_both(_both(self._even(int(noise[0]), third), hold_v), hold_w.T)]
+        laws = [_both(_both(self._even(int(noise[0]), third_count), hold_v), hold_w.T)]
         for _ in noise[1:]:
             laws.append(_one_more(laws[-1], 1 / d, 1 / d, 1 - 2 / d))
-        by_noise = np.stack(laws) * pmf(noise, third, d * q)[:, None, None]
+        by_noise = np.stack(laws) * pmf(noise, third_count, d * q)[:, None, None]
         by_noise = np.pad(by_noise, ((0, 0), (0, 1), (0, 1)))
         x, y = np.indices(by_noise.shape[1:])
         offsets = np.maximum(min_x + x + min_y + y - (a + b + self.crowd.dummies + 1), 0).ravel()
@@ -148,16 +148,16 @@ class FewLies:
             _one_more(by_noise, *chances, (d - 2) * q).reshape(len(noise), -1)
             for chances in ((p, q), (q, p))
         )
-        some = np.flatnonzero((first + two).sum(axis=0) > self.cut / len(offsets))
-        some = some[np.argsort(offsets[some], kind="stable")]
+        likely = np.flatnonzero((first + two).sum(axis=0) > self.cut / len(offsets))
+        likely = likely[np.argsort(offsets[likely], kind="stable")]
         moved = {
-            n: self._moved[np.maximum(noise - n, 0)].T for n in np.unique(offsets[some]).tolist()
+            n: self._moved[np.maximum(noise - n, 0)].T for n in np.unique(offsets[likely]).tolist()
         }
         starts = np.union1d(
-            np.searchsorted(offsets[some], list(moved)),
-            np.arange(0, len(some), max(1, _AT_ONCE // self._moved.size)),
+            np.searchsorted(offsets[likely], list(moved)),
+            np.arange(0, len(likely), max(1, _AT_ONCE // self._moved.size)),
         )
-        parts = [some[start:end] for start, end in pairwise([*starts.tolist(), len(some)])]
+        parts = [likely[start:end] for start, end in pairwise([*starts.tolist(), len(likely)])]
         first, two = (
             np.concatenate(
                 [(moved[int(offsets[part[0]])] @ law[:, part]).ravel() for part in parts]
@@ -181,13 +181,13 @@ class FewLies:
         most = trials - least(self.cut, trials, 1 - chance)
         return np.arange(float(least(self.cut, trials, chance)), most + 1)
 
-    def _even(self, noise: int, third: int) -> Floats:
+    def _even(self, noise: int, third_count: int) -> Floats:
         """Law of how many of `noise` and of the dummies are on v, and how many on w.
 
-        The array has room for any probable amount of noise of `third` people.
+        The array has room for any probable amount of noise of `third_count` people.
         """
         d, dummies = self.crowd.categories, self.crowd.dummies
-        most = self._likely(third, self.crowd.lie)[-1] + self._likely(dummies, 1 / d)[-1]
+        most = self._likely(third_count, self.crowd.lie)[-1] + self._likely(dummies, 1 / d)[-1]
         x, y = np.indices((int(most) + 1,) * 2)
         reports = noise + dummies
         return pmf(x, reports, 1 / d) * pmf(y, np.maximum(reports - x, 0), 1 / (d - 1))

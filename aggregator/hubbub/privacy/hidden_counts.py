@@ -38,8 +38,8 @@ def together(noise: CountNoise, epochs: int, delta: float) -> float:
     losses = times * loss - (epochs - times) * gain
 
     def chance(epsilon: float) -> float:
-        over = np.clip(-np.expm1(epsilon - losses[losses > epsilon]), 0, 1)
-        return epochs * endless + float(chances[losses > epsilon] @ over)
+        excess = np.clip(-np.expm1(epsilon - losses[losses > epsilon]), 0, 1)
+        return epochs * endless + float(chances[losses > epsilon] @ excess)
 
     low, high = 0.0, epochs * loss
     if chance(low) <= delta:

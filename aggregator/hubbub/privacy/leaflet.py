@@ -83,21 +83,21 @@ def leaflet(catalog: Catalog) -> Leaflet:
 
 
 def _question(metric: Metric) -> LeafletRow:
-    often = _OFTEN[metric.epoch]
+    frequency = _OFTEN[metric.epoch]
     if metric.limits.reports_per_epoch > 1:
-        often = f"up to {metric.limits.reports_per_epoch} times {often}"
+        frequency = f"up to {metric.limits.reports_per_epoch} times {frequency}"
     if metric.report_on:
-        often = "on one day of a longer time"
+        frequency = "on one day of a longer time"
     if metric.model:
         times = metric.model.reports
-        often = "once for life, at a time that your device draws"
+        frequency = "once for life, at a time that your device draws"
         if times > 1:
-            often = f"{times} times in all, at times that your device draws"
+            frequency = f"{times} times in all, at times that your device draws"
     if metric.sampling < 1:
-        often += ", some devices only"
+        frequency += ", some devices only"
     return LeafletRow(
         asks=metric.description,
-        often=often,
+        often=frequency,
         verdict=_WORDS[verdict(metric.report_loss)],
         right=right_of_100(metric.report_loss),
         until=metric.expires.isoformat(),
@@ -119,11 +119,13 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
             + "; ".join(covered)
             + "."
         )
-    if past := [m.description for m in metrics if isinstance(m.value_kind, PastKind)]:
+    if past_metrics := [m.description for m in metrics if isinstance(m.value_kind, PastKind)]:
         sentences.append(
             "Your device remembers what you did until its one answer of a day, week or month; "
             "then, or if you opt out, it deletes that. It remembers on which days or weeks it "
-            "answered until you delete everything. This applies to: " + "; ".join(past) + "."
+            "answered until you delete everything. This applies to: "
+            + "; ".join(past_metrics)
+            + "."
         )
     if crowds := [(metric, metric.central) for metric in metrics if metric.central]:
         most = max(right_of_100(promise.epsilon) for _, promise in crowds)

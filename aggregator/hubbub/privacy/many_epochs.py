@@ -62,7 +62,7 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     for _, times in epochs:
         if not (isinstance(times, int) and 1 <= times <= MAX_TIMES):
             raise BadParameter(f"times {times} is outside [1, {MAX_TIMES}]")
-    alone = sum(crowd.epsilon_local * times for crowd, times in epochs)
+    simple_sum = sum(crowd.epsilon_local * times for crowd, times in epochs)
     number = sum(times for _, times in epochs)
     if number == 1:
         return central_epsilon(epochs[0][0], delta)
@@ -73,7 +73,7 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     ]
     epsilons = [central_epsilon(crowd, delta / number) for crowd, _ in epochs]
     if inf in epsilons:
-        return alone
+        return simple_sum
     # The smallest loss decides how fine the grid is: many of it add up as its root.
     grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
     if len(epochs) == 1 and (noise := epochs[0][0].noise_dummies):
@@ -89,7 +89,7 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
         for crowd, times in epochs
         if crowd.noise_dummies
     )
-    return min(float(composed.get_epsilon_for_delta(delta)) + loose, alone)
+    return min(float(composed.get_epsilon_for_delta(delta)) + loose, simple_sum)
 
 
 @lru_cache(maxsize=256)
@@ -110,22 +110,22 @@ def largest_local_together(
     if low == most or together(most) <= central:
         return most
     # Treats crowds as Gaussians, whose squared mu add up, to get the epsilon of one.
-    alone = epsilon_of_mu(mu_within(central, delta) / sqrt(epochs), delta)
-    at = largest_local(replace(crowd, noise_dummies=None), alone, delta)
+    one_epoch = epsilon_of_mu(mu_within(central, delta) / sqrt(epochs), delta)
+    epsilon = largest_local(replace(crowd, noise_dummies=None), one_epoch, delta)
     slope, before = 0.5, None  # of the logarithm of what is told, by the local epsilon
     while high - low > _CLOSE:
-        at = at if low < at < high else (low + high) / 2
-        off = log(together(at) / central)
-        if off > 0:
-            high = at
+        epsilon = epsilon if low < epsilon < high else (low + high) / 2
+        error = log(together(epsilon) / central)
+        if error > 0:
+            high = epsilon
         else:
-            low = at
-            if off > -_NEAR:
+            low = epsilon
+            if error > -_NEAR:
                 break
-        if before is not None and at != before[0]:
-            slope = max((off - before[1]) / (at - before[0]), _FLAT)
-        before = at, off
-        at -= (off + _NEAR / 2) / slope
+        if before is not None and epsilon != before[0]:
+            slope = max((error - before[1]) / (epsilon - before[0]), _FLAT)
+        before = epsilon, error
+        epsilon -= (error + _NEAR / 2) / slope
     return low
 
 
@@ -194,15 +194,15 @@ def _losses_of_noise(noise: CountNoise, grid: float) -> "PrivacyLossDistribution
     """
     law = law_of(noise)
     counts = np.append(0.0, law), np.append(law, 0.0)
-    both = []
+    pairs = []
     for first, other in (counts, counts[::-1]):  # what v has more, and what w has less
         mask = (first > 0) & (other > 0)
         losses = np.log(first[mask] / other[mask]) / grid
         steps = np.ceil(losses - _LOOSE / 2).astype(np.int64)
         chances = np.bincount(steps - steps.min(), first[mask])
         masses = {int(steps.min()) + k: float(c) for k, c in enumerate(chances) if c}
-        both.append(_rounded_law(masses, float(first[~mask].sum()), grid))
-    return both[0].compose(both[1])
+        pairs.append(_rounded_law(masses, float(first[~mask].sum()), grid))
+    return pairs[0].compose(pairs[1])
 
 
 def _losses_of_sum(noise: CountNoise, moved: int, grid: float) -> "PrivacyLossDistribution":
@@ -220,11 +220,13 @@ def _losses_of_two(crowd: ShuffledEpoch, grid: float, left_out: float) -> "Priva
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: PLC0415 as above
 
     delta = profile(crowd, left_out)
-    ahead = [min(1.0, delta(0.0))]
-    while ahead[-1] > left_out and len(ahead) * grid <= crowd.epsilon_local:
-        ahead.append(min(1.0, delta(len(ahead) * grid)))
-    steps = np.arange(1 - len(ahead), len(ahead))
+    deltas = [min(1.0, delta(0.0))]
+    while deltas[-1] > left_out and len(deltas) * grid <= crowd.epsilon_local:
+        deltas.append(min(1.0, delta(len(deltas) * grid)))
+    steps = np.arange(1 - len(deltas), len(deltas))
     # delta(-e) = 1 - exp(-e) + exp(-e) delta(e), of the other order.
-    behind = [1 - exp(-k * grid) * (1 - ahead[k]) for k in range(len(ahead) - 1, 0, -1)]
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(grid, steps, np.array(behind + ahead))
+    reverse_deltas = [1 - exp(-k * grid) * (1 - deltas[k]) for k in range(len(deltas) - 1, 0, -1)]
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
+        grid, steps, np.array(reverse_deltas + deltas)
+    )
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)

@@ -47,9 +47,9 @@ class MetricDraft:
         ends = {"epsilon": epsilon, "low": self.low, "high": self.high}
         match self.kind:
             case "values":
-                return _of_values(self, epsilon)
+                return _value_fields(self, epsilon)
             case "strings":
-                return _of_strings(self, epsilon)
+                return _string_fields(self, epsilon)
             case "mean":
                 return dict.fromkeys(built_from("mean", *ends), ends)
             case "ranges":
@@ -118,7 +118,7 @@ class MetricDraft:
                 return self.values(), shares
 
 
-def _of_values(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
+def _value_fields(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
     parameters = {"epsilon": epsilon, "categories": draft.size}
     chain = _chain(epsilon, draft.permanent_epsilon)
     basic = {"rappor.basic": {"categories": draft.size, **chain}}
@@ -130,7 +130,7 @@ def _of_values(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
     return dict.fromkeys(built_from("listed", *lasting), lasting) | basic
 
 
-def _of_strings(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
+def _string_fields(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
     sketch = {"epsilon": epsilon, "hashes": 1024, "width": 1024}
     chain = _chain(epsilon, draft.permanent_epsilon)
     bloom = {"rappor": {"bits": 128, "hashes": 1, "cohorts": 64, **chain}}

@@ -110,19 +110,19 @@ class NoisyCounts:
             return cls(noise=noise, wanted=delta)
         d, keep, lie = crowd.categories, crowd.keep, crowd.lie
         if d == 2:  # noqa: PLR2004 two values
-            cases = _of_two(crowd, noise, cut)
+            cases = _two_value_cases(crowd, noise, cut)
             return cls(noise=noise, keep=keep, lie=lie, cases=cases, wanted=delta)
         nodes, weights = zip(*_thirds(noise, int(d) - 2), strict=True)
         # Else the other account gains less than half a percent, and takes long.
-        many = max(d * lie, 2 * crowd.others * lie / noise.variance) > _FEW_LIES
+        has_many = max(d * lie, 2 * crowd.others * lie / noise.variance) > _FEW_LIES
         return cls(
             noise=noise,
             keep=keep,
             lie=lie,
-            cases=_of_many(crowd, noise, cut),
+            cases=_many_value_cases(crowd, noise, cut),
             neither=(d - 2) * lie * np.array(nodes),
             weights=np.array(weights),
-            lies=NoisyLies.of(crowd, law_of(noise), delta) if many else None,
+            lies=NoisyLies.of(crowd, law_of(noise), delta) if has_many else None,
             wanted=delta,
         )
 
@@ -171,8 +171,8 @@ def bare_delta(noise: CountNoise, central: float) -> float:
     gains = np.append(0.0, np.cumsum(number[order]))
     losses = np.append(0.0, np.cumsum(one_more[order]))
     passed = np.searchsorted(-likelier[order], -edge)
-    over = one_more * gains[passed] - t * number * losses[passed]
-    return float(np.maximum(over, 0.0).sum()) * (1 + _ROUNDING)
+    excess = one_more * gains[passed] - t * number * losses[passed]
+    return float(np.maximum(excess, 0.0).sum()) * (1 + _ROUNDING)
 
 
 @lru_cache(maxsize=64)
@@ -210,11 +210,11 @@ def _thirds(noise: CountNoise, number: int) -> tuple[tuple[float, float], ...]:
 def _chords(noise: CountNoise, drawn: int, number: int) -> Iterator[tuple[float, float]]:
     """Yields some g, and weights, if `drawn` of the `number` values add to g."""
     law = law_of(noise)
-    up = float((law[: noise.reach] / law[1 : noise.reach + 1]).min())
-    down = float((law[noise.reach : -1] / law[noise.reach + 1 :]).min())
+    min_rise = float((law[: noise.reach] / law[1 : noise.reach + 1]).min())
+    min_fall = float((law[noise.reach : -1] / law[noise.reach + 1 :]).min())
     chance = float(law[noise.reach + 1 :].sum())
     counts = likely(drawn, chance, float(law[0]) / 4)
-    g = (counts * down + (drawn - counts) * up) / number
+    g = (counts * min_fall + (drawn - counts) * min_rise) / number
     chances = pmf(counts, drawn, chance)
     nodes = g
     if drawn > _FEW:
@@ -228,11 +228,11 @@ def _chords(noise: CountNoise, drawn: int, number: int) -> Iterator[tuple[float,
     yield from zip(nodes.tolist(), weights, strict=True)
 
 
-def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Case, ...]:
+def _many_value_cases(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Case, ...]:
     """For three values or more: all blocks of S together are one case."""
     numbers = likely(crowd.others, 2 * crowd.lie, cut)
-    wide = max(-(-len(numbers) // _BLOCKS), int(_SPLIT * (numbers[0] + 2 * noise.variance)))
-    starts = np.arange(0, len(numbers), wide)
+    block_size = max(-(-len(numbers) // _BLOCKS), int(_SPLIT * (numbers[0] + 2 * noise.variance)))
+    starts = np.arange(0, len(numbers), block_size)
     weights = np.add.reduceat(pmf(numbers, crowd.others, 2 * crowd.lie), starts)
     least = numbers[starts].astype(np.intp).tolist()
     splits = laws(least, 0.5, cut)
@@ -242,11 +242,13 @@ def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Case
     return (list(zip(counts, weights.tolist(), strict=True)),)
 
 
-def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Case, ...]:
+def _two_value_cases(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Case, ...]:
     """For two values: a case for each block of how many of the others hold v."""
     lies = crowd.others * crowd.lie
-    wide = _SPLIT * (1 + noise.variance / 2 / lies) if lies else 1.0
-    stay, move = (laws(n, crowd.lie, cut) for n in zip(*splits(crowd, min(wide, 1.0)), strict=True))
+    block_size = _SPLIT * (1 + noise.variance / 2 / lies) if lies else 1.0
+    stay, move = (
+        laws(n, crowd.lie, cut) for n in zip(*splits(crowd, min(block_size, 1.0)), strict=True)
+    )
     on_v = [convolved(moved_law, other[::-1]) for moved_law, other in zip(move, stay, strict=True)]
     if not all(fits(split, noise) for split in on_v):
         return ()

@@ -31,7 +31,7 @@ from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import above, likely, likely_ends, pmf
 from hubbub.privacy.one_count import TAILS
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.third_values import ThirdValues, moved
+from hubbub.privacy.third_values import ThirdValues, shifted_chances
 
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9
@@ -83,17 +83,20 @@ class NoisyLies:
         size = int(high - low) + len(law)
         if size**2 * min(len(numbers), _MIN_BLOCKS) > _NUMBERS:
             return None
-        wide = -(-len(numbers) * size**2 // _NUMBERS)
-        starts = np.union1d([0], np.arange(min(1, wide - 1), len(numbers), wide))
-        moves = moved(law, int(high - low) + 1)
+        block_size = -(-len(numbers) * size**2 // _NUMBERS)
+        starts = np.union1d([0], np.arange(min(1, block_size - 1), len(numbers), block_size))
+        moves = shifted_chances(law, int(high - low) + 1)
         outside = np.empty(len(starts))
-        some = np.tril_indices(size, -1)
-        even, first = np.empty((2, len(starts), len(some[0])))
+        below_diagonal = np.tril_indices(size, -1)
+        even, first = np.empty((2, len(starts), len(below_diagonal[0])))
         for place, s in enumerate(numbers[starts].tolist()):
             x = np.arange(max(low, s - high), min(high, s - low) + 1)
             on_v = moves[:, (x - low).astype(np.intp)] * pmf(x, s, 0.5)
             on_w = moves[:, (s - x - low).astype(np.intp)].T
-            even[place], first[place] = (on_v @ on_w)[some], ((on_v * x) @ on_w)[some]
+            even[place], first[place] = (
+                (on_v @ on_w)[below_diagonal],
+                ((on_v * x) @ on_w)[below_diagonal],
+            )
             outside[place] = 2 * above(s - max(low, s - high), s, 0.5)
         account = cls(
             crowd=crowd,
@@ -119,9 +122,9 @@ class NoisyLies:
         """
         t, upper, lower = exp(central), 0.0, 0.0
         for total, weight, chances in self._totals(_FEW_BLOCKS):
-            over = self._over(t, total)
-            lower += float(np.maximum(over @ chances, 0.0).sum())
-            upper += float((np.maximum(over, 0.0, out=over) @ chances).sum())
+            excess = self._over(t, total)
+            lower += float(np.maximum(excess @ chances, 0.0).sum())
+            upper += float((np.maximum(excess, 0.0, out=excess) @ chances).sum())
             upper += self._left_out(total, weight, chances)
         upper += 4 * self.cut
         if upper <= target or lower > target or len(self.starts) < len(self.numbers):
@@ -139,8 +142,8 @@ class NoisyLies:
 
     def _mass(self, total: float) -> Floats:
         """For each s, how much likelier v makes it at most, beside an even draw."""
-        up, _ = self._factors(1.0, total)
-        return up * self.numbers[self.starts] + 1
+        gain, _ = self._factors(1.0, total)
+        return gain * self.numbers[self.starts] + 1
 
     def _some_rows(self) -> Mask:
         """Rows without those whose chances are at most `cut` together, for all that is summed."""
@@ -148,8 +151,8 @@ class NoisyLies:
         for totals in (self._totals(_FEW_BLOCKS), self._some):
             on_first, on_even = np.zeros((2, len(self.starts)))
             for total, _, chances in totals:
-                up, _ = self._factors(1.0, total)
-                on_first += up * chances
+                gain, _ = self._factors(1.0, total)
+                on_first += gain * chances
                 on_even += chances
             mask |= self.first @ on_first + self.even @ on_even > self.cut / len(mask)
         return mask
@@ -158,44 +161,46 @@ class NoisyLies:
         """The same with what is known of L, but for T and rows where it hardly matters."""
         result, gains = 4 * self.cut, []
         for place, (total, weight, chances) in enumerate(self._some):
-            over = self._over(t, total)
-            upper = np.maximum(over, 0.0) @ chances
+            excess = self._over(t, total)
+            upper = np.maximum(excess, 0.0) @ chances
             result += self._left_out(total, weight, chances) + float(upper.sum())
-            most = upper - np.maximum(over @ chances, 0.0)
+            most = upper - np.maximum(excess @ chances, 0.0)
             gains.append((float(most.sum()), place, upper, most))
-        rest = sum(gain for gain, *_ in gains)
+        remaining = sum(gain for gain, *_ in gains)
         for gain, place, upper, most in sorted(gains, key=lambda row: -row[0]):
-            if result <= target or result - rest > target or rest < _CLOSE * target:
+            if result <= target or result - remaining > target or remaining < _CLOSE * target:
                 break
-            rest -= gain
+            remaining -= gain
             rows = np.flatnonzero(most > _CLOSE * most.mean())
             if place not in self._views:
                 self._views[place] = self._view(place)
-            over = self._over(t, self._some[place][0])[rows]
-            result += float(np.maximum(over @ self._views[place], 0.0).sum() - upper[rows].sum())
+            excess = self._over(t, self._some[place][0])[rows]
+            result += float(np.maximum(excess @ self._views[place], 0.0).sum() - upper[rows].sum())
         return result
 
     def _over(self, t: float, total: float) -> Floats:
-        up, down = self._factors(t, total)
+        gain, loss = self._factors(t, total)
         # In other rows w is likelier.
         end = np.searchsorted(-self.ratios, -t / (1 + t) * (1 - 1e-8))
-        return up * self.first[:end] - down * self.even[:end]
+        return gain * self.first[:end] - loss * self.even[:end]
 
     def _factors(self, t: float, total: float) -> tuple[Floats, Floats]:
         """What v exceeds t times w by, for each s: so many times `first`, less `even`."""
         d, q, s = self.crowd.categories, self.crowd.lie, self.numbers[self.starts]
         largest = np.append(self.numbers[self.starts[1:] - 1], self.numbers[-1])
         truth = (1 - d * q) * d / total * largest / np.maximum(s, 1)
-        up = (1 + t) * truth * (1 + _ROUNDING)
-        down = (t * truth * s + (t - 1) * d * q) * (1 - _ROUNDING)
-        return up, down
+        gain = (1 + t) * truth * (1 + _ROUNDING)
+        loss = (t * truth * s + (t - 1) * d * q) * (1 - _ROUNDING)
+        return gain, loss
 
     def _totals(self, blocks: int, share: float = 0.0) -> Iterator[tuple[float, float, Floats]]:
         """Yields the least T of each block, with its chance, and that with each block of s."""
         others, d = self.crowd.others, self.crowd.categories
         noise = _probable(others, self.crowd.hiding, self.cut)
-        wide = max(-(-len(noise) // blocks), min(int(noise[0] * share), len(noise) // _FEW_BLOCKS))
-        starts = np.arange(0, len(noise), wide)
+        block_size = max(
+            -(-len(noise) // blocks), min(int(noise[0] * share), len(noise) // _FEW_BLOCKS)
+        )
+        starts = np.arange(0, len(noise), block_size)
         weights = np.add.reduceat(pmf(noise, others, self.crowd.hiding), starts)
         for total, weight in zip((noise[starts] + 1).tolist(), weights.tolist(), strict=True):
             chances = weight * pmf(self.numbers, total, 2 / d)
@@ -213,18 +218,18 @@ class NoisyLies:
         """For a T, and each s, the chances of what is known of L divided by those of s."""
         total, _, chances = self._some[place]
         on_third = total - self.numbers
-        some = (on_third >= 0) & (chances > 0)
-        third = self._third(on_third[some]) * chances[some, None]
-        sums = self._mass(total)[some] @ third
+        is_possible = (on_third >= 0) & (chances > 0)
+        third = self._third(on_third[is_possible]) * chances[is_possible, None]
+        sums = self._mass(total)[is_possible] @ third
         third = third[:, sums > self.cut / len(sums) / len(self._some)]
         matrix = np.zeros((len(chances), third.shape[1]))
-        matrix[some] = third
+        matrix[is_possible] = third
         return matrix
 
     def _third(self, on_third: Floats) -> Floats:
         """Chances of what is known of L, for each L, in descending order."""
         if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is that
-            return moved(self.dummy_law, len(on_third)).T[::-1]
+            return shifted_chances(self.dummy_law, len(on_third)).T[::-1]
         if self._pairs is not None:
             return self._pairs[on_third.astype(np.intp)]
         return self._thirds.views(on_third)
@@ -241,12 +246,12 @@ class NoisyLies:
         size = len(self.dummy_law) + most
         if d != 4 or size * (size + 1) // 2 > _PAIRS:  # noqa: PLR2004 two third values
             return None
-        moves, order = moved(self.dummy_law, most + 1), np.triu_indices(size)
+        moves, order = shifted_chances(self.dummy_law, most + 1), np.triu_indices(size)
         pairs = np.zeros((last + 1, len(order[0]) + last + 1))
         for number in range(last + 1):
             first = np.arange(max(0, number - most), min(number, most) + 1)
-            both = (moves[:, first] * pmf(first, number, 0.5)) @ moves[:, number - first].T
-            pairs[number, : len(order[0])] = np.where(order[0] == order[1], 1, 2) * both[order]
+            products = (moves[:, first] * pmf(first, number, 0.5)) @ moves[:, number - first].T
+            pairs[number, : len(order[0])] = np.where(order[0] == order[1], 1, 2) * products[order]
             pairs[number, len(order[0]) + number] = max(0.0, 1 - pairs[number].sum())
         return pairs
 

@@ -57,16 +57,16 @@ class OneCount:
         [dummies] = laws([crowd.certain().dummies], 0.5, cut)
         lies = map(convolved, others, (turned[::-1] for turned in lie_laws))
         noises = (convolved(lie_law, dummies) for lie_law in lies)
-        return cls(crowd, tuple((noise, _beyond(noise)) for noise in noises), cut)
+        return cls(crowd, tuple((noise, _tail_chances(noise)) for noise in noises), cut)
 
     def delta(self, central: float) -> float:
         """The largest delta of all splits, rounded up."""
         t, p, q = exp(central), self.crowd.keep, self.crowd.lie
         worst = wrong = 0.0
-        for noise, beyond in self.noises:
+        for noise, tails in self.noises:
             if len(noise) > DIRECT:  # perhaps a transform's: its errors are not relative
                 wrong = FFT_ERROR * (1 + t)
-            worst = max(worst, float(((p - t * q) * noise - expm1(central) * beyond).max()))
+            worst = max(worst, float(((p - t * q) * noise - expm1(central) * tails).max()))
         return worst * (1 + FLOAT_ERROR) + 3 * self.cut + wrong
 
 
@@ -96,26 +96,26 @@ class SeveralCounts:
         return sum(weight * count.delta(central) for count, weight in self.counts) + self.cut
 
 
-def splits(crowd: ShuffledEpoch, wide: float) -> list[tuple[int, int]]:
+def splits(crowd: ShuffledEpoch, block_size: float) -> list[tuple[int, int]]:
     """For each block, how many hold v in all its splits, and how many w; half, by symmetry.
 
-    `wide` is the share of the others by which the splits of a block differ.
+    `block_size` is the share of the others by which the splits of a block differ.
     """
     if crowd.lie == 0:
         return [(0, 0)]
     splits, first = [], 0
     if crowd.others * crowd.lie > _MUCH_NOISE**2 / 16:
-        wide = max(wide, _WIDE_SPLIT)
+        block_size = max(block_size, _WIDE_SPLIT)
     while first <= crowd.others // 2:
-        share = wide if first else _FIRST_SPLIT
+        share = block_size if first else _FIRST_SPLIT
         last = min(first + max(floor(share * crowd.others), 0), crowd.others // 2)
         splits.append((first, crowd.others - last))
         first = last + 1
     return splits
 
 
-def _beyond(noise: Floats) -> Floats:
+def _tail_chances(noise: Floats) -> Floats:
     """For each number, the probability of a larger one or of a smaller one, whichever is less."""
-    above, below = (np.append(0.0, np.cumsum(law)[:-1]) for law in (noise[::-1], noise))
-    fewer: Floats = np.minimum(above[::-1], below)
+    larger, smaller = (np.append(0.0, np.cumsum(law)[:-1]) for law in (noise[::-1], noise))
+    fewer: Floats = np.minimum(larger[::-1], smaller)
     return fewer

@@ -100,8 +100,8 @@ def best_noise(
     counts_part = COUNTS_PART if fixed_sum else 1.0
     high, factor = 2 * epochs / central / counts_part, _CLOSE**2
     if epochs > 1:  # as if counts were Gaussian, whose squares add up
-        near = sqrt(2 * epochs) / mu_within(central, delta) / counts_part
-        high = near if near < high and holds_promise(near) else high
+        approximate = sqrt(2 * epochs) / mu_within(central, delta) / counts_part
+        high = approximate if approximate < high and holds_promise(approximate) else high
     largest = _MAX_SCALE
     while _near_shift(largest * _ROOM, rare / 2) >= _MAX_SHIFT:
         largest /= _CLOSE

@@ -92,7 +92,7 @@ def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
             for metric in metrics
         ),
         _decision("Categories of persons", "who uses the app; whether children are among them"),
-        *_grouped("Data", {metric.name: _data(metric) for metric in metrics}),
+        *_group_statements("Data", {metric.name: _data(metric) for metric in metrics}),
         *_recipients(catalog),
         _decision(
             "Servers that report for visitors",
@@ -100,7 +100,7 @@ def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
             "randomized and from whom, and keeps budgets and consent under a keyed hash",
         ),
         _decision("Transfers to third countries", "where the shuffler and the aggregator run"),
-        *_grouped("Erasure", {metric.name: _erasure(metric) for metric in metrics}),
+        *_group_statements("Erasure", {metric.name: _erasure(metric) for metric in metrics}),
         Statement(
             "Erasure on the device",
             "It remembers its last payloads until the person deletes them.",
@@ -150,7 +150,7 @@ def _assessment(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
                 f"Epsilon {metric.report_loss:.3f} a report: an observer who started from 50:50 is "
                 f"right {right_of_100(metric.report_loss)} times in 100 at most after one answer "
                 f"(protection: {verdict(metric.report_loss)}). For life at most "
-                f"{metric.limits.lifetime_epsilon:g} nats.{_in_a_crowd(metric)}",
+                f"{metric.limits.lifetime_epsilon:g} nats.{_crowd_sentence(metric)}",
                 f"metrics.{metric.name}: mechanism, epsilon, limits, central_epsilon",
             )
             for metric in metrics
@@ -158,7 +158,7 @@ def _assessment(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
         Statement(
             "Risk: all answers of a year",
             f"At most {year:.4g} nats (protection: {verdict(year)}), if one party links them; "
-            f"{_linked_by(catalog)}.",
+            f"{_link_sentence(catalog)}.",
             "epsilon, limits and caps of all metrics; breakdown, experiment",
         ),
         *_measures(catalog, privacy_card),
@@ -216,7 +216,7 @@ def _stores(catalog: Catalog) -> tuple[Statement, ...]:
         Statement("Purpose", "Analytics.", source),
         Statement("Apple: linked to the user?", linked, "the protocol, and tokens"),
         Statement("Apple: used for tracking?", "No: nothing joins it with other data.", source),
-        Statement("Google: shared?", _shared(catalog), "runs"),
+        Statement("Google: shared?", _shared_text(catalog), "runs"),
         Statement("Google: encrypted in transit?", "Yes: TLS, and sealed within.", source),
         Statement("Google: processed ephemerally?", "No: totals are stored.", source),
         Statement("Google: optional?", "Yes, where the app offers disable().", source),
@@ -229,7 +229,7 @@ def _stores(catalog: Catalog) -> tuple[Statement, ...]:
     )
 
 
-def _shared(catalog: Catalog) -> str:
+def _shared_text(catalog: Catalog) -> str:
     runs = catalog.runs
     if runs is None:
         return f"{DECIDE}: who runs the shuffler and the aggregator ([runs] of the catalog)."
@@ -241,7 +241,7 @@ def _shared(catalog: Catalog) -> str:
     return f"No: {runs.aggregator} runs both services."
 
 
-def _grouped(subject: str, texts: Mapping[str, str]) -> Sequence[Statement]:
+def _group_statements(subject: str, texts: Mapping[str, str]) -> Sequence[Statement]:
     """A statement for each different text of the metrics."""
     names: dict[str, list[str]] = {}
     for name, text in texts.items():
@@ -259,14 +259,14 @@ def _grouped(subject: str, texts: Mapping[str, str]) -> Sequence[Statement]:
 def _data(metric: Metric) -> str:
     number = f"{len(metric.values or ()):,}"
     by_family = {"vector": f"{number} numbers together", "sets": f"any of {number} values together"}
-    of = "text or numbers" if metric.values is None else f"one of {number} values"
-    of = by_family.get(metric.value_kind.FAMILY or "", of)
-    often = f"at most {metric.limits.reports_per_epoch} a {metric.epoch} and device"
+    content = "text or numbers" if metric.values is None else f"one of {number} values"
+    content = by_family.get(metric.value_kind.FAMILY or "", content)
+    frequency = f"at most {metric.limits.reports_per_epoch} a {metric.epoch} and device"
     public = f"; in the clear beside it: {', '.join(metric.breakdown)}" if metric.breakdown else ""
-    return f"A randomized answer ({of}; mechanism {metric.mechanism}), {often}{public}."
+    return f"A randomized answer ({content}; mechanism {metric.mechanism}), {frequency}{public}."
 
 
-def _in_a_crowd(metric: Metric) -> str:
+def _crowd_sentence(metric: Metric) -> str:
     """Sentence about the guarantee with an honest shuffler; "" without a central promise."""
     promise = metric.central
     if promise is None:
@@ -304,7 +304,7 @@ def _erasure_of_events(catalog: Catalog) -> Sequence[Statement]:
     ]
 
 
-def _linked_by(catalog: Catalog) -> str:
+def _link_sentence(catalog: Catalog) -> str:
     """What reports contain that links them."""
     fields = sorted({field for m in catalog.metrics.values() for field in m.breakdown})
     if not fields:
@@ -319,13 +319,13 @@ def _recipients(catalog: Catalog) -> Sequence[Statement]:
     runs = catalog.runs
     if runs is None:
         return [_decision("Recipients", "who runs the shuffler and the aggregator ([runs])")]
-    apart = "Only both together know who answered." if runs.apart else "One party runs both."
+    operators = "Only both together know who answered." if runs.apart else "One party runs both."
     return [
         Statement(
             "Recipients",
             f"{runs.shuffler} runs the shuffler, which sees addresses and no answer; "
             f"{runs.aggregator} runs the aggregator, which sees randomized answers and no address. "
-            f"{apart}",
+            f"{operators}",
             "runs",
         ),
         _decision("Contracts", "processing on behalf (Article 28), or joint control (Article 26)"),

@@ -90,13 +90,13 @@ def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
 def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports: float) -> Row:
     """The figures of one mechanism with these parameters."""
     mechanism = _built(name, tuple(sorted(parameters.items())))
-    values, even = question.values(), question.even()
+    values, even_shares = question.values(), question.even()
     alike = np.full(len(values), 1 / len(values))
     errors = family_for(mechanism).expected(mechanism, values, alike, reports)
     rare = float(errors.absent.max())
     variances = errors.stderrs**2
     # The largest variance of numbers: half of them at either end.
-    drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even, 1) / reports
+    drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even_shares, 1) / reports
     drawn *= 1 - errors.counted
     if question.kind == "vector":
         # Squares of all coordinates together are 1 at most, of a range of 2.
@@ -130,8 +130,8 @@ def reports_for(
         return replace(last, reports=inf)
     while high - low > 1e-4:  # noqa: PLR2004 of a power of ten: .02%
         middle = (low + high) / 2
-        enough = target(row(question, name, parameters, 10**middle)) <= most
-        low, high = (low, middle) if enough else (middle, high)
+        suffices = target(row(question, name, parameters, 10**middle)) <= most
+        low, high = (low, middle) if suffices else (middle, high)
     return row(question, name, parameters, float(np.ceil(10**high)))
 
 
@@ -174,8 +174,12 @@ def moved_error(question: MetricDraft, plan_row: Row, effect: float) -> float:
     """
     if question.kind in MEANS:
         return plan_row.population
-    mechanism, even = _row_mechanism(plan_row), float(question.even()[0])
-    share = even + min(effect, 1 - even) if 2 * even < 1 else even - min(effect, even)
+    mechanism, even_share = _row_mechanism(plan_row), float(question.even()[0])
+    share = (
+        even_share + min(effect, 1 - even_share)
+        if 2 * even_share < 1
+        else even_share - min(effect, even_share)
+    )
     values, shares = question.holding(0, share)
     coins = family_for(mechanism).expected(mechanism, values, shares, plan_row.reports).stderrs[0]
     drawn = float(sampled(np.full(1, share), plan_row.reports)[0])
@@ -192,37 +196,39 @@ def ratio_error(
     are of two epochs with as many reports each. Raises BadParameter for another question, or shares
     that are none.
     """
-    above, below = ratio
-    share = above / below if below > 0 else -1.0
-    if question.kind == "vector" and question.size == 2 and above >= 0 < below <= 1:  # noqa: PLR2004 a rate
+    numerator, denominator = ratio
+    share = numerator / denominator if denominator > 0 else -1.0
+    if question.kind == "vector" and question.size == 2 and numerator >= 0 < denominator <= 1:  # noqa: PLR2004 a rate
         # Errors are shares of the range, which is twice the length.
-        return 2 * plan_row.population / below * sqrt(1 + share**2)
+        return 2 * plan_row.population / denominator * sqrt(1 + share**2)
     if question.kind != "values" or question.size > _MAX_RATIO_VALUES:
         raise BadParameter(
             f"--ratio goes with --values up to {_MAX_RATIO_VALUES}, or with --vector 2 LENGTH"
         )
-    if not 0 < above <= below <= 1:
+    if not 0 < numerator <= denominator <= 1:
         raise BadParameter(
             "--ratio: write two shares in (0, 1], the numerator's and the denominator's, which "
             "contains it: --ratio 0.1 0.4"
         )
     mechanism = _row_mechanism(plan_row)
     size, (first, second) = question.size, np.eye(question.size)[:2]
-    among = second if is_apart else np.ones(size)
-    if not is_apart and below < 1 and size > 2:  # noqa: PLR2004 others have none of both
-        among = first + second
-    centred = first - first.mean(), among - among.mean()
+    base = second if is_apart else np.ones(size)
+    if not is_apart and denominator < 1 and size > 2:  # noqa: PLR2004 others have none of both
+        base = first + second
+    centred = first - first.mean(), base - base.mean()
     none, mixed, square = coin_variances(mechanism, 1, *centred)
     if is_apart:
-        coins = none @ _rest_even(above, first) + share**2 * (square @ _rest_even(below, second))
+        coins = none @ _rest_even(numerator, first) + share**2 * (
+            square @ _rest_even(denominator, second)
+        )
     else:
-        rest = among - first
-        shares = above * first + (below - above) * rest / rest.sum()
-        others = 1 - among
-        shares += (1 - below) * others / max(others.sum(), 1.0)
+        rest = base - first
+        shares = numerator * first + (denominator - numerator) * rest / rest.sum()
+        others = 1 - base
+        shares += (1 - denominator) * others / max(others.sum(), 1.0)
         coins = (none + share * mixed + share**2 * square) @ shares
-    drawn = below * share * (1 - share)
-    return sqrt(float(coins) + drawn) / (below * sqrt(plan_row.reports))
+    drawn = denominator * share * (1 - share)
+    return sqrt(float(coins) + drawn) / (denominator * sqrt(plan_row.reports))
 
 
 def _row_mechanism(plan_row: Row) -> AnyMechanism:
@@ -238,7 +244,7 @@ def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: in
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
     corrected = _NORMAL.inv_cdf(1 - FALSE_DISCOVERY_RATE / question.size)
     if tail := family_for(mechanism).tail(mechanism, int(reports)):
-        return _of_few(mechanism.channel, int(reports), tail, corrected)
+        return _smallest_share(mechanism.channel, int(reports), tail, corrected)
     power = _NORMAL.inv_cdf(CONFIDENCE)
 
     def errors(share: float) -> tuple[float, float]:
@@ -259,7 +265,7 @@ def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: in
     return current
 
 
-def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
+def _smallest_share(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
     """The smallest detectable share, in whole reports, by the exact law of supports."""
     p, q = float(channel.p), float(channel.q)
     further = float(tail.reach(np.array([corrected]))[0]) * sqrt(reports * q * (1 - q))
@@ -271,10 +277,10 @@ def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
 
     if chance(reports) < CONFIDENCE:
         return inf
-    few, enough = 0, reports
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        few, enough = (few, middle) if chance(middle) >= CONFIDENCE else (middle, enough)
+    too_few, enough = 0, reports
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if chance(middle) >= CONFIDENCE else (middle, enough)
     return enough / reports
 
 

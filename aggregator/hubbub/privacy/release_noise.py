@@ -55,7 +55,7 @@ def _sigma(l2: float, epsilon: float, delta: float) -> float:
     # The textbook's conversion of zCDP (Bun, Steinke 2016, proposition 1.3) gives one that is
     # enough; OpenDP's own reckoning finds a smaller one below it.
     tail = log(1 / delta)
-    enough = l2 / (sqrt(2) * (sqrt(tail + epsilon) - sqrt(tail))) * (1 + 1e-9)
+    sigma = l2 / (sqrt(2) * (sqrt(tail + epsilon) - sqrt(tail))) * (1 + 1e-9)
     return dp.binary_search_param(
-        gaussian, d_in=l2, d_out=(epsilon, delta), bounds=(enough / 8, enough)
+        gaussian, d_in=l2, d_out=(epsilon, delta), bounds=(sigma / 8, sigma)
     )

@@ -33,7 +33,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.listed import spreads
-from hubbub.analysis.families.tiers import merged, tier_scales
+from hubbub.analysis.families.tiers import merged_tiers, tier_scales
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.catalog import Metric, Release
@@ -99,34 +99,39 @@ def release(
     place = labels.index(value) if query == "count" else None
     noisy_tiers = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
     reports = [totals.reports for _, totals in parts if totals.reports]
-    figures, noises = noisy_tiers[0]
+    figures, noise_variances = noisy_tiers[0]
     if len(noisy_tiers) > 1:
         scales = tier_scales([float((part.stderrs**2).mean()) for part, _ in noisy_tiers], reports)
-        figures = merged([part for part, _ in noisy_tiers], reports, scales)
-        noises = scales**2 @ np.array([noise for _, noise in noisy_tiers])
-    far = np.full_like(noises, reach_of(CONFIDENCE))
+        figures = merged_tiers([part for part, _ in noisy_tiers], reports, scales)
+        noise_variances = scales**2 @ np.array([noise for _, noise in noisy_tiers])
+    reach = np.full_like(noise_variances, reach_of(CONFIDENCE))
     if policy.mechanism == "laplace":
         # Its fourth cumulant, in squares of its variance: the next term of Cornish and Fisher.
-        far += _LAPLACE_KURTOSIS * (noises / figures.stderrs**2) ** 2 * (far**3 - 3 * far) / 24
+        reach += (
+            _LAPLACE_KURTOSIS
+            * (noise_variances / figures.stderrs**2) ** 2
+            * (reach**3 - 3 * reach)
+            / 24
+        )
     ends = family_for(mechanism).ends(mechanism) if query == "mean" else None
     names = [value] if query == "count" else labels
-    return _published(names, figures, noises, sum(reports), far=far, ends=ends)
+    return _released_rows(names, figures, noise_variances, sum(reports), reach=reach, ends=ends)
 
 
-def _published(
+def _released_rows(
     names: Sequence[str],
     figures: ValueEstimates,
-    noises: Floats,
+    noise_variances: Floats,
     reports: int,
     *,
-    far: Floats | float,
+    reach: Floats | float,
     ends: tuple[float, float] | None,
 ) -> list[Released]:
-    """A row for each name; `far` is the number of errors to an end, `ends` the range of a mean."""
+    """A row for each name; `reach`: standard errors to an end; `ends`: the range of a mean."""
     # If the number of reports is hidden, there may be more than expected.
-    low, high = figures.between(reports + figures.unsure, down=far, up=far)
+    low, high = figures.between(reports + figures.unsure, down=reach, up=reach)
     start, scale = (ends[0], (ends[1] - ends[0]) / reports) if ends else (0.0, 1.0)
-    noise = np.sqrt(noises)
+    noise = np.sqrt(noise_variances)
     return [
         Released(
             value=name,
@@ -145,7 +150,7 @@ def _name_alone(value: str) -> Released:
     return Released(value=value, estimate=None, stderr=None, noise=None, low=None, high=None)
 
 
-def as_it_is(
+def release_without_noise(
     mechanism: AnyMechanism,
     totals: Totals,
     values: Sequence[str] | None,
@@ -162,8 +167,8 @@ def as_it_is(
         figures = figures.place or figures
     none = np.zeros_like(figures.estimates)
     ends = family.ends(mechanism) if query == "mean" else None
-    far = reach_of(CONFIDENCE)
-    rows = _published(labels, figures, none, totals.reports, far=far, ends=ends)
+    reach = reach_of(CONFIDENCE)
+    rows = _released_rows(labels, figures, none, totals.reports, reach=reach, ends=ends)
     return [row for row in rows if query != "count" or row.value == value]
 
 
@@ -214,15 +219,15 @@ def _noisy(
     else:
         absent, growth = local + noises, np.zeros_like(estimates)
     stderrs = np.sqrt(absent + growth * np.clip(estimates, 0, reports))
-    at = slice(place, place + 1) if place is not None and len(estimates) > 1 else slice(None)
+    selected = slice(place, place + 1) if place is not None and len(estimates) > 1 else slice(None)
     figures = ValueEstimates(
-        estimates=estimates[at],
-        stderrs=stderrs[at],
-        absent=np.sqrt(absent)[at],
-        growth=growth[at],
+        estimates=estimates[selected],
+        stderrs=stderrs[selected],
+        absent=np.sqrt(absent)[selected],
+        growth=growth[selected],
         step=unit if isinstance(unit, float) else 0.0,
     )
-    return figures, noises[at]
+    return figures, noises[selected]
 
 
 def check_noise(metrics: Iterable[Metric]) -> None:

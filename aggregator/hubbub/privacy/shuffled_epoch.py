@@ -113,9 +113,9 @@ class ShuffledEpoch:
         """
         p, q, n = self.keep, self.lie, self.reports
         lies = n * q * (1 - q) + n * share * (p * (1 - p) - q * (1 - q))
-        even, coin = 1 / self.categories, self.each % 1
-        drawn = (self.dummies + n * self.each) * even * (1 - even)
-        unknown = n * coin * (1 - coin) * ((even - q) / (1 + self.each)) ** 2
+        even_share, coin = 1 / self.categories, self.each % 1
+        drawn = (self.dummies + n * self.each) * even_share * (1 - even_share)
+        unknown = n * coin * (1 - coin) * ((even_share - q) / (1 + self.each)) ** 2
         if self.noise_dummies:  # of the value's own, and of how many reports there are
             drawn = self.noise_dummies.variance * (1 - 2 * q + self.categories * q**2)
         return sqrt(lies + drawn + unknown) / (p - q)

@@ -73,19 +73,21 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     _check(delta)
     analysis = _counts_of(crowd, delta)
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
-    over = log(analysis.delta(most) / delta)
-    if over <= 0:
+    log_ratio = log(analysis.delta(most) / delta)
+    if log_ratio <= 0:
         close = _NOISY_CLOSE if crowd.noise_dummies and crowd.lie else _CLOSE
-        most = _least(lambda central: log(analysis.delta(central) / delta), most, over, close)
+        most = _min_epsilon(
+            lambda central: log(analysis.delta(central) / delta), most, log_ratio, close
+        )
     elif most < crowd.epsilon_local:
         return crowd.epsilon_local
-    if (lying := _by_lies(crowd)) is not None:
+    if (lying := _crowd_of_lies(crowd)) is not None:
         return min(most, central_epsilon(lying, delta))
-    few = FewLies.of(crowd, delta)
-    return min(few.epsilon(delta, 0.0, most), most) if few else most
+    few_lies = FewLies.of(crowd, delta)
+    return min(few_lies.epsilon(delta, 0.0, most), most) if few_lies else most
 
 
-def _by_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
+def _crowd_of_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
     """The crowd without noise dummies, if its lies hide more than they do; otherwise None."""
     noise = crowd.noise_dummies
     if noise is None or crowd.others * crowd.lie < noise.variance:
@@ -93,27 +95,29 @@ def _by_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
     return replace(crowd, noise_dummies=None)
 
 
-def _least(over: Callable[[float], float], most: float, last: float, close: float) -> float:
+def _min_epsilon(
+    function: Callable[[float], float], most: float, last: float, close: float
+) -> float:
     """Root of a decreasing function, from above; `most` if it is not far above.
 
     By chords, halved if an end stays (the Illinois rule): the logarithm of delta is nearly
     straight, and bisection would need three times as many calls. `last` is the function at `most`.
     """
     low, high = most / 16, most
-    while (first := over(low)) <= 0:
+    while (first := function(low)) <= 0:
         if low < 1e-9:  # noqa: PLR2004 nothing, to any eye
             return low
         low, high, last = low / 16, low, first
     stayed = 0
     while high - low > close * high:
-        at = high + (high - low) * last / (first - last)
-        at = min(max(at, low + close * high / 2), high - close * high / 2)
-        excess = over(at)
+        middle = high + (high - low) * last / (first - last)
+        middle = min(max(middle, low + close * high / 2), high - close * high / 2)
+        excess = function(middle)
         if excess <= 0:
-            high, last = at, excess
+            high, last = middle, excess
             first, stayed = (first / 2, 1) if stayed == 1 else (first, 1)
         else:
-            low, first = at, excess
+            low, first = middle, excess
             last, stayed = (last / 2, -1) if stayed == -1 else (last, -1)
     return high
 
@@ -129,10 +133,10 @@ def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     _check(delta)
     if crowd.epsilon_local <= central or _counts_of(crowd, delta).delta(central) <= delta:
         return True
-    if (lying := _by_lies(crowd)) is not None:
+    if (lying := _crowd_of_lies(crowd)) is not None:
         return keeps(lying, central, delta)
-    few = FewLies.of(crowd, delta)
-    return few is not None and few.epsilon(delta, central, central) <= central
+    few_lies = FewLies.of(crowd, delta)
+    return few_lies is not None and few_lies.epsilon(delta, central, central) <= central
 
 
 @lru_cache(maxsize=1024)
@@ -200,8 +204,8 @@ class _Counts:
     def of(cls, crowd: ShuffledEpoch, delta: float) -> "_Counts":
         cut = delta * TAILS + (FFT_ERROR if crowd.each % 1 else 0.0)
         noise, chances = crowd.noise(cut)
-        wide = max(-(-len(noise) // _BLOCKS), int(noise[0] * _BLOCK))
-        starts = np.arange(0, len(noise), wide)
+        block_size = max(-(-len(noise) // _BLOCKS), int(noise[0] * _BLOCK))
+        starts = np.arange(0, len(noise), block_size)
         return cls(crowd, noise[starts] + 1, np.add.reduceat(chances, starts), cut)
 
     @cached_property
@@ -212,13 +216,13 @@ class _Counts:
         lengths = (last - first + 2).astype(np.intp)  # one more may be the person's own
         ends = np.cumsum(lengths)
         laws: list[tuple[Floats, Floats, Floats]] = []
-        for some in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(ends // _AT_ONCE)) + 1):
-            some_lengths = lengths[some]
+        for block in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(ends // _AT_ONCE)) + 1):
+            some_lengths = lengths[block]
             n, weights, begins = (
-                np.repeat(column[some], some_lengths)
+                np.repeat(column[block], some_lengths)
                 for column in (self.totals, self.weights, first - (ends - lengths))
             )
-            s = begins + np.arange(ends[some[0]] - some_lengths[0], ends[some[-1]])
+            s = begins + np.arange(ends[block[0]] - some_lengths[0], ends[block[-1]])
             laws.append((n, s, weights * pmf(s, n, share)))
         return laws
 
@@ -234,10 +238,10 @@ class _Counts:
             mask = edge <= s
             n, x, hidden = s[mask], edge[mask], hidden[mask]
             at_edge = pmf(x - 1, n - 1, 0.5)
-            beyond = above(x - 2, n - 1, 0.5)  # x - 1 or more
-            up = truth * n / 2 * t * at_edge + hidden * at_edge / 2
-            down = truth * n / 2 * expm1(central) * beyond + hidden * beyond
-            error = FLOAT_ERROR * np.abs(up - down) + 1e-11 * up
-            excess = np.maximum(up - down, 0) + error
+            tail = above(x - 2, n - 1, 0.5)  # x - 1 or more
+            gain = truth * n / 2 * t * at_edge + hidden * at_edge / 2
+            loss = truth * n / 2 * expm1(central) * tail + hidden * tail
+            error = FLOAT_ERROR * np.abs(gain - loss) + 1e-11 * gain
+            excess = np.maximum(gain - loss, 0) + error
             result += d * float((excess * chances[mask] / total[mask]).sum())
         return result + 4 * self.cut

@@ -65,19 +65,19 @@ class ThirdValues:
 
         `most` is the largest probable number of reports on one value; C repeats after `period`.
         """
-        few, reach = min(values, _VALUES), len(law) // 2
+        listed, reach = min(values, _VALUES), len(law) // 2
         variance = float(law @ (np.arange(len(law)) - reach) ** 2)
         units, widths = (_ONE_WIDTH, (1,)) if values > _FEW else (1, _WIDTHS)
         unit = max(1, round(units * _UNIT * theta * variance / (theta + variance)))
-        value_law = _parted(law, poisson(np.arange(most + 1.0), theta), unit, widths)
+        value_law = _part_sum(law, poisson(np.arange(most + 1.0), theta), unit, widths)
         period = next_fast_len(max(period, most + 1), real=True)
-        padded = np.zeros((few * widths[0] + 1, period))
+        padded = np.zeros((listed * widths[0] + 1, period))
         padded[: len(value_law), : most + 1] = value_law
         turns = np.exp(-2j * np.pi * np.arange(period // 2 + 1) / period)
-        spectrum = rfft2(padded) ** few * np.exp((values - few) * theta * (turns - 1))
+        spectrum = rfft2(padded) ** listed * np.exp((values - listed) * theta * (turns - 1))
         chances = np.maximum(irfft2(spectrum, padded.shape), 0.0)
-        below = np.cumsum(chances.sum(axis=1))
-        starts = np.union1d([0], np.searchsorted(below, _QUANTILES)).tolist()
+        cumulative = np.cumsum(chances.sum(axis=1))
+        starts = np.union1d([0], np.searchsorted(cumulative, _QUANTILES)).tolist()
         blocks = []
         for start, end in zip(starts, [*starts[1:], len(padded)], strict=True):
             law_of_c = np.full(period, _FFT_ERROR)
@@ -125,10 +125,10 @@ class CoinBlock:
         numbers = np.arange(coins + step)
         all_places = block._heads(numbers, c, coins)
         starts = np.arange(0, coins + step, step)
-        few = block._heads(numbers, starts, block._hidden, _RARE) @ block._rounded(starts, c)
-        inside = few > 0
-        ratios = np.ones(few.shape)
-        ratios[inside] = all_places[inside] / few[inside]
+        few_heads = block._heads(numbers, starts, block._hidden, _RARE) @ block._rounded(starts, c)
+        has_few = few_heads > 0
+        ratios = np.ones(few_heads.shape)
+        ratios[has_few] = all_places[has_few] / few_heads[has_few]
         return cls(coins, chances, step, np.minimum(ratios.min(axis=0), 1.0) * (1 - 1e-9))
 
     def views(self, on_third: Floats) -> tuple[Floats, Floats]:
@@ -140,10 +140,10 @@ class CoinBlock:
             return self._heads(numbers, c, self.coins) * chances, np.zeros(len(numbers))
         first = -(-c[0] // self.step) * self.step
         starts = np.arange(first, c[-1] + self.coins - self._hidden + 1, self.step)
-        shown = self._rounded(starts, c) @ (chances * self.shares[c % self.step])
-        views = self._heads(numbers, starts, self._hidden, _RARE) * shown
-        whole = self._heads(numbers, c, self.coins) @ chances
-        return views, np.maximum(whole * (1 + 1e-9) - views.sum(axis=1), 0.0)
+        visible = self._rounded(starts, c) @ (chances * self.shares[c % self.step])
+        views = self._heads(numbers, starts, self._hidden, _RARE) * visible
+        all_views = self._heads(numbers, c, self.coins) @ chances
+        return views, np.maximum(all_views * (1 + 1e-9) - views.sum(axis=1), 0.0)
 
     @property
     def _hidden(self) -> int:
@@ -170,31 +170,31 @@ def poisson(numbers: Floats, mean: float) -> Floats:
     return result
 
 
-def moved(law: Floats, numbers: int) -> Floats:
+def shifted_chances(law: Floats, numbers: int) -> Floats:
     """Chances of each sum of a number of this law and of 0, 1, 2, ... which are the columns."""
-    rest = np.arange(len(law) + numbers - 1)[:, None] - np.arange(numbers)
-    inside = (rest >= 0) & (rest < len(law))
-    return np.where(inside, law[np.clip(rest, 0, len(law) - 1)], 0.0)
+    indexes = np.arange(len(law) + numbers - 1)[:, None] - np.arange(numbers)
+    is_inside = (indexes >= 0) & (indexes < len(law))
+    return np.where(is_inside, law[np.clip(indexes, 0, len(law) - 1)], 0.0)
 
 
-def _parted(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) -> Floats:
+def _part_sum(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) -> Floats:
     """The sum of a(c, w) over all z, for w in units and c: what the sum of psi is parted into."""
     k = np.arange(len(reports))
-    rest = moved(law, len(reports)) * reports
-    middles = rest @ k / np.maximum(rest.sum(axis=1), 1e-300)
+    remainder = shifted_chances(law, len(reports)) * reports
+    middles = remainder @ k / np.maximum(remainder.sum(axis=1), 1e-300)
     parts = np.zeros((widths[0] + 1, len(reports)))
     reach = int(4 * unit**0.5) + 2
     for units in widths:
-        wide = units * unit
-        coins = pmf(np.arange(wide + 1), wide, 0.5)
-        first = np.round(middles - wide / 2).astype(np.intp)
+        width = units * unit
+        coins = pmf(np.arange(width + 1), width, 0.5)
+        first = np.round(middles - width / 2).astype(np.intp)
         for share in _SHARES:
-            for off in sorted(range(-reach, reach + 1), key=abs):
-                at = first + off
-                rows = np.flatnonzero((at >= 0) & (at + wide < len(reports)))
-                places = rows[:, None], at[rows, None] + np.arange(wide + 1)
-                most = share * (rest[places] / coins).min(axis=1, initial=1.0)
-                rest[places] = np.maximum(rest[places] - most[:, None] * coins, 0.0)
-                np.add.at(parts[units], at[rows], most)
-    parts[0] = rest.sum(axis=0)
+            for offset in sorted(range(-reach, reach + 1), key=abs):
+                starts = first + offset
+                rows = np.flatnonzero((starts >= 0) & (starts + width < len(reports)))
+                places = rows[:, None], starts[rows, None] + np.arange(width + 1)
+                most = share * (remainder[places] / coins).min(axis=1, initial=1.0)
+                remainder[places] = np.maximum(remainder[places] - most[:, None] * coins, 0.0)
+                np.add.at(parts[units], starts[rows], most)
+    parts[0] = remainder.sum(axis=0)
     return parts

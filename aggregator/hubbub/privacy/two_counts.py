@@ -58,17 +58,17 @@ class TwoCounts:
         t /= loose**4
         if p <= t * q:
             return np.full(len(neither), self.cut)
-        some = neither.any()
-        sums = self._sums if some else self._sums[self._sums >= 0]
+        any_neither = neither.any()
+        sums = self._sums if any_neither else self._sums[self._sums >= 0]
         chances = self._chances(sums)
-        if not some:  # sums equally far from the mean hide equally well
+        if not any_neither:  # sums equally far from the mean hide equally well
             chances[sums > 0] *= 2
         gain, loss = (p - t * q) * chances, (t - 1) * (p + q) * chances
         # Of M, whose number is one more.
         one_more = (t - 1) * neither[:, None] * self._chances(sums + 1)
 
         def of_more(sequence: _Sums, k: _Numbers) -> Floats | float:
-            return one_more * sequence.at(sums + 1, k) if some else 0.0
+            return one_more * sequence.at(sums + 1, k) if any_neither else 0.0
 
         # Below `low` all chances are 0, and neither rise nor fall.
         low = np.broadcast_to(np.maximum(sums, 0) - 1, one_more.shape)
@@ -80,9 +80,9 @@ class TwoCounts:
             rises = change + of_more(self._equal, k + 1) > 0
             low, high = np.where(rises, k, low), np.where(rises, high, k)
         gains = gain * self._equal.at(sums, high)
-        over = gains - loss * self._above.at(sums, high) - of_more(self._above, high)
-        over = np.maximum(over, 0.0) + _ROUNDING * gains
-        result: Floats = over.sum(axis=1) * loose**2 + self.cut
+        excess = gains - loss * self._above.at(sums, high) - of_more(self._above, high)
+        excess = np.maximum(excess, 0.0) + _ROUNDING * gains
+        result: Floats = excess.sum(axis=1) * loose**2 + self.cut
         return result
 
     @cached_property
@@ -100,8 +100,8 @@ class TwoCounts:
     def _sums(self) -> _Numbers:
         """D - 2 c, without those whose probability is at most `cut` together."""
         law = np.exp(-self._distances / self.noise.scale)
-        both = np.convolve(law, law) / law.sum() ** 2
-        ends = np.minimum(np.cumsum(both), np.cumsum(both[::-1])[::-1])
+        double_law = np.convolve(law, law) / law.sum() ** 2
+        ends = np.minimum(np.cumsum(double_law), np.cumsum(double_law[::-1])[::-1])
         return np.flatnonzero(ends > self.cut / 2) - 2 * self.noise.reach
 
     def _chances(self, sums: _Numbers) -> Floats:
@@ -134,9 +134,9 @@ class _Sums:
     def at(self, sums: _Numbers, k: _Numbers) -> Floats:
         """For each D - 2 c, the sum of r^(2 distance) times the sequence at k - i, over all i."""
         c = self._reach
-        far = np.abs(sums)
-        flat = np.minimum(far, 2 * c - far)
-        side = np.maximum(c - far, 0)  # so many numbers on either side of the flat part
+        distances = np.abs(sums)
+        flat = np.minimum(distances, 2 * c - distances)
+        side = np.maximum(c - distances, 0)  # so many numbers on either side of the flat part
         start = np.maximum(np.minimum(c, np.maximum(sums + c, 0)), sums)
         end = k - start + 2 * c + 1
         first = end - 1 - flat
@@ -144,9 +144,9 @@ class _Sums:
         # Powers that are cut off are of places outside the sequence, whose sums are 0.
         risen = np.exp(np.minimum(power * (end - 1 - self._middle), _MAX_EXPONENT))
         fallen = np.exp(np.minimum(power * (self._middle - first), _MAX_EXPONENT))
-        above = risen * self._after.between(end, end + side)
-        below = fallen * self._before.between(first - side, first)
-        result: Floats = self._flat.between(first, end) + above + below
+        after = risen * self._after.between(end, end + side)
+        before = fallen * self._before.between(first - side, first)
+        result: Floats = self._flat.between(first, end) + after + before
         return result
 
 

@@ -42,9 +42,9 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     metric = max(metrics, key=lambda item: parts[item.name])
     largest = parts[metric.name]
     lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
-    if metric.epoch in {"hour", "day"} and (weekly := _in_weeks(metric, days)) < largest:
+    if metric.epoch in {"hour", "day"} and (weekly := _weeks(metric, days)) < largest:
         lines.append(f'With epoch = "week" it reveals {weekly:.4g}.')
-    lines += _of_model(metric, metric.model) if metric.model else _often(metric)
+    lines += _model_advice(metric, metric.model) if metric.model else _often(metric)
     lines.append(
         "For all metrics at once: [caps] epsilon_per_year, which the device always keeps; or "
         "sampling below 1, against observers who cannot see whether a device takes part."
@@ -71,7 +71,7 @@ def year_of_reports(metrics: Sequence[Metric]) -> str:
     )
 
 
-def _of_model(metric: Metric, learning: Learning) -> list[str]:
+def _model_advice(metric: Metric, learning: Learning) -> list[str]:
     """Advice for a model, which a device reports once for life, or several times in a crowd."""
     if metric.central and learning.reports > 1:
         text = f"A device reports to it {learning.reports} times in all"
@@ -96,7 +96,7 @@ def _often(metric: Metric) -> list[str]:
     return lines
 
 
-def _in_weeks(metric: Metric, days: int) -> float:
+def _weeks(metric: Metric, days: int) -> float:
     try:
         return exposure(replace(metric, epoch="week"), days)
     except HubbubError:  # what such epochs cannot be of

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub.query_results.columns import COLUMNS, OF_CLASS, PART, SLICE, Column, QueryName, Unit
 from hubbub.query_results.rows import Document, Row
-from hubbub.query_results.unit_text import End, error_of, measured
+from hubbub.query_results.unit_text import End, error_of, number_text
 
 # Below this confidence an order is as good as unknown.
 _TELLING: Final = 0.95
@@ -47,11 +47,11 @@ def is_of_means(question: QueryName, answer: Document) -> bool:
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
     """The columns of this answer."""
     of_means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
-    without = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE, PART])]
+    hidden = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE, PART])]
     return [
         column
         for column in COLUMNS[question]
-        if (column.of_means or not of_means) and column not in without
+        if (column.of_means or not of_means) and column not in hidden
     ]
 
 
@@ -82,7 +82,7 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
     error = _error(row) if of_number or has_decimals else None
     names: Sequence[End] = ("low", "high") if column.to else ("",)
     ends = [
-        _formatted(column.unit, value, error, name)
+        _format_value(column.unit, value, error, name)
         for value, name in zip(values, names, strict=True)
         if value is not None
     ]
@@ -99,11 +99,11 @@ def _error(row: Row) -> float:
     return 0.0
 
 
-def _formatted(unit: Unit, value: Any, error: float | None, end: End) -> str:
+def _format_value(unit: Unit, value: Any, error: float | None, end: End) -> str:
     """The value in its unit; a malformed one, from a service of another version, as it is."""
     try:
         if error is not None:
-            return measured(value, error, sign="+" if unit == "change" else "", end=end)
+            return number_text(value, error, sign="+" if unit == "change" else "", end=end)
         return _FORMATTERS[unit](value)
     except (TypeError, ValueError, AttributeError):
         return str(value)

@@ -78,12 +78,12 @@ def _ends(
     unit: Unit,
     meaning: str = "ends of the interval",
     *,
-    of: str = "",
+    prefix: str = "",
     title: str = "{level} interval",
     **declaration: Any,
 ) -> Column:
-    """Makes the column of an interval; `of` is the prefix of the names of its ends' fields."""
-    return _column(f"{of}low", unit, meaning, title=title, to=f"{of}high", **declaration)
+    """Makes the column of an interval; `prefix` is the prefix of the names of its ends' fields."""
+    return _column(f"{prefix}low", unit, meaning, title=title, to=f"{prefix}high", **declaration)
 
 
 OF_CLASS: Final = _column(
@@ -150,7 +150,9 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
             "in the metric's own unit; inside its part as if numbers were spread evenly",
         ),
         _ends(
-            "number", "ends of the percentile's interval, which are edges of buckets", of="number_"
+            "number",
+            "ends of the percentile's interval, which are edges of buckets",
+            prefix="number_",
         ),
         _column(
             "share", "share", "of the numbers, which lies below the number", title="share below"
@@ -158,7 +160,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _ends(
             "share",
             "ends of the share's interval, if the number was requested",
-            of="share_",
+            prefix="share_",
             title="share's {level} interval",
         ),
         _column(
@@ -209,14 +211,14 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column("share", "level", "share of the reports, or the mean", mean_title="mean"),
         _ends("level"),
         _column("line", "level", "the likely truth by all epochs together", spare=1),
-        _ends("level", "ends of the line's band", of="line_", title="{level} band", spare=2),
+        _ends("level", "ends of the line's band", prefix="line_", title="{level} band", spare=2),
     ),
     "cross": (
         SLICE,
         _column("row", "text", "value of the first part"),
         _column("column", "text", "value of the second part"),
         _column("within", "share", "share of the cell's row", title="of its row"),
-        _ends("share", "ends of the share's interval", of="within_"),
+        _ends("share", "ends of the share's interval", prefix="within_"),
         _column("estimate", "reports", "unbiased estimate, in reports", title="reports", spare=2),
         _ends("reports", "ends of the estimate's interval", title="{level} of reports", spare=1),
         _column(
@@ -244,7 +246,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _ends(
             "change",
             "ends of the difference's interval",
-            of="difference_",
+            prefix="difference_",
             title="{level} of that",
             spare=2,
         ),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hubbub.query_results.rows import Document, percentile_name
-from hubbub.query_results.unit_text import error_of, measured
+from hubbub.query_results.unit_text import error_of, number_text
 
 _NAMES: Final = {"auc": "AUC", "accuracy": "accuracy"}
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -35,38 +35,40 @@ def percentile_sentences(answer: Document) -> list[str]:
     head = f"percentiles{unit and f' in{unit}'}, {level} intervals: "
     percentiles = answer.get("percentiles") or []
     if percentiles and "difference" in percentiles[0]:
-        return [head + "; ".join(map(_moved, percentiles))]
-    texts = [f"{_named(row)} {_figure(row, 'estimate')} ({_ends(row)})" for row in percentiles]
+        return [head + "; ".join(map(_shift_text, percentiles))]
+    texts = [f"{_name_list(row)} {_figure(row, 'estimate')} ({_ends(row)})" for row in percentiles]
     sentences = [head + ", ".join(texts)] if texts else []
     sentences += [
-        f"below {measured(row['below'])}{unit}: {row['share']:.1%} ({row['low']:.1%} to "
+        f"below {number_text(row['below'])}{unit}: {row['share']:.1%} ({row['low']:.1%} to "
         f"{row['high']:.1%})"
         for row in answer.get("below", ())
     ]
-    return sentences + _ended([_named(row) for row in percentiles if row["reaches"]])
+    return sentences + _range_end_sentences(
+        [_name_list(row) for row in percentiles if row["reaches"]]
+    )
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _name_list(row: Mapping[str, Any]) -> str:
     return percentile_name(row["percentile"])
 
 
 def _ends(row: Mapping[str, Any]) -> str:
     """The interval in words; an end of the range does not bound the true value."""
-    low, high = measured(row["low"], end="low"), measured(row["high"], end="high")
+    low, high = number_text(row["low"], end="low"), number_text(row["high"], end="high")
     open_ends = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
     return open_ends.get(row["reaches"], f"{low} to {high}")
 
 
-def _moved(row: Mapping[str, Any]) -> str:
+def _shift_text(row: Mapping[str, Any]) -> str:
     return (
-        f"{_named(row)} from {_figure(row, 'before')} to {_figure(row, 'after')}, "
+        f"{_name_list(row)} from {_figure(row, 'before')} to {_figure(row, 'after')}, "
         f"{_figure(row, 'difference', '+')} "
-        f"({measured(row['low'], sign='+', end='low')} to "
-        f"{measured(row['high'], sign='+', end='high')})" + (", moved" if row["moved"] else "")
+        f"({number_text(row['low'], sign='+', end='low')} to "
+        f"{number_text(row['high'], sign='+', end='high')})" + (", moved" if row["moved"] else "")
     )
 
 
-def _ended(names: Sequence[str]) -> list[str]:
+def _range_end_sentences(names: Sequence[str]) -> list[str]:
     """Says which intervals are bounded by the range instead of by reports."""
     sentence = (
         f"{', '.join(names)}: the interval reaches the end of the range, and the true value may be "
@@ -76,7 +78,7 @@ def _ended(names: Sequence[str]) -> list[str]:
 
 
 def _figure(row: Mapping[str, Any], part: str, sign: str = "") -> str:
-    return measured(row[part], error_of(row["low"], row["high"]), sign=sign)
+    return number_text(row[part], error_of(row["low"], row["high"]), sign=sign)
 
 
 def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
@@ -86,10 +88,10 @@ def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
         for line in answer.get("series", ())
         if (count := sum(1 for point in line.get("points", ()) if point.get("reaches")))
     ]
-    return _of_joined(answer) + _of_lines(answer) + _ended(reaching)
+    return _joined_sentences(answer) + _line_sentences(answer) + _range_end_sentences(reaching)
 
 
-def _of_joined(answer: Mapping[str, Any]) -> list[str]:
+def _joined_sentences(answer: Mapping[str, Any]) -> list[str]:
     """Whose reports are included, and in which epochs a value did not exist."""
     if not answer.get("joined"):
         return []
@@ -100,7 +102,7 @@ def _of_joined(answer: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _of_lines(answer: Mapping[str, Any]) -> list[str]:
+def _line_sentences(answer: Mapping[str, Any]) -> list[str]:
     """Each step with its interval and date, and the effects of weekdays."""
     sentences = []
     for line in answer.get("series", ()):
@@ -127,14 +129,14 @@ def _change(answer: Mapping[str, Any], difference: float, error: float = 0.0) ->
     if answer.get("kind") == "values":
         return f"{100 * difference:+.2f} points"
     unit = f" {answer['unit']}" if answer.get("unit") else ""
-    return measured(difference, error, sign="+") + unit
+    return number_text(difference, error, sign="+") + unit
 
 
 def association_sentence(document: Document) -> str:
     """A sentence with the test of independence, and Cramer's V with its interval."""
     parts = f"{document['rows']} and {document['columns']}"
     if document["by"]:
-        return _tested(f"{parts}, within {document['by']},", document["association"], document)
+        return _test_text(f"{parts}, within {document['by']},", document["association"], document)
     return _sentence(parts, document["association"], document)
 
 
@@ -151,15 +153,15 @@ def slice_sentences(document: Document) -> list[str]:
     ]
 
 
-def _tested(parts: str, association: Document, document: Document) -> str:
+def _test_text(parts: str, association: Document, document: Document) -> str:
     p_value = association["p_value"]
     p = f"p < {_LEAST:.0e}" if p_value < _LEAST else f"p = {p_value:.2g}"
-    together = p_value <= 1 - document["confidence"]
-    return f"{parts} go together ({p})" if together else f"no sign that {parts} go together ({p})"
+    is_joint = p_value <= 1 - document["confidence"]
+    return f"{parts} go together ({p})" if is_joint else f"no sign that {parts} go together ({p})"
 
 
 def _sentence(parts: str, association: Document, document: Document) -> str:
-    sentence = _tested(parts, association, document)
+    sentence = _test_text(parts, association, document)
     if association["cramers_v"] is None:
         return f"{sentence}; there are too few reports to tell how strongly"
     low, high = (f"{association[end]:.2f}" for end in ("low", "high"))

@@ -9,7 +9,7 @@ from hubbub.query_results.cell_text import at_least, is_of_means
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import Document, Row
 from hubbub.query_results.sentences import final_sentence, percentile_sentences, trend_sentences
-from hubbub.query_results.unit_text import measured
+from hubbub.query_results.unit_text import number_text
 
 _DOUBT: Final = 1e-3
 # Below this confidence, as in the column "ahead", an order counts as unknown.
@@ -26,21 +26,21 @@ def sentences_below(
     """Yields the sentences below the table of an answer; `rows` are those of the table."""
     match question:
         case "estimates":
-            sentences = _of_estimates(answer, rows)
+            sentences = _estimate_sentences(answer, rows)
         case "percentiles":
-            sentences = _of_percentiles(answer)
+            sentences = _percentile_sentences(answer)
         case "top":
-            sentences = _of_top(answer, rows)
+            sentences = _top_sentences(answer, rows)
         case "compare":
-            sentences = _of_changes(answer)
+            sentences = _change_sentences(answer)
         case "figures":
-            sentences = _of_figures(answer, rows)
+            sentences = _figure_sentences(answer, rows)
         case "trend":
-            sentences = _of_trend(answer)
+            sentences = _trend_sentences(answer)
         case "breakdown":
-            sentences = _of_breakdown(answer)
+            sentences = _breakdown_sentences(answer)
         case "status":
-            sentences = _of_status(answer)
+            sentences = _status_sentences(answer)
         case _:
             sentences = iter([final_sentence(answer)])
     return filter(None, sentences)
@@ -56,20 +56,20 @@ def whose_sentence(answer: Document) -> str:
     )
 
 
-def _of_estimates(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
+def _estimate_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     of_means = is_of_means("estimates", answer)
     if not of_means:
         yield from _if_nothing_stands_out(rows)
-    yield from _of_lists(answer)
+    yield from _list_sentences(answer)
     yield whose_sentence(answer)
     if not of_means:
         yield "the intervals allow for the selection of the largest rows"
     if answer.get("anytime"):
         yield "at every look while the epochs fill: look as often as you like"
-    yield from _of_trust(answer)
+    yield from _trust_sentences(answer)
 
 
-def _of_percentiles(answer: Document) -> Iterator[str]:
+def _percentile_sentences(answer: Document) -> Iterator[str]:
     yield whose_sentence(answer)
     if answer["percentiles"]:
         yield (
@@ -81,10 +81,10 @@ def _of_percentiles(answer: Document) -> Iterator[str]:
             "where an interval reaches the end of the range, the true value may be outside the "
             "range: ask for more epochs"
         )
-    yield from _of_reports(answer)
+    yield from _report_sentences(answer)
 
 
-def _of_top(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
+def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     these, order = answer["set_confidence"], answer["order_confidence"]
     if these < _TELLING:
         yield (
@@ -106,21 +106,21 @@ def _of_top(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     yield from answer["notes"]
     yield final_sentence(answer)
     yield from _if_nothing_stands_out(rows)
-    yield from _of_lists(answer)
+    yield from _list_sentences(answer)
     yield whose_sentence(answer)
 
 
-def _of_changes(answer: Document) -> Iterator[str]:
+def _change_sentences(answer: Document) -> Iterator[str]:
     yield from percentile_sentences(answer)
     yield from answer["notes"]
     yield answer["chosen"]
     yield final_sentence(answer)
-    yield from _of_lists(answer)
+    yield from _list_sentences(answer)
     yield whose_sentence(answer)
     yield "p is for a single row; intervals and marks account for the selection of the surest rows"
 
 
-def _of_figures(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
+def _figure_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     yield from answer["notes"]
     names_by_note: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -134,11 +134,11 @@ def _of_figures(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     yield whose_sentence(answer)
 
 
-def _of_trend(answer: Document) -> Iterator[str]:
+def _trend_sentences(answer: Document) -> Iterator[str]:
     yield from trend_sentences(answer)
     yield from answer["notes"]
     yield final_sentence(answer)
-    yield from _of_lists(answer)
+    yield from _list_sentences(answer)
     yield whose_sentence(answer)
     small = sum(epoch["reports"] < answer["min_batch"] for epoch in answer["epochs"])
     if small:
@@ -148,7 +148,7 @@ def _of_trend(answer: Document) -> Iterator[str]:
         )
 
 
-def _of_breakdown(answer: Document) -> Iterator[str]:
+def _breakdown_sentences(answer: Document) -> Iterator[str]:
     for part in answer["parts"]:
         if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
             withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
@@ -161,7 +161,7 @@ def _of_breakdown(answer: Document) -> Iterator[str]:
     yield final_sentence(answer)
 
 
-def _of_status(answer: Document) -> Iterator[str]:
+def _status_sentences(answer: Document) -> Iterator[str]:
     if deleted := answer["total"]["deleted"]:
         yield (
             f"of those counted, {several(deleted, 'report')} "
@@ -183,24 +183,24 @@ def _if_nothing_stands_out(values: Sequence[Row]) -> list[str]:
     return ["no value is detected: select more epochs, or wait for more reports"]
 
 
-def _of_lists(answer: Document) -> Iterator[str]:
+def _list_sentences(answer: Document) -> Iterator[str]:
     """Yields from which lists the strings looked for are."""
     if answer["lists"]:
         named = {"catalog": "the catalog's list", "given": "the candidates given"}
         sources = " and ".join(
             named.get(list_name, f'the list "{list_name}"') for list_name in answer["lists"]
         )
-        many = several(answer["total"], "string") if "total" in answer else "the strings"
-        yield f"looked for: {many} of {sources}"
+        count = several(answer["total"], "string") if "total" in answer else "the strings"
+        yield f"looked for: {count} of {sources}"
 
 
-def _of_trust(answer: Document) -> Iterator[str]:
+def _trust_sentences(answer: Document) -> Iterator[str]:
     """Yields mean, notes, and doubts about estimates."""
     if mean_of := answer["mean"]:
         unit = f" {answer['unit']}" if answer["unit"] else ""
-        estimate = measured(mean_of["estimate"], mean_of["stderr"])
-        low = measured(mean_of["low"], mean_of["stderr"], end="low")
-        high = measured(mean_of["high"], mean_of["stderr"], end="high")
+        estimate = number_text(mean_of["estimate"], mean_of["stderr"])
+        low = number_text(mean_of["low"], mean_of["stderr"], end="low")
+        high = number_text(mean_of["high"], mean_of["stderr"], end="high")
         yield f"mean {estimate}{unit}, {low} to {high}"
     yield from answer["notes"]
     if others := answer["others"]:
@@ -216,17 +216,17 @@ def _of_trust(answer: Document) -> Iterator[str]:
             f"{several(len(likely), 'string')} may be held by nobody: "
             + _names([row["value"] for row in likely], _LIKELY)
         )
-    for twin in answer["twins"][:_TWINS]:
+    for twin_group in answer["twins"][:_TWINS]:
         yield (
             "indistinguishable strings, each with the figures of all together: "
-            f"{_names(twin['values'])}"
+            f"{_names(twin_group['values'])}"
         )
     if len(answer["twins"]) > _TWINS:
         yield f"and {len(answer['twins']) - _TWINS:,} more such groups"
-    yield from _of_reports(answer)
+    yield from _report_sentences(answer)
 
 
-def _of_reports(answer: Document) -> Iterator[str]:
+def _report_sentences(answer: Document) -> Iterator[str]:
     """Yields privacy, on the card and in this answer's batches; completeness; signs of forgery."""
     if promised := answer["promised"]:
         yield (
@@ -250,5 +250,5 @@ def _of_reports(answer: Document) -> Iterator[str]:
 
 
 def _names(strings: Sequence[str], most: int = _TWINS) -> str:
-    rest = f" and {len(strings) - most:,} more" if len(strings) > most else ""
-    return ", ".join(f'"{visible(string[:80])}"' for string in strings[:most]) + rest
+    more_text = f" and {len(strings) - most:,} more" if len(strings) > most else ""
+    return ", ".join(f'"{visible(string[:80])}"' for string in strings[:most]) + more_text

@@ -16,7 +16,7 @@ End = Literal["", "low", "high"]
 _OUTWARDS: Final[dict[End, float]] = {"": 0.0, "low": -0.499999, "high": 0.499999}
 
 
-def measured(number: float, error: float = 0.0, *, sign: str = "", end: End = "") -> str:
+def number_text(number: float, error: float = 0.0, *, sign: str = "", end: End = "") -> str:
     """The number to two digits of its error, without a power of ten below 1e15.
 
     Args:
@@ -29,8 +29,8 @@ def measured(number: float, error: float = 0.0, *, sign: str = "", end: End = ""
         return f"{number:{sign}.6g}"
     size, digits = (error, _DIGITS_OF_ERROR) if error > 0 else (abs(number) or 1.0, _DIGITS)
     places = min(max(digits - 1 - floor(log10(size)), 0), _MAX_PLACES)
-    moved = number + _OUTWARDS[end] * 10**-places
-    text = f"{moved:{sign}z,.{places}f}"
+    rounded = number + _OUTWARDS[end] * 10**-places
+    text = f"{rounded:{sign}z,.{places}f}"
     return text.rstrip("0").rstrip(".") if places and not error > 0 else text
 
 

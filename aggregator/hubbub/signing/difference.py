@@ -41,12 +41,12 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
         {f"{_CAPS}{name}": cap for name, cap in dumped(bundle.caps).items()}
         for bundle in (old, new)
     ]
-    changes = [*_of_tables("", *caps), *_of_whole(old, new)]
+    changes = [*_table_differences("", *caps), *_catalog_differences(old, new)]
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before and after:
             fields = (m.definition() | dumped(m, in_definition=False) for m in (before, after))
-            changes += _of_tables(name, *fields)
+            changes += _table_differences(name, *fields)
             continue
         was, now = (
             f"epsilon {metric.epsilon:g} a report, {metric.limits.lifetime_epsilon:g} for life"
@@ -65,7 +65,7 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
     return changes
 
 
-def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
+def _catalog_differences(old: Bundle, new: Bundle) -> Iterator[Difference]:
     after = _texts(new)
     for name, was in _texts(old).items():
         if was != (now := after[name]):
@@ -99,7 +99,9 @@ def _issuer(bundle: Bundle) -> str:
     return f"{terms.issuer}, {terms.devices} devices, key {to_text(bundle.tokens.public)[:8]}"
 
 
-def _of_tables(metric: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
+def _table_differences(
+    metric: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Difference]:
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         if was != now:

@@ -15,10 +15,10 @@ from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter, BundleRefused
 
 
-def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
+def continued_metrics(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
     """The metrics as continued from the previous bundle, with appended values marked."""
     before = previous.metrics
-    return {name: grown_from(metric, before.get(name)) for name, metric in metrics.items()}
+    return {name: continued_metric(metric, before.get(name)) for name, metric in metrics.items()}
 
 
 def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
@@ -78,7 +78,7 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
     return history
 
 
-def grown_from(metric: Metric, before: Metric | None) -> Metric:
+def continued_metric(metric: Metric, before: Metric | None) -> Metric:
     """The metric as continued from an earlier definition, if values were only appended.
 
     With `auto`, lists and numbers keep their mechanism, whatever this version would choose, since
@@ -88,24 +88,24 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
     if before is None:
         return metric
     if metric.values is None and before.values is None:
-        return _as_chosen(metric, before)
+        return _with_former_mechanism(metric, before)
     if metric.values is None or before.values is None or not is_list(before):
         return metric
     specials = {OTHER} if metric.other and before.other else set()
     specials |= {NONE} if metric.default == before.default == NONE else set()
     if specials:
-        metric = replace(metric, values=_going_on(metric.values, before.values, specials))
+        metric = replace(metric, values=_continued_values(metric.values, before.values, specials))
     assert metric.values is not None  # noqa: S101 of a list alone
     if metric.values[: len(before.values)] != before.values:
         return metric
     has_grown = len(metric.values) > len(before.values)
-    metric = _as_chosen(metric, before)
+    metric = _with_former_mechanism(metric, before)
     if not is_list(metric):
         return metric
     return replace(metric, grown=(*before.grown, len(before.values)) if has_grown else before.grown)
 
 
-def _as_chosen(metric: Metric, before: Metric) -> Metric:
+def _with_former_mechanism(metric: Metric, before: Metric) -> Metric:
     """The metric with the mechanism that `auto` chose before, if the question is the same."""
     same = (metric.epsilon, metric.parameters) == (before.epsilon, before.parameters)
     if not (metric.choice and same):
@@ -140,15 +140,15 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
     return ""
 
 
-def _going_on(
+def _continued_values(
     values: Sequence[str], before: Sequence[str], specials: Collection[str]
 ) -> tuple[str, ...]:
     """The values in the earlier order, if they begin like that; specials keep their places."""
-    named, prior = (
+    names, prior = (
         [value for value in listing if value not in specials] for listing in (values, before)
     )
-    same = named[: len(prior)] == prior
-    return (*before, *named[len(prior) :]) if same else tuple(values)
+    same = names[: len(prior)] == prior
+    return (*before, *names[len(prior) :]) if same else tuple(values)
 
 
 def _changed_arms(before: Experiment | None, after: Experiment | None) -> str:

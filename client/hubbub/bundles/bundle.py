@@ -207,8 +207,8 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
                 f'metric "{name}" differs from its definition in the bundle\'s history'
             )
     for name, digest in history.items():
-        base, slash, rest = name.partition("/")
-        valid_name = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)
+        base, slash, conditions = name.partition("/")
+        valid_name = NAME.fullmatch(base) and STREAM.fullmatch(slash + conditions)
         if not (valid_name and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
             raise BadParameter("the history is not a table of digests by name")
 
@@ -287,19 +287,19 @@ def _unknown(kind: str, name: str, names: Mapping[str, object]) -> str:
 def part_of_metric(metric: Metric, name: str) -> Metric:
     """The metric under the name of one or several cells. Raises UnknownMetric for other values."""
     rules, conditions = metric.breakdown, conditions_in(name)
-    where = name.partition("/")[0].partition("@")[2]
-    if "@" in name and (not where or where.count("=") > len(conditions)):
+    cell = name.partition("/")[0].partition("@")[2]
+    if "@" in name and (not cell or cell.count("=") > len(conditions)):
         raise UnknownMetric(
             f'metric "{metric.base_name}": after @ each public field is named once, as in '
             "@os=linux or @os=linux+macos"
         )
-    odd = [
+    unknown = [
         field
         for field, values in conditions.items()
         if len(set(values)) < len(values) or not set(values) <= rules.get(field, {}).keys()
     ]
-    if odd or ("@" in name and not rules):
+    if unknown or ("@" in name and not rules):
         fields = ", ".join(f"{field} ({', '.join(names)})" for field, names in rules.items())
         has = f"its breakdown has {fields}" if rules else "it has no breakdown: leave @... out"
-        raise UnknownMetric(f'metric "{metric.base_name}" has no part "{where[:60]}"; {has}')
+        raise UnknownMetric(f'metric "{metric.base_name}" has no part "{cell[:60]}"; {has}')
     return metric.named(name)

@@ -40,7 +40,7 @@ def read_json(raw: bytes) -> Any:
     document = json.loads(
         raw.decode(),
         object_pairs_hook=_once,
-        parse_int=_whole,
+        parse_int=_whole_number,
         parse_float=_finite,
         parse_constant=_no_number,
     )
@@ -55,7 +55,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _whole(digits: str) -> int:
+def _whole_number(digits: str) -> int:
     if len(digits) > _LONGEST_NUMBER:
         raise ValueError(f"a number has more than {_LONGEST_NUMBER} digits")
     return int(digits)

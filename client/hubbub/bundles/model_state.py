@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.handover import Handover, line_of
 from hubbub.bundles.signatures import SignatureMismatch
-from hubbub.bundles.signed_lines import check_lines, of_another_operator
+from hubbub.bundles.signed_lines import check_lines, other_operator_error
 from hubbub.errors import BadParameter, ModelsRefused
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME
@@ -115,7 +115,7 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
     except (*MALFORMED, BadParameter) as error:
         raise ModelsRefused("signed, but not readable by this version; upgrade hubbub") from error
     if operator is not None and operator not in models.line:
-        raise ModelsRefused(of_another_operator(signer, operator))
+        raise ModelsRefused(other_operator_error(signer, operator))
     return models
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.handover import Handover, line_of
 from hubbub.bundles.signatures import SignatureMismatch
-from hubbub.bundles.signed_lines import check_lines, of_another_operator
+from hubbub.bundles.signed_lines import check_lines, other_operator_error
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
@@ -119,7 +119,7 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
     except (*MALFORMED, BadParameter) as error:
         raise NoticeRefused("signed, but not readable by this version; upgrade hubbub") from error
     if operator is not None and operator not in notice.line:
-        raise NoticeRefused(of_another_operator(signer, operator))
+        raise NoticeRefused(other_operator_error(signer, operator))
     return notice
 
 

@@ -83,8 +83,8 @@ class Promise:
             return other if self.reports_per_epoch is None else self
         limits: dict[str, Any] = {}
         for name in _LIMITS:
-            both = (getattr(self, name), getattr(other, name))
-            limits[name] = min((limit for limit in both if limit is not None), default=None)
+            pair = (getattr(self, name), getattr(other, name))
+            limits[name] = min((limit for limit in pair if limit is not None), default=None)
         return replace(self, **limits)
 
 

@@ -26,7 +26,7 @@ def sign_lines(kind: str, body: bytes, operator: "Ed25519PrivateKey") -> bytes:
     head = {
         f"hubbub {kind}": 1,
         "operator": to_text(operator.public_key().public_bytes_raw()),
-        "signature": to_text(operator.sign(_signed(kind, body))),
+        "signature": to_text(operator.sign(_signed_body(kind, body))),
     }
     return as_line(head) + b"\n" + body + b"\n"
 
@@ -39,11 +39,11 @@ def check_lines(kind: str, head: bytes, body: bytes) -> tuple[Any, bytes]:
     seal = read_json(head)
     signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
     refuse_weak_signing_key(signer)
-    check_signature(signer, signature, _signed(kind, body))
+    check_signature(signer, signature, _signed_body(kind, body))
     return seal.get(f"hubbub {kind}"), signer
 
 
-def of_another_operator(signer: bytes, operator: bytes) -> str:
+def other_operator_error(signer: bytes, operator: bytes) -> str:
     """The error message for a document by another operator than the bundle's."""
     return (
         f"signed by {to_text(signer)}, but {to_text(operator)}, which signed the bundle, "
@@ -51,5 +51,5 @@ def of_another_operator(signer: bytes, operator: bytes) -> str:
     )
 
 
-def _signed(kind: str, body: bytes) -> bytes:
+def _signed_body(kind: str, body: bytes) -> bytes:
     return f"hubbub/1 {kind}\n".encode() + body

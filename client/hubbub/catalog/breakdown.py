@@ -62,7 +62,7 @@ def _kind() -> Kind:
             [field, [[name, list(patterns)] for name, patterns in entry.items()]]
             for field, entry in rules.items()
         ],
-        load=_loaded,
+        load=_load_breakdown,
     )
 
 
@@ -78,27 +78,27 @@ def _problem_with(values: Any) -> str:
     if len(set(values)) != len(values):
         return "holds a value twice; remove one"
     patterns = values.values() if isinstance(values, Mapping) else ()
-    for pattern in [item for group in patterns for item in _listed(group)] or ["*"]:
+    for pattern in [item for group in patterns for item in _value_list(group)] or ["*"]:
         if not (is_text(pattern) and len(pattern) <= _LONGEST):
             return (
                 f"a pattern must be a text of up to {_LONGEST} characters; write one, such as 2.*"
             )
-    if not all(_listed(pattern) for pattern in patterns):
+    if not all(_value_list(pattern) for pattern in patterns):
         return 'one of its values has no pattern; give it one, such as "2.*"'
     return ""
 
 
-def _listed(value: Any) -> list[Any]:
+def _value_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _values(values: Any) -> dict[str, tuple[str, ...]]:
     if isinstance(values, Mapping):
-        return {name: tuple(_listed(patterns)) for name, patterns in values.items()}
+        return {name: tuple(_value_list(patterns)) for name, patterns in values.items()}
     return {name: (name,) for name in values}
 
 
-def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
+def _load_breakdown(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
     rules = {
         field: {name: as_tuple(patterns) for name, patterns in map(as_tuple, as_tuple(values))}
         for field, values in map(as_tuple, as_tuple(thing))
@@ -157,9 +157,11 @@ def cell_of(name: str, rules: Rules, field_values: Mapping[str, str]) -> str:
 
 def conditions_in(name: str) -> dict[str, list[str]]:
     """The public values in a stream's name: {"os": ["linux"]} for theme@os=linux."""
-    where = name.partition("/")[0].partition("@")[2]
+    cell_text = name.partition("/")[0].partition("@")[2]
     conditions = (
-        [part.partition("=") for part in where.split(",")] if where not in ("", UNLISTED) else []
+        [part.partition("=") for part in cell_text.split(",")]
+        if cell_text not in ("", UNLISTED)
+        else []
     )
     return {field: values.split("+") for field, _, values in conditions}
 
@@ -171,11 +173,11 @@ def streams_of(name: str, rules: Rules) -> Iterator[str]:
     "/0.5".
     """
     cell, _, tier = name.partition("/")
-    base, _, where = cell.partition("@")
+    base, _, cell_text = cell.partition("@")
     chosen_values = conditions_in(name)
     conditions = [[f"{f}={v}" for v in chosen_values.get(f, values)] for f, values in rules.items()]
     cells = [f"{base}@{','.join(cell)}" for cell in product(*conditions)] if rules else []
-    if where == UNLISTED:
+    if cell_text == UNLISTED:
         cells = [base]
     elif not chosen_values:
         cells.insert(0, base)

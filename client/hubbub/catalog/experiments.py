@@ -118,7 +118,7 @@ class Experiment:
         return _PURPOSE + ",".join(f"{arm}={weight}" for arm, weight in self.arms.items()).encode()
 
 
-def _loaded(table: Any) -> Experiment:
+def _load_experiment(table: Any) -> Experiment:
     if not (isinstance(table, dict) and table.keys() == {"name", "arms"}):
         raise TypeError("an experiment is not a table")
     pairs = table["arms"]
@@ -143,7 +143,7 @@ EXPERIMENT: Final = entry(
         problem=_problem,
         schema=lambda: {"type": "string", "pattern": f"^{FIELD.pattern}$"},
         dump=lambda experiment: {"name": experiment.name, **dumped(experiment)},
-        load=_loaded,
+        load=_load_experiment,
     ),
     "The experiment that the metric measures: answers are separate for each arm, which shuffler "
     "and aggregator see.",

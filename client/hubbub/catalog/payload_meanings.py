@@ -43,7 +43,7 @@ def label_of(metric: Metric, code: Any) -> str:
             return str(code)
         edges = _edges(metric)
         place = part_of(edges, code, clamps=True)
-        return _between(edges[place], edges[place + 1])
+        return _range_text(edges[place], edges[place + 1])
     if metric.parts:
         return name_of(randomizer, metric.values, code)
     return metric.value_kind.named(metric.values, code)
@@ -58,10 +58,10 @@ def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
         return metric.value_kind.meanings(metric.values, randomizer)
     if randomizer.VALUES == "strings":
         return {string: string for string in candidates}
-    return {_between(low, high): (low + high) / 2 for low, high in pairwise(_edges(metric))}
+    return {_range_text(low, high): (low + high) / 2 for low, high in pairwise(_edges(metric))}
 
 
-def _between(low: float, high: float) -> str:
+def _range_text(low: float, high: float) -> str:
     return f"{low:.6g} to {high:.6g}"
 
 

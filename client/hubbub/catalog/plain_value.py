@@ -12,27 +12,27 @@ from typing import Any, Final
 _OWN: Final[Mapping[str, type]] = {"b": bool, "i": int, "u": int, "f": float}
 
 
-def as_python(thing: Any, listed: Collection[str] = ()) -> Any:
+def as_python(value: Any, listed: Collection[str] = ()) -> Any:
     """Converts a value of another library's type to a plain one; returns others unchanged.
 
     It converts numbers, booleans and time spans of numpy and compatible libraries; Decimal and
     Fraction; and Enum members to their value, or to their name if only that is listed.
     """
-    if isinstance(thing, Enum):
-        plain = as_python(thing.value)
-        is_listed = isinstance(plain, str) and plain in listed
-        return thing.name if not is_listed and thing.name in listed else plain
-    if isinstance(thing, bool | int | float | str):
-        return thing
-    if isinstance(thing, Decimal | Fraction):
-        return _number_of(thing)
-    if getattr(thing, "shape", None) != ():
-        return thing
-    kind = getattr(getattr(thing, "dtype", None), "kind", "")
+    if isinstance(value, Enum):
+        python_value = as_python(value.value)
+        is_listed = isinstance(python_value, str) and python_value in listed
+        return value.name if not is_listed and value.name in listed else python_value
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal | Fraction):
+        return _number_of(value)
+    if getattr(value, "shape", None) != ():
+        return value
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind == "m":
-        return _span_of(thing)
+        return _span_of(value)
     converter = _OWN.get(kind)
-    return converter(thing) if converter else thing
+    return converter(value) if converter else value
 
 
 def _number_of(thing: Any) -> Any:

@@ -42,7 +42,7 @@ def fills(bundle: Bundle) -> bool:
     return bundle.cover and not bundle.development
 
 
-def beside(bundle: Bundle, stream: str) -> list[Metric]:
+def other_tiers(bundle: Bundle, stream: str) -> list[Metric]:
     """The metric's other tiers, which get fillers when a report or filler goes to `stream`."""
     if not fills(bundle):
         return []
@@ -51,7 +51,7 @@ def beside(bundle: Bundle, stream: str) -> list[Metric]:
     return [bundle.streams[name] for name in tiers if name != stream] if stream in tiers else []
 
 
-def held_back(bundle: Bundle, now: float) -> list[tuple[str, int, int]]:
+def waiting_epochs(bundle: Bundle, now: float) -> list[tuple[str, int, int]]:
     """Streams and epochs whose reports wait; none in development, to show results at once."""
     if bundle.development:
         return []
@@ -74,7 +74,7 @@ def _leaves_later(metric: Metric) -> bool:
     return metric.default is not None or metric.value_kind.COUNTS
 
 
-def unanswered(account: Account, metric: Metric, now: float) -> list[int]:
+def epochs_without_report(account: Account, metric: Metric, now: float) -> list[int]:
     """Past epochs in which the device ran that have no report or filler and are not too late."""
     running = epoch_at(now, metric.epoch)
     return [

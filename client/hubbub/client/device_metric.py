@@ -143,13 +143,13 @@ class Questions:
                 )
                 for name, experiment in self._bundle.experiments.items()
             }
-        self.notice = kept_notice(standing.notice, self._bundle.operator)
+        self.notice = stored_notice(standing.notice, self._bundle.operator)
         now: dict[str, AskedMetric] = {}
-        past: dict[str, AskedMetric] = {}
+        past_metrics: dict[str, AskedMetric] = {}
         for name, metric in self._bundle.metrics.items():
-            group = past if isinstance(metric.value_kind, PastKind) else now
+            group = past_metrics if isinstance(metric.value_kind, PastKind) else now
             group[name] = self._question(metric, standing)
-        self.now, self.past, self._grounds = now, past, grounds
+        self.now, self.past, self._grounds = now, past_metrics, grounds
 
     def _question(self, metric: Metric, standing: DeviceState) -> AskedMetric:
         stream = metric.stream_within(
@@ -157,7 +157,7 @@ class Questions:
             min(self._max_epsilon, standing.consent.local),
         )
         chosen = self._bundle.streams[stream] if stream else None
-        over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
+        expiry = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
         memo, base_memo = (
             self._memos.setdefault(name, DeviceMemo(standing.secret, name))
             for name in (chosen.name if chosen else metric.name, metric.base_name)
@@ -170,13 +170,13 @@ class Questions:
             payload_bytes=chosen.randomizer.layout.payload_bytes if chosen else 0,
             stream_suffix=chosen.name.removeprefix(chosen.base_name) if chosen else "",
             epoch_seconds=EPOCH_SECONDS[metric.epoch],
-            expires=over.timestamp(),
+            expires=expiry.timestamp(),
             notice=self.notice,
             finder=self._bundle.streams.get(f"{metric.base_name}/{FINDER}"),
         )
 
 
-def kept_notice(signed: bytes, operator: bytes) -> Notice | None:
+def stored_notice(signed: bytes, operator: bytes) -> Notice | None:
     """Returns a state's notice; None without one, or if the bundle's operator did not sign it."""
     try:
         return open_notice(signed, operator=operator) if signed else None

@@ -100,8 +100,8 @@ def show(findings: Sequence[Finding], *, as_json: bool) -> int:
 
 def _versions() -> Iterator[Finding]:
     names = ("hubbub-client", *_LIBRARIES)
-    here = [f"{name} {found}" for name in names if (found := _version(name))]
-    text = f"Python {platform.python_version()} on {sys.platform}: {', '.join(here)}"
+    versions = [f"{name} {found}" for name in names if (found := _version(name))]
+    text = f"Python {platform.python_version()} on {sys.platform}: {', '.join(versions)}"
     yield Finding("versions", "ok", text)
 
 
@@ -202,9 +202,9 @@ def _shuffler(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     yield Finding("shuffler", "ok", f"{address} answers, in {1000 * took:.0f} ms")
     if answer.time:
         # The shuffler answered during the call, so the clocks differ by at least this.
-        apart = max(0.0, abs(time.time() - took / 2 - answer.time) - took / 2 - 1)
-        text = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {apart:,.0f} s from the shuffler's"
-        if apart <= _CLOCK_SECONDS:
+        clock_gap = max(0.0, abs(time.time() - took / 2 - answer.time) - took / 2 - 1)
+        text = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {clock_gap:,.0f} s from the shuffler's"
+        if clock_gap <= _CLOCK_SECONDS:
             yield Finding("clock", "ok", text)
         else:
             text += "; a wrong clock reports for a wrong day: set it, or use a time service"

@@ -43,7 +43,7 @@ def seconds_left(usual: float | None = None) -> float:
     return _USUAL_SECONDS if usual is None else usual
 
 
-def settled(folder: Path) -> Path:
+def resolved_folder(folder: Path) -> Path:
     """Returns the absolute folder, with links resolved, independent of the working directory."""
     with contextlib.suppress(OSError):  # of a working directory that is gone
         return Path(os.path.realpath(folder))

@@ -36,7 +36,7 @@ def notice() -> None:
     if os.getpid() != _process[0]:
         with _noticing:
             if os.getpid() != _process[0]:
-                _in_child()
+                _reset_child()
 
 
 def _call(method: str, *, newest_first: bool) -> None:
@@ -46,7 +46,7 @@ def _call(method: str, *, newest_first: bool) -> None:
             getattr(part, method)()
 
 
-def _in_child() -> None:
+def _reset_child() -> None:
     _call("after_fork_in_child", newest_first=True)
     _process[0] = os.getpid()
 
@@ -55,5 +55,5 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(
         before=partial(_call, "before_fork", newest_first=False),
         after_in_parent=partial(_call, "after_fork_in_parent", newest_first=True),
-        after_in_child=_in_child,
+        after_in_child=_reset_child,
     )

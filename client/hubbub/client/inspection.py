@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def peek(folder: Path) -> "LedgerView":
     """Returns the content of a state folder, with its last bundle's names. Raises StateUnusable."""
-    from hubbub.client.ledger_view import view  # noqa: PLC0415 a starting app asks `vouched` alone
+    from hubbub.client.ledger_view import view  # noqa: PLC0415 a starting app asks `read_vouched` alone
 
     path = folder / FILE_NAME
     remedy = "give the --state-dir of an app that has reported"
@@ -30,8 +30,8 @@ def peek(folder: Path) -> "LedgerView":
         remedy = "a program in Node has the folder, and client.ledger() there shows it"
     if not path.exists():
         raise StateUnusable(f"{path}: does not exist; {remedy}")
-    with _opened(path, remedy) as rows:
-        signed = _signed(rows)
+    with _open_for_reading(path, remedy) as rows:
+        signed = _last_bundle(rows)
         if signed is None:
             raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
         sealed_tables.check(rows)
@@ -47,12 +47,12 @@ def state_folders(home: Path) -> list[Path]:
     return sorted(path.parent for path in home.glob(f"*/{FILE_NAME}"))
 
 
-def vouched(folder: Path) -> Vouched | None:
+def read_vouched(folder: Path) -> Vouched | None:
     """Returns the operator and promises recorded in a folder; None if they cannot be read."""
     path = folder / FILE_NAME
     try:
-        with _opened(path, "") as rows:
-            operator, signed = payload_queries.meta(rows, "operator"), _signed(rows)
+        with _open_for_reading(path, "") as rows:
+            operator, signed = payload_queries.meta(rows, "operator"), _last_bundle(rows)
             names = {str(name) for (name,) in rows.execute("SELECT metric FROM ledger")}
     except StateUnusable:
         return None
@@ -64,14 +64,14 @@ def vouched(folder: Path) -> Vouched | None:
     return Vouched(folder.name, operator, frozenset(names | promises.keys()), promises)
 
 
-def _signed(rows: sqlite3.Connection) -> bytes | None:
+def _last_bundle(rows: sqlite3.Connection) -> bytes | None:
     """Returns the last bundle that used the state."""
     packed = payload_queries.meta(rows, "bundle")
     return None if packed is None else zlib.decompress(packed)
 
 
 @contextlib.contextmanager
-def _opened(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
+def _open_for_reading(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
     """Opens the file for reading. Raises StateUnusable for malformed content, too."""
     try:
         refuse_other_than_file(path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog import Metric
-from hubbub.catalog.models.held_out_reports import bins_for, judged
+from hubbub.catalog.models.held_out_reports import bins_for, evaluation_report
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.contract import REPLACED, Dropped
@@ -43,7 +43,7 @@ class Learner:
         if number == 0:
             vector = place(example.columns)
             size = codes_of_round(metric, number).dimensions
-            return _of_vector(metric, number, vector + [0.0] * (size - len(vector)))
+            return _vector_teller(metric, number, vector + [0.0] * (size - len(vector)))
         state = self._states.get(metric.name)
         # PRIVACY: only of its own round. Another round's state depends on other people's reports.
         if state is None or state.number != number - 1:
@@ -53,9 +53,9 @@ class Learner:
             return None
         arguments = (model.kind, example.columns, example.label, state.centre, state.weights)
         if not judges:
-            return _of_vector(metric, number, gradient(*arguments))
+            return _vector_teller(metric, number, gradient(*arguments))
         edges, (score, label) = state.edges, to_judge(*arguments)
-        return lambda coins: judged(metric, score, label, edges, coins)
+        return lambda coins: evaluation_report(metric, score, label, edges, coins)
 
     def settle(self, name: str, example: "Example", outcome: Outcome) -> list[Dropped]:
         """Keeps an example until its state arrives; returns the examples that are discarded."""
@@ -99,6 +99,6 @@ class Learner:
             )
 
 
-def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
+def _vector_teller(metric: Metric, number: int, vector: list[float]) -> Teller:
     """Returns the function that reports a vector of length at most 1 by the codes of a round."""
     return lambda coins: codes_of_round(metric, number).randomize(vector, coins)

@@ -93,23 +93,27 @@ class Account:
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Self:
         """Reads what `data()` returned. Raises what `FOREIGN` lists for anything else."""
-        spent, floor = _nats(data["spent"]), _whole(data["floor"], -1)
+        spent, floor = _nats(data["spent"]), _whole_number(data["floor"], -1)
         losses = {_epoch(epoch): _nats(loss) for epoch, loss in data["losses"].items()}
         if "days" in data:
             days = {_epoch(day): _nats(loss) for day, loss in data["days"].items()}
         else:
-            days = _dated(spent, floor, losses)
+            days = _losses_by_day(spent, floor, losses)
         return cls(
             spent=spent,
             floor=floor,
-            epochs={_epoch(epoch): _whole(reports) for epoch, reports in data["epochs"].items()},
-            responses={_name(tag): _whole(reports) for tag, reports in data["responses"].items()},
+            epochs={
+                _epoch(epoch): _whole_number(reports) for epoch, reports in data["epochs"].items()
+            },
+            responses={
+                _name(tag): _whole_number(reports) for tag, reports in data["responses"].items()
+            },
             losses=losses,
             days=days,
             # Former versions stored none; the loss for any observer is at least as large.
             central=_nats(data.get("central", spent)),
             crowds={_epoch(day): _nats(cost) for day, cost in data.get("crowds", {}).items()},
-            filled={_whole(epoch) for epoch in data.get("filled", [])},
+            filled={_whole_number(epoch) for epoch in data.get("filled", [])},
         )
 
     def reported(self, epoch: int) -> int | None:
@@ -166,7 +170,7 @@ class Account:
         span become one sum, on the newest day that it may belong to. So the sum counts for at least
         as long as its days would have, and at most one span longer.
         """
-        days, crowds = _by_span(self.days, now), _by_span(self.crowds, now)
+        days, crowds = _sums_by_span(self.days, now), _sums_by_span(self.crowds, now)
         return type(self)(spent=self.spent, days=days, central=self.central, crowds=crowds)
 
     def close(self, epoch: int) -> None:
@@ -287,7 +291,9 @@ def _is_within_central_cap(accounts: Mapping[str, Account], metric: Metric, epoc
 
 def crowds_since(accounts: Iterable[Account], day: int) -> float:
     """Returns the loss of crowds after a day, future days included, as the sum of mu squared."""
-    return sum(cost for account in accounts for on, cost in account.crowds.items() if on > day)
+    return sum(
+        cost for account in accounts for cost_day, cost in account.crowds.items() if cost_day > day
+    )
 
 
 def _enter(days: dict[int, float], day: int, cost: float) -> None:
@@ -298,7 +304,7 @@ def _enter(days: dict[int, float], day: int, cost: float) -> None:
         days[after] += days.pop(oldest)
 
 
-def _by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
+def _sums_by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
     """Returns one sum per span of a cap, on the newest day that it may belong to."""
     today = int(now // _DAY_SECONDS)
     ages = [0, *sorted(SPANS.values())]
@@ -324,7 +330,7 @@ def _last_day(epoch: int, seconds: int) -> int:
     return (begins(epoch + 1, seconds) - 1) // _DAY_SECONDS
 
 
-def _dated(spent: float, floor: int, losses: Mapping[int, float]) -> dict[int, float]:
+def _losses_by_day(spent: float, floor: int, losses: Mapping[int, float]) -> dict[int, float]:
     """Returns losses by day, from version 0.1's losses by epoch; older ones on the newest day."""
     days: dict[int, float] = {}
     for epoch, loss in losses.items():
@@ -365,8 +371,8 @@ def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> 
         span = _last_day(epoch, seconds) // days
         before = sum(
             loss
-            for past, loss in account.losses.items()
-            if _last_day(past, seconds) // days == span
+            for loss_day, loss in account.losses.items()
+            if _last_day(loss_day, seconds) // days == span
         )
     return min(most, before + cost) - min(most, before)
 
@@ -375,7 +381,7 @@ def _response(metric: Metric, tag: str) -> str:
     return f"{metric.tier}:{tag}"
 
 
-def _whole(thing: Any, least: int = 0) -> int:
+def _whole_number(thing: Any, least: int = 0) -> int:
     if not (type(thing) is int and least <= thing < _MAX_WHOLE):
         raise ValueError("not a count")
     return thing
@@ -384,7 +390,7 @@ def _whole(thing: Any, least: int = 0) -> int:
 def _epoch(thing: str) -> int:
     if not (thing.isascii() and thing.isdecimal()):
         raise ValueError("not an epoch")
-    return _whole(int(thing))
+    return _whole_number(int(thing))
 
 
 def _nats(thing: Any) -> float:

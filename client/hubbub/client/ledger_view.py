@@ -12,7 +12,7 @@ from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, conditions_in, days_of_
 from hubbub.catalog.crowds.gaussian import spent_of
 from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.client.cover import FILLER
-from hubbub.client.device_metric import kept_notice
+from hubbub.client.device_metric import stored_notice
 from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState, own_counts_of
@@ -140,7 +140,7 @@ def view(
     bundle: Bundle, standing: DeviceState, payload_records: Sequence[PayloadRecord], now: float
 ) -> LedgerView:
     """Returns the content of a state, with the bundle's names."""
-    notice = kept_notice(standing.notice, bundle.operator)
+    notice = stored_notice(standing.notice, bundle.operator)
     metrics = tuple(_metric(bundle, m, standing, now, notice) for m in bundle.metrics.values())
     payloads = tuple(
         PayloadView(

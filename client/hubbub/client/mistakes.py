@@ -66,8 +66,8 @@ class Mistakes:
 def value_hint(values: Sequence[str], value: Any) -> str:
     """Returns the first accepted values, and the one most similar to `value`: never for a log."""
     listing = ", ".join(f'"{value}"' for value in values[:_MAX_NAMES])
-    rest = len(values) - _MAX_NAMES
-    rest_text = f" and {rest} more" if rest > 0 else ""
+    unlisted = len(values) - _MAX_NAMES
+    rest_text = f" and {unlisted} more" if unlisted > 0 else ""
     return f"{listing}{rest_text}{did_you_mean(value, values)}"
 
 
@@ -76,7 +76,7 @@ def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
     return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
 
 
-def named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -> Read:
+def find_named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -> Read:
     """Returns the metric or model that is found; or UnknownMetric, which does not show its name."""
     try:
         return find()

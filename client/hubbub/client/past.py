@@ -14,7 +14,7 @@ from hubbub.client.state.device_state import DeviceState
 from hubbub.epochs import begins
 
 
-def settled(
+def settled_epochs(
     questions: Mapping[str, AskedMetric], standing: DeviceState, now: float
 ) -> set[tuple[str, int]]:
     """Pairs of metric and epoch whose events are of no more use: late, reported or not asked."""
@@ -35,10 +35,10 @@ def due(
     Each is the metric, the code, the cell of the events (None for the device's own cell), and the
     first second of the epoch.
     """
-    over = settled(questions, standing, now)
+    settled_pairs = settled_epochs(questions, standing, now)
     epochs: dict[tuple[str, int], dict[str, int]] = {}
     for (name, epoch, event), number in sorted(standing.events.items()):
-        if (name, epoch) not in over:
+        if (name, epoch) not in settled_pairs:
             epochs.setdefault((name, epoch), {})[event] = number
     for (name, epoch), events in sorted(epochs.items(), key=lambda pair: pair[0][1]):
         question = questions[name]

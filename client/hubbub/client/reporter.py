@@ -14,14 +14,14 @@ from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.payload_meanings import label_of
-from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills, unanswered
+from hubbub.client.cover import FILLER, OF_THE_DEVICE, epochs_without_report, fills
 from hubbub.client.device_metric import AskedMetric, Questions
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
-from hubbub.client.mistakes import named, unreadable
+from hubbub.client.mistakes import find_named, unreadable
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
-from hubbub.client.past import due, settled
+from hubbub.client.past import due, settled_epochs
 from hubbub.client.public_values import PublicValues
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
@@ -107,7 +107,9 @@ class Reporter:
         except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
             question = None
         if question is None:
-            name = named("metric", self._bundle.metrics, lambda: self._bundle.metric(name)).name
+            name = find_named(
+                "metric", self._bundle.metrics, lambda: self._bundle.metric(name)
+            ).name
             if name in self._questions.past:
                 return self._note_event(name, value)
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
@@ -153,7 +155,7 @@ class Reporter:
 
     def learn(self, name: str, features: Any, label: Any) -> Outcome:
         """Add one person's example to a model. Raises UnknownMetric or ValueOutOfDomain."""
-        model = named("model", self._bundle.models, lambda: self._bundle.model(name))
+        model = find_named("model", self._bundle.models, lambda: self._bundle.model(name))
         try:
             example = model.example(features, label)
         except ValueOutOfDomain as error:
@@ -230,8 +232,10 @@ class Reporter:
             return
         with self._moved(self._events) as events:
             standing = self._standing
-            over = settled(self._questions.past, standing, self._clock())
-            self._stand(self._state.count_events(events, over, standing.consent.generation))
+            settled_pairs = settled_epochs(self._questions.past, standing, self._clock())
+            self._stand(
+                self._state.count_events(events, settled_pairs, standing.consent.generation)
+            )
 
     def keep_own(self) -> None:
         """Move the counts of local mode into the state. After StateUnusable they stay in memory."""
@@ -282,7 +286,7 @@ class Reporter:
         with self.lock.within():
             for question, metric in self._covered():
                 account = self._standing.accounts[metric.base_name]
-                for epoch in unanswered(account, metric, now):
+                for epoch in epochs_without_report(account, metric, now):
                     default = metric.code(metric.default)
                     last = begins(epoch + 1, question.epoch_seconds) - 1
                     outcome = self._report(question, default, metric.base_name, last)
@@ -380,15 +384,15 @@ class Reporter:
         question: AskedMetric,
         code: Any,
         cell: str,
-        past: float | None = None,
+        past_time: float | None = None,
         *,
         text: str = "",
     ) -> Outcome:
-        """Charge and draw a report; `cell` lacks tier and list, `past` is a time of its epoch."""
+        """Charge and draw a report; `cell` lacks tier and list, `past_time` is in its epoch."""
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
-        moment = now if past is None else past
+        moment = now if past_time is None else past_time
         epoch = question.epoch_of(moment)
         obstacle = self._obstacle(question, metric, moment, epoch)
         if obstacle is None and not question.is_asked_on(metric, epoch):

@@ -77,7 +77,7 @@ class Persons:
         """A person's record, and its state. Raises StateUnusable, also if the record is damaged."""
         record = self._ask(lambda: self._store.read(person))
         try:
-            state = _loaded(record) if record is not None else DeviceState(secret=b"")
+            state = _load_state(record) if record is not None else DeviceState(secret=b"")
         except (*FOREIGN, zlib.error) as error:
             raise StateUnusable(
                 "a person's record is damaged, so none of their reports are sent; deleting it "
@@ -218,15 +218,15 @@ class Person:
             answer = work(reporter, state)
             reporter.refresh()
             host.entering.of_person(reporter, state).enter()
-            after = _dumped(state.device_state(), host.bundle, host.clock.now())
-            is_same = after == (record or _dumped(DeviceState(secret=b""), host.bundle, 0))
+            after = _dump_state(state.device_state(), host.bundle, host.clock.now())
+            is_same = after == (record or _dump_state(DeviceState(secret=b""), host.bundle, 0))
             if is_same or host.persons.replace(self.person, record, after):
                 host.entering.adopt([replace(e, person=self.person) for e in state.entries()])
                 return answer
         raise StateBusy("other processes change this person's record all the time; try again")
 
 
-def _loaded(record: bytes) -> DeviceState:
+def _load_state(record: bytes) -> DeviceState:
     """The state in a record, without the secret. Raises `FOREIGN`, zlib.error, StateUnusable."""
     if record[:1] != _VERSION:
         raise StateUnusable("a person's record is of a later version of hubbub; update this one")
@@ -243,11 +243,11 @@ def _loaded(record: bytes) -> DeviceState:
     )
 
 
-def _dumped(state: DeviceState, bundle: Bundle, now: float) -> bytes:
+def _dump_state(state: DeviceState, bundle: Bundle, now: float) -> bytes:
     """The record of a state, without what no limit needs any more."""
     accounts = {
         name: account.data()
-        for name, account in sorted(_needed(state.accounts, bundle, now).items())
+        for name, account in sorted(_needed_accounts(state.accounts, bundle, now).items())
         if account.spent or account.epochs or account.filled
     }
     consent = state.consent
@@ -262,7 +262,9 @@ def _dumped(state: DeviceState, bundle: Bundle, now: float) -> bytes:
     return _VERSION + packer.compress(content) + packer.flush()
 
 
-def _needed(accounts: Mapping[str, Account], bundle: Bundle, now: float) -> dict[str, Account]:
+def _needed_accounts(
+    accounts: Mapping[str, Account], bundle: Bundle, now: float
+) -> dict[str, Account]:
     """Accounts without the epochs that are closed for good, where only running ones count."""
     for name, account in accounts.items():
         metric = bundle.metrics.get(name)

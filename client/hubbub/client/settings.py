@@ -13,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hubbub.client.files import settled
+from hubbub.client.files import resolved_folder
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.frozen import frozen
@@ -116,7 +116,7 @@ class Settings:
             if values.get(name) is not None:
                 values[name] = _path(name, values[name])
         if values.get("state_dir"):
-            folder = settled(values["state_dir"])  # the app may change its folder
+            folder = resolved_folder(values["state_dir"])  # the app may change its folder
             values["state_dir"] = _with_room_beside(folder)
             if folder.is_file():
                 raise BadParameter("state_dir is a file; give a folder")

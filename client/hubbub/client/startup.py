@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.bundles import Bundle
-from hubbub.client.files import NOWHERE, settled
+from hubbub.client.files import NOWHERE, resolved_folder
 from hubbub.client.lazy_log import warn
 from hubbub.client.settings import Account, Settings
 from hubbub.client.state.contract import State
@@ -127,8 +127,8 @@ def state_of(
     """
     if settings.disabled:
         return MemoryState()
-    state_dir = settings.state_dir and settled(settings.state_dir)
-    home = NOWHERE if state_dir else settled(state_home())
+    state_dir = settings.state_dir and resolved_folder(settings.state_dir)
+    home = NOWHERE if state_dir else resolved_folder(state_home())
     key = "" if state_dir else settings.app or program_name()
     with held(*beside(home, state_dir)) as file:
         try:
@@ -149,7 +149,7 @@ def state_of(
             trust.pins[key] = trust.pins.pop(launcher)
         try:
             pin, former = trust.admit(
-                key, bundle, operator, _unclaimed(trust, key, home, state_dir)
+                key, bundle, operator, _folders_without_app(trust, key, home, state_dir)
             )
         except BundleRefused as error:
             raise BundleRefused(f"{settings.bundle}: {error}") from None
@@ -171,14 +171,16 @@ def state_of(
     return state
 
 
-def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:
+def _folders_without_app(
+    trust: Trust, app: str, home: Path, state_dir: Path | None
+) -> list[Vouched]:
     """Returns the folders without a known app: of version 0.1, or whose file of trust was lost."""
     if app in trust.pins:
         return []
-    from hubbub.client.inspection import vouched  # noqa: PLC0415 of an app that is not known
+    from hubbub.client.inspection import read_vouched  # noqa: PLC0415 of an app that is not known
 
     if state_dir:
-        voucher = vouched(state_dir)
+        voucher = read_vouched(state_dir)
         if voucher:  # only this app can have used its own folder
             name = folder_of(voucher.operator)
             trust.pins[app] = Pin(operator=voucher.operator, folder=name)
@@ -197,7 +199,7 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
         if is_one(folder.name) and folder.name not in claimed:
             moments = Witnesses(folder).read_all()  # if the state is lost, they name its metrics
             names = frozenset(name for moment in moments for name in moment.accounts)
-            vouchers.append(vouched(folder) or Vouched(folder.name, b"", names, {}))
+            vouchers.append(read_vouched(folder) or Vouched(folder.name, b"", names, {}))
     return vouchers
 
 
@@ -221,16 +223,18 @@ def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State
     """Returns the state in the folder; otherwise one in memory."""
     try:
         try:
-            return _opened(folder, bundle, clock)
+            return _open_state(folder, bundle, clock)
         except Damaged:
-            return _opened(folder, bundle, clock)  # with a new file: the damaged one was renamed
+            return _open_state(
+                folder, bundle, clock
+            )  # with a new file: the damaged one was renamed
     except StateUnusable as error:
         warn("going on in memory: %s", error)
         # PRIVACY: its limits hold across restarts, by a witness elsewhere, or nothing leaves.
         return MemoryState(witnesses=Witnesses(folder), clock=clock)
 
 
-def _opened(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderState:
+def _open_state(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderState:
     state = FolderState(folder, clock=clock)
     try:
         state.remember(bundle.operator, bundle.signed)

@@ -38,13 +38,13 @@ def _edits(first: str, second: str, max_edits: int) -> int:
     before: Sequence[int] = ()
     row: Sequence[int] = range(len(second) + 1)
     for place, letter in enumerate(first):
-        below = [place + 1]
-        for at, other in enumerate(second):
-            edits = min(row[at] + (letter != other), row[at + 1] + 1, below[at] + 1)
-            if place and at and first[place - 1 : place + 1] == other + second[at - 1]:
-                edits = min(edits, before[at - 1] + 1)
-            below.append(edits)
-        before, row = row, below
+        current = [place + 1]
+        for column, other in enumerate(second):
+            edits = min(row[column] + (letter != other), row[column + 1] + 1, current[column] + 1)
+            if place and column and first[place - 1 : place + 1] == other + second[column - 1]:
+                edits = min(edits, before[column - 1] + 1)
+            current.append(edits)
+        before, row = row, current
         if min(row) > max_edits:
             break
     return row[-1]
@@ -52,8 +52,8 @@ def _edits(first: str, second: str, max_edits: int) -> int:
 
 def did_you_mean(name: Any, names: Iterable[str], *, otherwise: str = "") -> str:
     """The question whether a similar name was meant, to end a message; `otherwise` if none is."""
-    near = similar(name, names)
-    return f'; did you mean "{near}"?' if near else otherwise
+    suggestion = similar(name, names)
+    return f'; did you mean "{suggestion}"?' if suggestion else otherwise
 
 
 def absent_date(text: str) -> str:

@@ -287,13 +287,13 @@ def values() -> Kind:
 def names(least: int, most: int) -> Kind:
     """A list of `least` to `most` distinct texts."""
     words = f"a list of {least} to {most:,} texts, none empty and none twice"
-    listed = values()
+    values_kind = values()
 
     def problem(value: Any) -> str:
         is_list = isinstance(value, list | tuple) and least <= len(value) <= most
         if not (is_list and all(isinstance(text, str) and text for text in value)):
             return f"must be {words}"
-        return listed.problem(value)
+        return values_kind.problem(value)
 
     return Kind(
         words=lambda: words,

@@ -73,8 +73,8 @@ class Interval:
     ends: str = "[]"
 
     def __contains__(self, value: float) -> bool:
-        above = self.low <= value if self.ends[0] == "[" else self.low < value
-        return above and (value <= self.high if self.ends[1] == "]" else value < self.high)
+        above_low = self.low <= value if self.ends[0] == "[" else self.low < value
+        return above_low and (value <= self.high if self.ends[1] == "]" else value < self.high)
 
     def __str__(self) -> str:
         """A condition: " in [0, 1)", " above 0"; "" if all numbers are in it."""

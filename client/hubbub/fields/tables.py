@@ -93,7 +93,7 @@ def _load(section: type, table: Any, *, flat: bool) -> Any:
 def _enumerated(section: type) -> str:
     """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
     fields = _authored_fields(section)
-    needed = [field.name for field in fields if field.required]
+    required = [field.name for field in fields if field.required]
     optional = [field.name for field in fields if not field.required]
-    *first, last = [*needed, *(f"perhaps {name}" for name in optional)] if needed else optional
-    return f"{'' if needed else 'any of '}{', '.join(first)} and {last}"
+    *first, last = [*required, *(f"perhaps {name}" for name in optional)] if required else optional
+    return f"{'' if required else 'any of '}{', '.join(first)} and {last}"

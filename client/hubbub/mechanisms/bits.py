@@ -105,11 +105,11 @@ def _mask(draw: Draw, probability: Probability, width: int) -> int:
     decided by the first digit that differs: true where it has 0 and the threshold 1. The digits
     after the threshold's last 1 are all 0, and a fraction equal so far is then not below it.
     """
-    everywhere = (1 << width) - 1
+    all_ones = (1 << width) - 1
     threshold = probability.threshold
     if threshold >> DIGITS:
-        return everywhere
-    undecided, answer = everywhere, 0
+        return all_ones
+    undecided, answer = all_ones, 0
     digit = DIGITS
     last = (threshold & -threshold).bit_length() if threshold else DIGITS + 1
     while undecided and digit >= last:
@@ -118,7 +118,7 @@ def _mask(draw: Draw, probability: Probability, width: int) -> int:
         coins = draw(width * rounds)
         for _ in range(rounds):
             digit -= 1
-            fraction = coins & everywhere
+            fraction = coins & all_ones
             coins >>= width
             if threshold >> digit & 1:
                 answer |= undecided & ~fraction

@@ -110,8 +110,8 @@ class BucketFlips(Memoized, number_range.InBuckets):
 
     def estimate(self, totals: Totals) -> Estimates:
         totals.check(self.layout)
-        lie, many = self.lie.exact, Fraction(self.buckets, self.sampled)
-        slope, offset = float(many / (1 - 2 * lie)), float(lie)
+        lie, inverse_rate = self.lie.exact, Fraction(self.buckets, self.sampled)
+        slope, offset = float(inverse_rate / (1 - 2 * lie)), float(lie)
         pairs = zip(totals.cells[::2], totals.cells[1::2], strict=True)
         values = tuple((yes - (no + yes) * offset) * slope for no, yes in pairs)
         clipped = (min(max(value, 0.0), totals.reports) for value in values)
@@ -119,5 +119,7 @@ class BucketFlips(Memoized, number_range.InBuckets):
         return Estimates(values, variances, totals.reports)
 
     def variance(self, true: float, reports: int) -> float:
-        lie, many = self.lie.exact, Fraction(self.buckets, self.sampled)
-        return reports * float(many * lie * (1 - lie) / (1 - 2 * lie) ** 2) + true * float(many - 1)
+        lie, inverse_rate = self.lie.exact, Fraction(self.buckets, self.sampled)
+        return reports * float(inverse_rate * lie * (1 - lie) / (1 - 2 * lie) ** 2) + true * float(
+            inverse_rate - 1
+        )

@@ -46,7 +46,9 @@ def book_bytes(seed: str, number: int, words: int, dimensions: int) -> bytes:
 def book(seed: str, number: int, words: int, dimensions: int) -> list[list[int]]:
     """The words of one book, each with `dimensions` whole coordinates, in 1/UNIT."""
     drawn, levels = book_bytes(seed, number, words, dimensions), steps()
-    flat = [levels[(drawn[at] | drawn[at + 1] << 8) % _STEPS] for at in range(0, len(drawn), 2)]
+    flat = [
+        levels[(drawn[index] | drawn[index + 1] << 8) % _STEPS] for index in range(0, len(drawn), 2)
+    ]
     return [flat[first : first + dimensions] for first in range(0, len(flat), dimensions)]
 
 

@@ -50,8 +50,10 @@ def lies_evenly(mechanism: AnyMechanism) -> bool:
         return 2 * mechanism.near < mechanism.words
     if isinstance(mechanism, SquareWave | PiecewiseMean):
         return mechanism.window.width == 1
-    even = GeneralizedRandomizedResponse | LocalHashing | OneBitMean | PrefixTree | PairedParts
-    return isinstance(mechanism, even)
+    even_types = (
+        GeneralizedRandomizedResponse | LocalHashing | OneBitMean | PrefixTree | PairedParts
+    )
+    return isinstance(mechanism, even_types)
 
 
 @frozen()

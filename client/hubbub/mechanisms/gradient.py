@@ -52,10 +52,10 @@ def contrasts(classes: int) -> list[list[float]]:
     these, and does not depend on the order of classes. Source: Helmert (1876).
     """
     return [
-        [1 / math.sqrt(at * (at + 1))] * at
-        + [-at / math.sqrt(at * (at + 1))]
-        + [0.0] * (classes - at - 1)
-        for at in range(1, classes)
+        [1 / math.sqrt(index * (index + 1))] * index
+        + [-index / math.sqrt(index * (index + 1))]
+        + [0.0] * (classes - index - 1)
+        for index in range(1, classes)
     ]
 
 
@@ -75,24 +75,24 @@ def gradient(
         centre: means of the columns.
         weights: of the centred columns, then of the intercept; for softmax, for each contrast.
     """
-    about = _about(columns, centre)
-    norm = length(about)
-    return [r * x / norm for r in _residuals(kind, about, label, weights) for x in about]
+    centred = _about(columns, centre)
+    norm = length(centred)
+    return [r * x / norm for r in _residuals(kind, centred, label, weights) for x in centred]
 
 
 def _residuals(
-    kind: ModelKind, about: Sequence[float], label: float, weights: Sequence[float]
+    kind: ModelKind, centred: Sequence[float], label: float, weights: Sequence[float]
 ) -> list[float]:
     """Prediction minus label, divided by the clip; length at most 1."""
     if kind == "softmax":
-        probabilities = _softmax(_class_scores(about, weights))
-        off = [s - (place == label) for place, s in enumerate(probabilities)]
-        longer = max(length(off), CLIP[kind])
-        return [math.fsum(map(mul, row, off)) / longer for row in contrasts(len(off))]
-    [foretold] = _scores(about, weights)
+        probabilities = _softmax(_class_scores(centred, weights))
+        errors = [s - (place == label) for place, s in enumerate(probabilities)]
+        longer = max(length(errors), CLIP[kind])
+        return [math.fsum(map(mul, row, errors)) / longer for row in contrasts(len(errors))]
+    [foretold] = _scores(centred, weights)
     if kind == "logistic":
-        rest = falling(min(abs(foretold), _MAX_SCORE))
-        foretold = (1.0 if foretold >= 0 else rest) / (1 + rest)
+        exponential = falling(min(abs(foretold), _MAX_SCORE))
+        foretold = (1.0 if foretold >= 0 else exponential) / (1 + exponential)
     return [min(max((foretold - label) / CLIP[kind], -1.0), 1.0)]
 
 
@@ -107,10 +107,10 @@ def to_judge(
 
     For softmax: the chance of the likeliest class, and 1 if that is the person's, else 0.
     """
-    about = _about(columns, centre)
+    centred = _about(columns, centre)
     if kind != "softmax":
-        return _scores(about, weights)[0], label
-    probabilities = chances(_softmax(_class_scores(about, weights)))
+        return _scores(centred, weights)[0], label
+    probabilities = chances(_softmax(_class_scores(centred, weights)))
     likeliest = max(range(len(probabilities)), key=probabilities.__getitem__)
     return probabilities[likeliest], float(likeliest == label)
 
@@ -130,15 +130,15 @@ def chances(softmax: Sequence[float]) -> list[float]:
     return [part / total for part in parts]
 
 
-def _scores(about: Sequence[float], weights: Sequence[float]) -> list[float]:
+def _scores(centred: Sequence[float], weights: Sequence[float]) -> list[float]:
     """A score for each row of weights."""
-    size = len(about)
-    rows = (weights[at : at + size] for at in range(0, len(weights), size))
-    return [math.fsum(map(mul, about, row)) for row in rows]
+    size = len(centred)
+    rows = (weights[start : start + size] for start in range(0, len(weights), size))
+    return [math.fsum(map(mul, centred, row)) for row in rows]
 
 
-def _class_scores(about: Sequence[float], weights: Sequence[float]) -> list[float]:
-    scores = _scores(about, weights)
+def _class_scores(centred: Sequence[float], weights: Sequence[float]) -> list[float]:
+    scores = _scores(centred, weights)
     return [
         math.fsum(map(mul, scores, place))
         for place in zip(*contrasts(len(scores) + 1), strict=True)

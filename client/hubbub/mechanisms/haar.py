@@ -116,8 +116,8 @@ class HaarResponse(number_range.IndexInBuckets):
 
     def _half(self, bucket: int, level: int) -> tuple[int, bool]:
         """The interval of a level that has the bucket, and whether it is in the upper half."""
-        half = bucket >> self.levels - level - 1
-        return half >> 1, half & 1 == 1
+        half_index = bucket >> self.levels - level - 1
+        return half_index >> 1, half_index & 1 == 1
 
     def _is_minus(self, bucket: int, level: int, row: int) -> bool:
         """The true sign in a row: of the half, times the entry of the Hadamard matrix."""

@@ -49,8 +49,8 @@ class Totals:
 
     def evenly(self) -> float:
         """The mean number of dummies that hold any value with equal chance."""
-        named = len(self.cells) * self._mean() + self.at_ends if self.value_law else 0
-        return self.dummies - named
+        named_dummies = len(self.cells) * self._mean() + self.at_ends if self.value_law else 0
+        return self.dummies - named_dummies
 
     def spread(self) -> float:
         """The variance of the number of dummies of one value, beside its share of all dummies.
@@ -77,8 +77,8 @@ class Totals:
 
     def by_cell(self) -> list[float]:
         """The mean number of dummies of each cell."""
-        even = (self.dummies - self.at_ends) / max(len(self.cells), 1)
-        numbers = [even] * len(self.cells)
+        even_share = (self.dummies - self.at_ends) / max(len(self.cells), 1)
+        numbers = [even_share] * len(self.cells)
         for end in (0, -1):
             numbers[end] += self.at_ends / 2
         return numbers

@@ -67,12 +67,14 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
         keep_chance, lied = permanent.exact, permanent.complement.exact / others
         # The chances of the true value and of another one after both steps are linear in the chance
         # that the second one keeps; the latter is taken where their ratio is `report` exactly.
-        truth_slope, truth = keep_chance - lied, lied
-        lie_slope = (lied - keep_chance) / others
+        truth_per_keep, truth = keep_chance - lied, lied
+        lie_per_keep = (lied - keep_chance) / others
         lie = (keep_chance + (others - 1) * lied) / others
         # PRIVACY: down, to uniform.
-        fresh = Probability.at_most((report * lie - truth) / (truth_slope - report * lie_slope))
-        channel = pure.Pure(truth + fresh.exact * truth_slope, lie + fresh.exact * lie_slope)
+        fresh = Probability.at_most(
+            (report * lie - truth) / (truth_per_keep - report * lie_per_keep)
+        )
+        channel = pure.Pure(truth + fresh.exact * truth_per_keep, lie + fresh.exact * lie_per_keep)
         set_derived(self, permanent=permanent, fresh=fresh, channel=channel)
 
     def privacy_loss(self) -> float:

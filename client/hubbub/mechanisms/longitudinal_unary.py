@@ -51,8 +51,8 @@ class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
         p_rare = rare.exact
         # PRIVACY: up; then a true 0 is sent as 1 with a chance of 1/(report+1) at least.
         flip = Probability.at_least((1 / (report + 1) - p_rare) / (1 - 2 * p_rare))
-        both = p_rare + flip.exact * (1 - 2 * p_rare)
-        set_derived(self, rare=rare, flip=flip, channel=pure.Pure(_HALF.exact, both))
+        p_either = p_rare + flip.exact * (1 - 2 * p_rare)
+        set_derived(self, rare=rare, flip=flip, channel=pure.Pure(_HALF.exact, p_either))
 
     def privacy_loss(self) -> float:
         return log_at_least((1 - self.channel.q) / self.channel.q)

@@ -122,8 +122,10 @@ class TableMean(Windowed, number_range.OfMean):
         total = self.sums[0] + Fraction(true) / reports * self._span
         start = bisect_right(self.sums, total, 1, len(self.sums) - 1) - 1
         y, end = self.outputs, start + self.window.width
-        inside = sum(x * x for x in y[start:end]) + (y[start] + y[end]) * (total - self.sums[start])
-        squares = self.window.far * self.squares + self._gap * inside
+        in_square = sum(x * x for x in y[start:end]) + (y[start] + y[end]) * (
+            total - self.sums[start]
+        )
+        squares = self.window.far * self.squares + self._gap * in_square
         return float(reports * (squares - (self._gap * total) ** 2) / (self._gap * self._span) ** 2)
 
     def step(self, value: float) -> tuple[int, int]:
@@ -147,17 +149,17 @@ class TableMean(Windowed, number_range.OfMean):
 def _table(epsilon: float) -> tuple[int, int, tuple[int, ...]]:
     """Width, number of steps, and integer output of each outcome, the same on every machine."""
     nearest = max(epsilon, ROWS[0][0])
-    at = min(bisect_right(ROWS, nearest, key=lambda row: row[0]), len(ROWS) - 1)
-    (low, width, fewest, first), (high, _, most, last) = ROWS[at - 1 : at + 1]
-    up = Range(low, high).scaled(nearest, _UNITS)
-    down = _UNITS - up
-    steps = (fewest * down + most * up + _UNITS // 2) // _UNITS  # the nearest
-    jump, *odd = (a * down + b * up for a, b in zip(first, last, strict=True))
+    row_number = min(bisect_right(ROWS, nearest, key=lambda row: row[0]), len(ROWS) - 1)
+    (low, width, fewest, first), (high, _, most, last) = ROWS[row_number - 1 : row_number + 1]
+    above_units = Range(low, high).scaled(nearest, _UNITS)
+    down = _UNITS - above_units
+    steps = (fewest * down + most * above_units + _UNITS // 2) // _UNITS  # the nearest
+    jump, *odd_points = (a * down + b * above_units for a, b in zip(first, last, strict=True))
     end = steps + width - 1
     powers = (1, 3, 5, 7)
     upper = []
     for place in range(2 - end % 2, end + 1, 2):  # t = place / end
-        total = sum(c * place**k * end ** (7 - k) for c, k in zip(odd, powers, strict=True))
+        total = sum(c * place**k * end ** (7 - k) for c, k in zip(odd_points, powers, strict=True))
         upper.append((jump * end**7 + total) // (_UNITS * end**7))
     middle = () if end % 2 else (0,)
     return width, steps, (*(-output for output in reversed(upper)), *middle, *upper)

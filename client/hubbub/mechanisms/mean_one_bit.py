@@ -71,8 +71,8 @@ class OneBitMean(number_range.OfMean):
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
         totals.check(self.layout)
         lie, gap = self.keep.complement.exact, self._gap
-        ones = totals.cells[1] - Fraction(totals.dummies, 2)
-        value = float((ones - totals.reports * lie) / gap)
+        one_count = totals.cells[1] - Fraction(totals.dummies, 2)
+        value = float((one_count - totals.reports * lie) / gap)
         clipped = min(max(value, 0.0), totals.reports)
         variance = self.variance(clipped, totals.reports)
         variance += number_range.dummies_variance(self.contributions, totals, clipped)

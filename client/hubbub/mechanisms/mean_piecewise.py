@@ -92,9 +92,11 @@ class PiecewiseMean(Windowed, number_range.OfMean):
         if not reports:
             return 0.0
         place = Fraction(true) / reports * self.steps
-        up = place - math.floor(place)
-        squares = place**2 + up * (1 - up)  # the step to which it is rounded
-        return float(reports * self._variance(place, squares, 1, spread=up * (1 - up)))
+        remainder = place - math.floor(place)
+        squares = place**2 + remainder * (1 - remainder)  # the step to which it is rounded
+        return float(
+            reports * self._variance(place, squares, 1, spread=remainder * (1 - remainder))
+        )
 
     def step(self, value: float) -> tuple[int, int]:
         return divmod(self.range.scaled(value, self.steps << DIGITS), 1 << DIGITS)
@@ -103,10 +105,10 @@ class PiecewiseMean(Windowed, number_range.OfMean):
         """a, b, c, d: a report x at step i has mean a i + b and mean square a i^2 + d i + c."""
         width, size, far = self.window.width, self.layout.size, self.window.far
         slope = self.window.inside.exact - width * far
-        everywhere = Fraction(size * (size - 1), 2)
+        sum_of_indices = Fraction(size * (size - 1), 2)
         squares = Fraction((size - 1) * size * (2 * size - 1), 6)
         middle = Fraction(width - 1, 2)
-        base = slope * middle + far * everywhere
+        base = slope * middle + far * sum_of_indices
         square_base = slope * Fraction((width - 1) * (2 * width - 1), 6) + far * squares
         return slope, base, square_base, slope * (width - 1)
 

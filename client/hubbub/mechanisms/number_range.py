@@ -51,8 +51,8 @@ class Range:
                 f"low {self.low} and high {self.high} are more than floats can square: they must "
                 "be within 1e100, and 1e-100 apart"
             )
-        wide = Fraction(self.high) - Fraction(self.low)
-        set_derived(self, _wide=wide.as_integer_ratio())
+        width = Fraction(self.high) - Fraction(self.low)
+        set_derived(self, _wide=width.as_integer_ratio())
 
     def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
@@ -67,11 +67,11 @@ class Range:
     def scaled(self, value: Any, units: int) -> int:
         """The share in `units`, rounded down: floor(share * units), without a Fraction."""
         self.check(value)
-        top, under = value.as_integer_ratio()
-        low, low_under = self.low.as_integer_ratio()
-        wide, wide_under = self._wide
-        above = (top * low_under - low * under) * wide_under * units
-        return int(above // (under * low_under * wide))
+        numerator, denominator = value.as_integer_ratio()
+        low, low_denominator = self.low.as_integer_ratio()
+        width, width_denominator = self._wide
+        offset = (numerator * low_denominator - low * denominator) * width_denominator * units
+        return int(offset // (denominator * low_denominator * width))
 
     def bucket(self, value: Any, buckets: int) -> int:
         """The index of the value's bucket among equal ones; the last one includes `high`."""
@@ -79,8 +79,8 @@ class Range:
 
     def edges(self, buckets: int) -> list[float]:
         """The start of each bucket, and the end of the last one."""
-        low, wide = Fraction(self.low), Fraction(*self._wide)
-        return [float(low + wide * i / buckets) for i in range(buckets + 1)]
+        low, width = Fraction(self.low), Fraction(*self._wide)
+        return [float(low + width * i / buckets) for i in range(buckets + 1)]
 
 
 class OverRange(Mechanism[float], Protocol):

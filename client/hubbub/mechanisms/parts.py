@@ -16,8 +16,8 @@ def listed_parts(parts: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 def parts_of(values: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The parts of values that were listed as PART=VALUE, and their values. Raises BadParameter."""
     parts: dict[str, tuple[str, ...]] = {}
-    for listed in values:
-        part, equals, value = listed.partition("=")
+    for name in values:
+        part, equals, value = name.partition("=")
         if not (part and equals and value):
             raise BadParameter("values of parts are PART=VALUE; write parts = { PART = [...] }")
         parts[part] = (*parts.get(part, ()), value)
@@ -31,7 +31,9 @@ def tables_of(parts: int, ways: int = 2) -> tuple[tuple[int, ...], ...]:
 
 def cell_names(values: Sequence[str], ways: int = 2) -> tuple[str, ...]:
     """The names of cells in answers, table by table, row by row, as "theme=dark, country=de"."""
-    listed = [listed_parts({part: part_values}) for part, part_values in parts_of(values).items()]
+    part_lists = [
+        listed_parts({part: part_values}) for part, part_values in parts_of(values).items()
+    ]
     return tuple(
-        ", ".join(cell) for chosen in combinations(listed, ways) for cell in product(*chosen)
+        ", ".join(cell) for chosen in combinations(part_lists, ways) for cell in product(*chosen)
     )

@@ -53,10 +53,10 @@ def above(z: float) -> float:
             term *= z * z / odd
             total += term
         return 0.5 - density(z) * total
-    under = z
+    fraction = z
     for many in range(_FRACTIONS, 0, -1):
-        under = z + many / under
-    return density(z) / under
+        fraction = z + many / fraction
+    return density(z) / fraction
 
 
 def binomial(trials: int, yes: float, no: float) -> list[float]:
@@ -64,10 +64,10 @@ def binomial(trials: int, yes: float, no: float) -> list[float]:
     middle = min(int((trials + 1) * yes), trials)
     weights = [0.0] * (trials + 1)
     weights[middle] = total = 1.0
-    for many in range(middle, trials):
-        weights[many + 1] = weights[many] * ((trials - many) / (many + 1) * (yes / no))
-        total += weights[many + 1]
-    for many in range(middle, 0, -1):
-        weights[many - 1] = weights[many] * (many / (trials - many + 1) * (no / yes))
-        total += weights[many - 1]
+    for count in range(middle, trials):
+        weights[count + 1] = weights[count] * ((trials - count) / (count + 1) * (yes / no))
+        total += weights[count + 1]
+    for count in range(middle, 0, -1):
+        weights[count - 1] = weights[count] * (count / (trials - count + 1) * (no / yes))
+        total += weights[count - 1]
     return [chance / total for chance in weights]

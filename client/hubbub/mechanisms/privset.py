@@ -85,9 +85,9 @@ class PrivSet(pure.PureMechanism[int]):
         missing = prod((Fraction(size - k - j, size - j) for j in range(most)), start=Fraction(1))
         hit_weight = odds * (1 - missing)
         meet = Probability.at_most(hit_weight / (hit_weight + missing))  # PRIVACY: down, to uniform
-        pick, apart = Fraction(k, size), Fraction(k, size - most)
+        pick, disjoint = Fraction(k, size), Fraction(k, size - most)
         hit, left_out = meet.exact / (1 - missing), meet.complement.exact
-        channel = pure.Pure(pick * hit, (pick - missing * apart) * hit + apart * left_out)
+        channel = pure.Pure(pick * hit, (pick - missing * disjoint) * hit + disjoint * left_out)
         # Number of choices with j members of the set: C(most, j) C(D-most, k-j), for j from 1.
         counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
         set_derived(
@@ -108,8 +108,8 @@ class PrivSet(pure.PureMechanism[int]):
         size, most, k = self.layout.size, self.most, self.layout.ones
         hit_chance, missed = self._chances()
         # Choices that have none of either.
-        both = Fraction(comb(size - 2 * most, k), comb(size, k))
-        return (hit_chance - missed) * (self.missing - both)
+        disjoint = Fraction(comb(size - 2 * most, k), comb(size, k))
+        return (hit_chance - missed) * (self.missing - disjoint)
 
     def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is a set of [0, categories), as bits."""
@@ -150,7 +150,7 @@ class PrivSet(pure.PureMechanism[int]):
         # PRIVACY: the only coin that depends on epsilon; then all such choices are equally likely.
         if source.chance(self.meet):
             number = source.below(self.ways[-1])
-            some = 1 + sum(number >= upto for upto in self.ways)
+            some = 1 + sum(number >= threshold for threshold in self.ways)
             number -= self.ways[some - 2] if some > 1 else 0
         else:
             number, some = source.below(comb(d, k)), 0

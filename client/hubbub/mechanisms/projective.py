@@ -104,15 +104,15 @@ class ProjectiveResponse(pure.ListedMechanism):
 
 
 def _keep(odds: Fraction, space: Incidence) -> Probability:
-    near = odds * space.on_one
+    weight = odds * space.on_one
     # PRIVACY: down, towards uniform.
-    return Probability.at_most(near / (near + space.points - space.on_one))
+    return Probability.at_most(weight / (weight + space.points - space.on_one))
 
 
 def _channel(keep: Probability, space: Incidence) -> pure.Pure:
-    points, points_on_one, both = space.points, space.on_one, space.on_two
-    q = keep.exact * Fraction(both, points_on_one) + keep.complement.exact * Fraction(
-        points_on_one - both, points - points_on_one
+    points, points_on_one, points_on_both = space.points, space.on_one, space.on_two
+    q = keep.exact * Fraction(points_on_both, points_on_one) + keep.complement.exact * Fraction(
+        points_on_one - points_on_both, points - points_on_one
     )
     return pure.Pure(keep.exact, q)
 
@@ -130,13 +130,17 @@ def _best(odds: Fraction, categories: int) -> Incidence:
             spaces.append(space)
     variances = [_about_variance(float(odds), space) for space in spaces]
     least = min(variances) * _NEAR
-    near = [space for space, about in zip(spaces, variances, strict=True) if about <= least]
-    return min(near, key=lambda space: _channel(_keep(odds, space), space).variance(0, 1))
+    best_spaces = [
+        space for space, variance in zip(spaces, variances, strict=True) if variance <= least
+    ]
+    return min(best_spaces, key=lambda space: _channel(_keep(odds, space), space).variance(0, 1))
 
 
 def _about_variance(odds: float, space: Incidence) -> float:
     """Variance that a report adds to an absent value, within 1e-9 of it: fractions are slow."""
-    points, points_on_one, both = space.points, space.on_one, space.on_two
+    points, points_on_one, points_on_both = space.points, space.on_one, space.on_two
     keep = odds * points_on_one / (odds * points_on_one + points - points_on_one)
-    q = keep * both / points_on_one + (1 - keep) * (points_on_one - both) / (points - points_on_one)
+    q = keep * points_on_both / points_on_one + (1 - keep) * (points_on_one - points_on_both) / (
+        points - points_on_one
+    )
     return q * (1 - q) / (keep - q) ** 2

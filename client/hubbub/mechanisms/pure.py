@@ -76,11 +76,11 @@ class Pure:
         """The variance that dummies add to each estimate, for these true counts."""
         share = 1 / max(len(totals.cells), 1)
         drawn = totals.spread() / self.gap**2
-        off = (share - float(self.q)) / self.gap
-        drawn += totals.beside_variance * off**2
+        offset = (share - float(self.q)) / self.gap
+        drawn += totals.beside_variance * offset**2
         traded = 1 / max(totals.reports, 1)
         return [
-            drawn + totals.dummies_variance * (off - true * traded) ** 2 for true in true_counts
+            drawn + totals.dummies_variance * (offset - true * traded) ** 2 for true in true_counts
         ]
 
     def variance(self, true: float, reports: int) -> float:

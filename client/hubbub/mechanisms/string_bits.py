@@ -56,12 +56,12 @@ class _Bits:
     size: int
     used: int = 0
 
-    def take(self, many: int) -> int:
-        """Reads the next `many` bits. Raises EOFError if fewer are left."""
-        if self.used + many > self.size:
+    def take(self, count: int) -> int:
+        """Reads the next `count` bits. Raises EOFError if fewer are left."""
+        if self.used + count > self.size:
             raise EOFError
-        self.used += many
-        return self.number >> (self.size - self.used) & ((1 << many) - 1)
+        self.used += count
+        return self.number >> (self.size - self.used) & ((1 << count) - 1)
 
     def coded(self, places: Mapping[int, int]) -> int:
         """Reads a code, and returns its place; keys have a 1 before the code. Raises EOFError."""
@@ -128,8 +128,8 @@ class _Flat:
     def __init__(self, *spans: str) -> None:
         self._spans = [(ord(span[0]), ord(span[-1])) for span in spans]
         # 1 is any letter that is not among them.
-        many = 2 + sum(last - first + 1 for first, last in self._spans)
-        self._size = (many - 1).bit_length()
+        count = 2 + sum(last - first + 1 for first, last in self._spans)
+        self._size = (count - 1).bit_length()
         self._marked = self._size >= _MARKED_BITS
         self.least = self._size + self._marked
 
@@ -218,35 +218,35 @@ def spell(text: str, size: int) -> int:
     (bits, used), alphabet = _fullest(text, size)
     if used >= size:
         return bits >> used - size
-    for before, (code, many) in zip(("", *text), _codes(alphabet, text), strict=True):
-        if used + many > size:
+    for before, (code, bit_count) in zip(("", *text), _codes(alphabet, text), strict=True):
+        if used + bit_count > size:
             return bits << size - used | _no_more(alphabet, before, size - used)
-        bits, used = bits << many | code, used + many
+        bits, used = bits << bit_count | code, used + bit_count
     return bits << size - used
 
 
 def _no_more(alphabet: _Alphabet, before: str, room: int) -> int:
     """The remaining bits where a letter does not fit: the beginning of the longest code."""
-    code, many = alphabet.code(before, chr(_LAST_CHARACTER))
-    return code >> many - room
+    code, bit_count = alphabet.code(before, chr(_LAST_CHARACTER))
+    return code >> bit_count - room
 
 
 def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
     """The alphabet that fits most letters, the end among them, in the fewest bits."""
     best, most, least = _alphabets()[0], -1, size
-    for named in _alphabets():
-        (_, needed), alphabet = named
+    for candidate in _alphabets():
+        (_, needed), alphabet = candidate
         count, letters = 0, min(len(text), (size - needed) // alphabet.least)
         if letters + 1 < most or (letters < most and needed + letters * alphabet.least >= least):
             continue
-        for _, many in _codes(alphabet, text):
-            if needed + many > size:
+        for _, bit_count in _codes(alphabet, text):
+            if needed + bit_count > size:
                 # If not even the first letter fits, only the alphabet is encoded.
-                needed += 0 if count else many
+                needed += 0 if count else bit_count
                 break
-            count, needed = count + 1, needed + many
+            count, needed = count + 1, needed + bit_count
         if count > most or (count == most and needed < least):
-            best, most, least = named, count, needed
+            best, most, least = candidate, count, needed
     return best
 
 
@@ -257,18 +257,18 @@ def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
     alphabet, begun = None, 0
     try:
         first = reader.take(1) and 2 + reader.take(1)
-        named = (first, 2) if first == 0b10 else (first, 1)  # noqa: PLR2004 as `_alphabets` has it
+        prefix = (first, 2) if first == 0b10 else (first, 1)  # noqa: PLR2004 as `_alphabets` has it
         if first == 0b11:  # noqa: PLR2004 as above
-            named = 0b110000 + reader.take(4), 6
-        alphabet, begun = _alphabets_by_name()[named], reader.used
+            prefix = 0b110000 + reader.take(4), 6
+        alphabet, begun = _alphabets_by_name()[prefix], reader.used
         while letter := alphabet.next(text[-1] if text else "", reader):
             text.append(letter)
             begun = reader.used
     except EOFError:
-        rest = size - begun
+        text_bits = size - begun
         if complete and alphabet is not None:
-            no_more = _no_more(alphabet, text[-1] if text else "", rest)
-            if bits & ((1 << rest) - 1) != no_more:
+            no_more = _no_more(alphabet, text[-1] if text else "", text_bits)
+            if bits & ((1 << text_bits) - 1) != no_more:
                 return None
         return Spelled("".join(text), None)
     # The bits after an end are 0, and no text is spelled in two ways.

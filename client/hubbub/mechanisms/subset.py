@@ -63,5 +63,5 @@ class SubsetSelection(pure.ListedMechanism):
         included = source.chance(self.include)
         others = choose(self.categories - 1, self.layout.ones - included, source)
         # The others are numbered without the value itself: make room for its bit.
-        below = others & (1 << value) - 1
-        return self.layout.encode(others - below << 1 | included << value | below)
+        smaller = others & (1 << value) - 1
+        return self.layout.encode(others - smaller << 1 | included << value | smaller)

@@ -16,11 +16,11 @@ def choose(size: int, count: int, source: BitSource) -> int:
     No step prefers a position, so all subsets of the size are equally likely.
     """
     chosen = source.mask(_about(size, count), size)
-    ones = chosen.bit_count()
-    if ones > count:
-        return _without(chosen, ones, ones - count, size, source)
-    everywhere = (1 << size) - 1
-    return everywhere ^ _without(everywhere ^ chosen, size - ones, count - ones, size, source)
+    one_bits = chosen.bit_count()
+    if one_bits > count:
+        return _without(chosen, one_bits, one_bits - count, size, source)
+    all_ones = (1 << size) - 1
+    return all_ones ^ _without(all_ones ^ chosen, size - one_bits, count - one_bits, size, source)
 
 
 def numbered(size: int, count: int, number: int) -> int:
@@ -30,13 +30,13 @@ def numbered(size: int, count: int, number: int) -> int:
     """
     chosen, ways = 0, math.comb(size, count)
     for position in range(size - 1, -1, -1):
-        without = ways * (position + 1 - count) // (position + 1)
-        if number >= without:
-            number -= without
+        ways_without = ways * (position + 1 - count) // (position + 1)
+        if number >= ways_without:
+            number -= ways_without
             chosen |= 1 << position
-            ways, count = ways - without, count - 1
+            ways, count = ways - ways_without, count - 1
         else:
-            ways = without
+            ways = ways_without
     return chosen
 
 
@@ -53,11 +53,11 @@ def _about(size: int, count: int) -> Probability:
     return Probability.at_most(Fraction(count, size))
 
 
-def _without(bits: int, ones: int, drop: int, size: int, source: BitSource) -> int:
-    """`bits`, which has `ones` ones, without `drop` of them picked uniformly."""
+def _without(bits: int, one_bits: int, drop: int, size: int, source: BitSource) -> int:
+    """`bits`, which has `one_bits` ones, without `drop` of them picked uniformly."""
     # One number for all picks: a draw costs more than a division.
-    picks = source.below(math.perm(ones, drop))
-    for number in range(ones, ones - drop, -1):
+    picks = source.below(math.perm(one_bits, drop))
+    for number in range(one_bits, one_bits - drop, -1):
         picks, index = divmod(picks, number)
         bits ^= 1 << _position(bits, index, size)
     return bits
@@ -67,12 +67,12 @@ def _position(bits: int, index: int, size: int) -> int:
     """The position of the one with this index, from 0, among the ones."""
     low = 0
     while size > 1:
-        half = size // 2
-        below = (bits >> low & (1 << half) - 1).bit_count()
-        if index >= below:
-            index -= below
-            low += half
-            size -= half
+        middle = size // 2
+        ones_below = (bits >> low & (1 << middle) - 1).bit_count()
+        if index >= ones_below:
+            index -= ones_below
+            low += middle
+            size -= middle
         else:
-            size = half
+            size = middle
     return low

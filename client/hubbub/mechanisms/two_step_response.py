@@ -88,9 +88,9 @@ class Chain:
 
     def instantaneous(self, bits: int, width: int, source: BitSource) -> int:
         """A fresh response to `width` permanent bits."""
-        ones = source.mask(self.one_after_one, width)
+        one_mask = source.mask(self.one_after_one, width)
         zeros = source.mask(self.one_after_zero, width)
-        return (bits & ones) | (~bits & zeros)
+        return (bits & one_mask) | (~bits & zeros)
 
 
 def channel(f: Fraction, p: Fraction, q: Fraction) -> Pure:

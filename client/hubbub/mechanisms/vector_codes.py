@@ -45,7 +45,7 @@ _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math
 
 def words_for(epsilon: float) -> int:
     """The number of words of a book at this epsilon; more gain little and take a device time."""
-    return next(words for upto, words in _WORDS if not epsilon > upto)
+    return next(words for limit, words in _WORDS if not epsilon > limit)
 
 
 def pool_for(epsilon: float) -> dict[str, int]:
@@ -176,14 +176,16 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
     def order(self, direction: Sequence[float], number: int) -> list[int]:
         """The words of a book, the nearest to the direction first; of equals the earlier."""
         words = book(self.seed, number, self.words, self.dimensions)
-        apart = [-math.fsum(a * x for a, x in zip(word, direction, strict=True)) for word in words]
-        return sorted(range(self.words), key=apart.__getitem__)
+        distances = [
+            -math.fsum(a * x for a, x in zip(word, direction, strict=True)) for word in words
+        ]
+        return sorted(range(self.words), key=distances.__getitem__)
 
     def row(self, value: Sequence[float]) -> Sequence[int | Fraction]:
         """Per book and word, whether it is near; of a vector that may be turned, how often."""
         self.check(value)
         return [
-            sum((part for part, near in law if word in near), start=Fraction())
+            sum((part for part, near_words in law if word in near_words), start=Fraction())
             for law in (self._near(value, number) for number in range(self.books))
             for word in range(self.words)
         ]
@@ -193,8 +195,8 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         number, word = divmod(next(iter(cells)), self.words)
         return sum(
             (
-                part * (self.channel.p if word in near else self.channel.q)
-                for part, near in self._near(value, number)
+                part * (self.channel.p if word in near_words else self.channel.q)
+                for part, near_words in self._near(value, number)
             ),
             start=Fraction(),
         )
@@ -224,7 +226,11 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
     def probes(self) -> Sequence[tuple[float, ...]]:
         """Both directions of every axis, and what lies between all."""
         axes = range(self.dimensions)
-        ends = [tuple(sign * float(at == axis) for at in axes) for axis in axes for sign in (1, -1)]
+        ends = [
+            tuple(sign * float(index == axis) for index in axes)
+            for axis in axes
+            for sign in (1, -1)
+        ]
         middle = (1 / math.sqrt(self.dimensions),) * self.dimensions
         return [tuple(self.max_length * x for x in vector) for vector in (*ends, middle)]
 
@@ -233,10 +239,10 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         largest, scaled = apart(value)
         if not largest:  # the zero vector has no direction: any one, negated with probability 1/2
             scaled = [1.0] + [0.0] * (len(value) - 1)
-        long = length(scaled)
-        short = 1 - long * (largest / self.max_length)
-        turning = Probability.at_most(short / 2) if short > _CLOSE else None
-        return [x / long for x in scaled], turning
+        vector_length = length(scaled)
+        shortfall = 1 - vector_length * (largest / self.max_length)
+        turning = Probability.at_most(shortfall / 2) if shortfall > _CLOSE else None
+        return [x / vector_length for x in scaled], turning
 
     def _near(self, value: Sequence[float], number: int) -> list[tuple[Fraction, set[int]]]:
         """Which words of a book are near, of the direction and of its opposite, how often each."""

@@ -27,8 +27,10 @@ class Window:
     inside: Probability = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        near = exp_at_most(self.epsilon) * self.width
-        inside = Probability.at_most(near / (near + self.starts - 1))  # PRIVACY: down, to uniform
+        near_weight = exp_at_most(self.epsilon) * self.width
+        inside = Probability.at_most(
+            near_weight / (near_weight + self.starts - 1)
+        )  # PRIVACY: down, to uniform
         set_derived(self, inside=inside)
 
     @property

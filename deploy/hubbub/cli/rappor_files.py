@@ -55,7 +55,7 @@ def read_collection(params: Path, counts: Path) -> Collection:
     for line, row in csv_rows(counts):
         if not rows:
             _refuse_heading(row[0], f"{counts}:{line}")
-        cells = _whole(row, f"{counts}:{line}", _MAX_REPORTS)
+        cells = _whole_numbers(row, f"{counts}:{line}", _MAX_REPORTS)
         if len(cells) != bits + 1:
             raise BadParameter(
                 f"{counts}:{line}: {len(cells)} numbers, {bits + 1} expected "
@@ -89,24 +89,26 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
     lines: dict[str, int] = {}
     rows: list[npt.NDArray[np.int32]] = []
     for line, row in csv_rows(path):
-        where = f"{path}:{line}"
+        location = f"{path}:{line}"
         if not rows and len(row) > 1:
-            _refuse_heading(row[1], where)
-        name, cells = row[0], _whole(row[1:], where, size)
+            _refuse_heading(row[1], location)
+        name, cells = row[0], _whole_numbers(row[1:], location, size)
         if len(cells) != width or min(cells) < 1:
             raise BadParameter(
-                f"{where}: {len(cells)} positions, {width} expected in [1, {size}] "
+                f"{location}: {len(cells)} positions, {width} expected in [1, {size}] "
                 f"({hashes} for each of {cohorts} cohorts, cohort * {bits} + bit + 1)"
             )
         places = np.array(cells, dtype=np.int32) - 1
         places.sort()
         if not np.array_equal(places // bits, home):
             raise BadParameter(
-                f"{where}: a cohort has more or fewer than {hashes} positions; "
+                f"{location}: a cohort has more or fewer than {hashes} positions; "
                 "was the map made for these parameters?"
             )
         if lines.setdefault(name, line) != line:
-            raise BadParameter(f"{where}: repeats the candidate of line {lines[name]}; remove one")
+            raise BadParameter(
+                f"{location}: repeats the candidate of line {lines[name]}; remove one"
+            )
         rows.append(places)
     if not rows:
         raise BadParameter(f"{path}: contains no candidate; write one per line")
@@ -173,23 +175,25 @@ def _read_params(path: Path) -> dict[str, str]:
     return numbers
 
 
-def _whole(fields: Sequence[str], where: str, top: int) -> list[int]:
+def _whole_numbers(fields: Sequence[str], location: str, top: int) -> list[int]:
     """Reads whole numbers in [0, top]."""
     try:
         numbers = list(map(int, fields))
     except ValueError:
         column = next(i for i, field in enumerate(fields, start=1) if not _is_whole(field))
-        raise BadParameter(f"{where}: number {column} is not a whole number; correct it") from None
+        raise BadParameter(
+            f"{location}: number {column} is not a whole number; correct it"
+        ) from None
     if not (numbers and min(numbers) >= 0 and max(numbers) <= top):
-        raise BadParameter(f"{where}: a number is outside [0, {top}]; correct it")
+        raise BadParameter(f"{location}: a number is outside [0, {top}]; correct it")
     return numbers
 
 
-def _refuse_heading(cell: str, where: str) -> None:
+def _refuse_heading(cell: str, location: str) -> None:
     """Raises BadParameter if the cell of a first line, which should be a number, is a name."""
     if cell.strip()[:1].isalpha():
         raise BadParameter(
-            f"{where}: a heading, with {cell[:40]!a} in the place of a number; remove that line"
+            f"{location}: a heading, with {cell[:40]!a} in the place of a number; remove that line"
         )
 
 

@@ -121,7 +121,7 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
         ):
             absent.append(member.name)
             return None
-        return _plain(member)
+        return _file_or_folder(member)
 
     try:
         # The target of a link is archived in its place, since links are never restored.
@@ -180,7 +180,7 @@ def _is_of_redis_or_backup(path: Path) -> bool:
     return bool(_LOG.search(path.name)) or any(line.startswith(_BEGINNINGS) for line in lines)
 
 
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def _file_or_folder(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """The member if it is a file or folder; None for others, such as sockets of a service."""
     return member if member.isfile() or member.isdir() else None
 
@@ -193,7 +193,7 @@ def _inside(
     Links are not restored, since later files could be written through them. Archives of earlier
     versions contain links: one to a file of the archive becomes that file.
     """
-    content: tarfile.TarInfo | None = _plain(member)
+    content: tarfile.TarInfo | None = _file_or_folder(member)
     if member.issym():
         target = posixpath.join(posixpath.dirname(member.name), member.linkname)
         content = files.get(posixpath.normpath(target))

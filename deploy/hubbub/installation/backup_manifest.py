@@ -24,7 +24,7 @@ def write_manifest(folder: Path) -> None:
         for name in FILES
     }
     body = {"format": _FORMAT, "hubbub": version("hubbub"), "made": created_at, "files": parts}
-    text = json.dumps(body | {"sha256": _of(body)}, indent=2)
+    text = json.dumps(body | {"sha256": _row_text(body)}, indent=2)
     (folder / _NAME).write_text(text + "\n", encoding="utf-8")
 
 
@@ -54,7 +54,7 @@ def read_checked(folder: Path) -> dict[str, Any]:
             "that made it, or newer"
         )
     digest = body.pop("sha256", None)
-    if digest != _of(body):
+    if digest != _row_text(body):
         raise _broken(path, "is damaged")
     files: Mapping[str, Mapping[str, Any]] = body["files"]
     for name in FILES:
@@ -74,7 +74,7 @@ def _broken(path: Path, problem: str) -> BackupUnusable:
     return BackupUnusable(f"{path}: {problem}; use another copy of this backup")
 
 
-def _of(body: Mapping[str, Any]) -> str:
+def _row_text(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 

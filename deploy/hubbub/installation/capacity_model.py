@@ -172,8 +172,8 @@ def needs(
     # At the end of a crowd's grace, the reports of the next epoch are stored as well.
     waiting = outage_seconds * rate + _WHOLE_EPOCHS * sum(kind.crowd for kind in traffic)
     pooled = waiting * (costs.pool_bytes + _excess(traffic))
-    tags = sum(kind.a_day / _DAY * _kept_seconds(kind) for kind in traffic)
-    cells = sum(kind.cells * _kept_seconds(kind) / kind.epoch_seconds for kind in traffic)
+    tags = sum(kind.a_day / _DAY * _tag_seconds(kind) for kind in traffic)
+    cells = sum(kind.cells * _tag_seconds(kind) / kind.epoch_seconds for kind in traffic)
     totals = tags * costs.tag_bytes + 8 * cells
     cut = sum(kind.a_day for kind in traffic if kind.whole) / sum(kind.a_day for kind in traffic)
     return [
@@ -204,7 +204,7 @@ def largest_crowd(
     )
 
 
-def _kept_seconds(kind: Traffic) -> float:
+def _tag_seconds(kind: Traffic) -> float:
     """The longest time for which a tag is kept, in seconds."""
     return _EPOCHS_OF_TAGS * kind.epoch_seconds + _SECONDS_OF_TAGS
 

@@ -97,12 +97,12 @@ def write_certificates(
         for role in roles:
             signing = ec.generate_private_key(ec.SECP256R1())
             end = datetime.now(UTC) + timedelta(days=_AUTHORITY_DAYS)
-            authority = signed(_name(authority_name(role)), signing, end)
+            authority = sign_certificate(_name(authority_name(role)), signing, end)
             pem += authority.public_bytes(_PEM)
             if authorities:
                 _write_key(authorities / f"{role}.key", signing)
             dialled = [*_LOCAL, *names.get(role, ())] if role in SERVERS else []
-            key, certificate = _certified(role, dialled, authority, signing)
+            key, certificate = _certify(role, dialled, authority, signing)
             _write_key(folder / f"{role}.key", key)
             (folder / f"{role}.pem").write_bytes(certificate.public_bytes(_PEM))
         for target in folders:
@@ -131,9 +131,9 @@ def renew_certificates(
         roles = [role for role in ROLES if _name(authority_name(role)) in by_name]
         for role in roles or ROLES:
             name, signing = _name(authority_name(role)), _signing(authorities, role)
-            authority = by_name[name] = _in_strict_form(by_name[name], signing)
-            dialled = [*_dialled(folder / f"{role}.pem"), *names.get(role, ())]
-            fresh[role] = _certified(role, dialled, authority, signing)
+            authority = by_name[name] = _strict_form(by_name[name], signing)
+            dialled = [*_host_names(folder / f"{role}.pem"), *names.get(role, ())]
+            fresh[role] = _certify(role, dialled, authority, signing)
         bundles = {
             path: _with_forms_of(by_name, path)
             for path in (authorities / "ca.pem", folder / "ca.pem")
@@ -172,20 +172,20 @@ def trust_other(folder: Path, other: Path) -> str:
         certificates = x509.load_pem_x509_certificates(other.read_bytes())
         services = [role for role in PARTIES if not (folder / f"{role}.key").exists()]
         authority_names = {_name(authority_name(role)) for role in services}
-        named = [
+        authorities = [
             certificate for certificate in certificates if certificate.subject in authority_names
         ]
-        if len(services) != 1 or len(named) != 1:
+        if len(services) != 1 or len(authorities) != 1:
             raise KeysUnusable(
                 f"{other}: has no authority for the service missing in {folder}; give the "
                 "ca.pem that the other party made with: hubbub keys tls FOLDER --party ROLE"
             )
-        if named[0].subject in trusted:
+        if authorities[0].subject in trusted:
             raise BadParameter(
                 f"{folder / 'ca.pem'}: already trusts an authority of the {services[0]}; "
                 "remove it by hand to replace it"
             )
-        replace_file(folder / "ca.pem", ours + named[0].public_bytes(_PEM), 0o644)
+        replace_file(folder / "ca.pem", ours + authorities[0].public_bytes(_PEM), 0o644)
     except OSError as error:
         place = error.filename or folder
         raise KeysUnusable(
@@ -207,7 +207,7 @@ def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
     return pem_private_key
 
 
-def _dialled(path: Path) -> list[str]:
+def _host_names(path: Path) -> list[str]:
     """The host names in a certificate."""
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
     try:
@@ -217,14 +217,14 @@ def _dialled(path: Path) -> list[str]:
     return [str(name.value) for name in names if isinstance(name, (x509.DNSName, x509.IPAddress))]
 
 
-def _in_strict_form(
+def _strict_form(
     authority: x509.Certificate, signing: ec.EllipticCurvePrivateKey
 ) -> x509.Certificate:
     """The authority in the form of RFC 5280: itself, or certified anew."""
     try:
         authority.extensions.get_extension_for_class(x509.KeyUsage)
     except x509.ExtensionNotFound:
-        return signed(authority.subject, signing, authority.not_valid_after_utc)
+        return sign_certificate(authority.subject, signing, authority.not_valid_after_utc)
     return authority
 
 
@@ -238,7 +238,7 @@ def _with_forms_of(by_name: Mapping[x509.Name, x509.Certificate], path: Path) ->
     return content
 
 
-def _certified(
+def _certify(
     role: str,
     names: Iterable[str],
     authority: x509.Certificate,
@@ -250,32 +250,32 @@ def _certified(
     if role in SERVERS:
         usages.insert(0, ExtendedKeyUsageOID.SERVER_AUTH)
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = signed(
+    certificate = sign_certificate(
         _name(common_name(role)),
         key,
         datetime.now(UTC) + timedelta(days=_DAYS),
-        by=(authority.subject, signing),
+        authority=(authority.subject, signing),
         alternatives=[_address(host) or x509.DNSName(host) for host in dict.fromkeys(names)],
         usages=usages,
     )
     return key, certificate
 
 
-def signed(
+def sign_certificate(
     subject: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     end: datetime,
     *,
-    by: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None,
+    authority: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None,
     alternatives: Sequence[x509.GeneralName] = (),
     usages: Sequence[x509.ObjectIdentifier] = (),
 ) -> x509.Certificate:
     """A certificate of a service, signed by an authority, or that of an authority itself.
 
-    `by` are the authority's name and key; None makes an authority, signed by its own key.
+    `authority` are the authority's name and key; None makes an authority, signed by its own key.
     """
-    is_authority = by is None
-    issuer, signing = by or (subject, key)
+    is_authority = authority is None
+    issuer, signing = authority or (subject, key)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)

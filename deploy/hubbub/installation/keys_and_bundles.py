@@ -22,10 +22,10 @@ from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.notebook.service import Service
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import authorities_of
-from hubbub.signing.log.log_writer import LOG, in_log, log_of
+from hubbub.signing.log.log_writer import LOG, append_to_log, log_of
 from hubbub.signing.sign_bundle import sign_bundle, sign_models
 from hubbub.signing.stream_table import stream_table
-from hubbub.signing.succession import grown, refuse_changes
+from hubbub.signing.succession import continued_metrics, refuse_changes
 
 DEFAULT_DAYS: Final = 28
 DEFAULT_PERIODS: Final = 13
@@ -81,10 +81,9 @@ def build_bundle(
 ) -> Bundle:
     """Signs a catalog's bundle into `out`, and writes the stream table that goes with it.
 
-    `operators` is the file of the same bundle with what only the aggregator needs; None for
-    operator.hubbub beside `out`. `previous` is the bundle whose names are taken, ignored if it does
-    not exist. `roots` are authorities in PEM, of which the bundle gets those of the shuffler. `log`
-    is the folder of the catalog's transparency log, if it has one; None for `log` beside `out`.
+    `operators` is the file of the same bundle for the aggregator; None for operator.hubbub beside
+    `out`. `previous` is the last bundle, which need not exist. `roots` are authorities in PEM, of
+    which the bundle gets the shuffler's. `log` is the log's folder; None: beside `out`.
 
     Raises:
         BundleRefused: a metric changed or takes more under an old name, the last bundle is
@@ -94,7 +93,7 @@ def build_bundle(
     operator = read_operator_key(keys)
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
     public = read_public_keys(keys)
-    old = _taken_before(previous, line_of(handovers, signer), keys)
+    old = _previous_bundle(previous, line_of(handovers, signer), keys)
     metrics, history, serial = _gone_on(catalog.metrics, old, int(now()))
     try:
         _refuse_long_periods(catalog.metrics.values(), public, serial)
@@ -102,7 +101,7 @@ def build_bundle(
             metrics=metrics,
             keys=public,
             shuffler=catalog.shuffler,
-            roots=None if roots is None else _of_shuffler(roots),
+            roots=None if roots is None else _shuffler_authorities(roots),
             history=history,
             operator=signer,
             budget=catalog.budget,
@@ -120,9 +119,10 @@ def build_bundle(
     except BadParameter as error:
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
     signed = sign_bundle(bundle, operator)
-    proven = in_log(signed, bundle, log or out.with_name(LOG), keys, old) if bundle.log else signed
+    if bundle.log:
+        signed = append_to_log(signed, bundle, log or out.with_name(LOG), keys, old)
     table, ours = stream_table(bundle).encode(), sign_bundle(bundle, operator, whole=True)
-    contents = {out: proven, operators or out.with_name(OPERATORS): ours, streams: table}
+    contents = {out: signed, operators or out.with_name(OPERATORS): ours, streams: table}
     for path, content in contents.items():
         with refuse_unwritable(path, BundleRefused):
             replace_file(path, content)
@@ -135,12 +135,12 @@ def _gone_on(
     """The metrics as continued from the previous bundle, the history of names, and the serial."""
     if old is None:
         return metrics, {name: metric.digest() for name, metric in metrics.items()}, now
-    after = grown(metrics, old)
+    after = continued_metrics(metrics, old)
     # Devices refuse a bundle older than their last one, so the serial must grow whatever the clock.
     return after, refuse_changes(after, old), max(now, old.serial + 1)
 
 
-def _taken_before(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle | None:
+def _previous_bundle(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle | None:
     """The previous bundle, if there is one, signed by a key that led to the last."""
     old = read_bundle(previous) if previous.exists() else None
     if old and old.operator not in line:
@@ -151,7 +151,7 @@ def _taken_before(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle |
     return old
 
 
-def _of_shuffler(roots: str) -> str:
+def _shuffler_authorities(roots: str) -> str:
     """Those authorities in PEM that devices must trust."""
     authorities = authorities_of("shuffler", roots)
     if not authorities:

@@ -25,7 +25,7 @@ from hubbub.aggregator.settings import Outlets
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import is_development
-from hubbub.catalog.models.model_metric import in_minutes
+from hubbub.catalog.models.model_metric import with_minute_rounds
 from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.errors.addresses import proxy_options
 from hubbub.installation.certificate_authorities import write_certificates
@@ -267,7 +267,7 @@ class LocalRun:
         soon = datetime.fromtimestamp((time.time() // 60 + 1) * 60, UTC)
         begun = {name: metric.model.begins for name, metric in former.items() if metric.model}
         metrics = {
-            name: in_minutes(metric, begun.get(name, soon)) if metric.model else metric
+            name: with_minute_rounds(metric, begun.get(name, soon)) if metric.model else metric
             for name, metric in self._catalog.metrics.items()
         }
         return replace(self._catalog, metrics=metrics)
@@ -390,7 +390,7 @@ def _command_line(options: Mapping[str, object]) -> list[str]:
 
 def program() -> str:
     """The path of this command."""
-    beside = Path(sys.executable).with_name("hubbub")
-    if beside.exists():
-        return shlex.quote(str(beside))
+    script = Path(sys.executable).with_name("hubbub")
+    if script.exists():
+        return shlex.quote(str(script))
     return f"{shlex.quote(sys.executable)} -m hubbub.cli"

@@ -116,10 +116,10 @@ def initialise(
 
 
 def _refuse_made(folder: Path) -> None:
-    for there in ("keys", "tls", "redis", "access", "passwords", ".env"):
-        if (folder / there).exists():
+    for name in ("keys", "tls", "redis", "access", "passwords", ".env"):
+        if (folder / name).exists():
             raise KeysUnusable(
-                f"{folder / there} exists; nothing is overwritten: give another folder, or move it"
+                f"{folder / name} exists; nothing is overwritten: give another folder, or move it"
             )
 
 

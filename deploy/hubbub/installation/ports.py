@@ -16,14 +16,14 @@ _LAST: Final = 32_000
 _HERE: Final = "127.0.0.1"
 
 
-def free_port(*beside: int) -> int:
+def free_port(*used: int) -> int:
     """A free port of 127.0.0.1 that no other process is given while we live.
 
-    `beside` are offsets from it; the ports there are also free and ours.
+    `used` are offsets from it; the ports there are also free and ours.
     """
     while True:
-        port = _FIRST + secrets.randbelow(_LAST - _FIRST - max(beside, default=0))
-        if _claim([port, *(port + distance for distance in beside)]):
+        port = _FIRST + secrets.randbelow(_LAST - _FIRST - max(used, default=0))
+        if _claim([port, *(port + distance for distance in used)]):
             return port
 
 

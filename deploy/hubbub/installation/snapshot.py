@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 
 
 async def read_together(
-    urls: Mapping[str, str], files: Mapping[str, BinaryIO], on: Progress
+    urls: Mapping[str, str], files: Mapping[str, BinaryIO], progress: Progress
 ) -> None:
     """Writes what each server holds into its file, all as of one moment.
 
@@ -61,7 +61,9 @@ async def read_together(
                 await sources[run].connect()
                 stack.push_async_callback(sources[run].close)
         await _fork_together(list(sources.values()))
-        await asyncio.gather(*(source.read(targets[run], on) for run, source in sources.items()))
+        await asyncio.gather(
+            *(source.read(targets[run], progress) for run, source in sources.items())
+        )
 
 
 class _Source:
@@ -114,7 +116,7 @@ class _Source:
     async def release(self) -> None:
         await self.server.ask("CLIENT", "UNPAUSE")
 
-    async def read(self, files: Sequence[BinaryIO], on: Progress) -> None:
+    async def read(self, files: Sequence[BinaryIO], progress: Progress) -> None:
         async with self.server.errors():
             # redis-py only reads replies, and this is none.
             reader: asyncio.StreamReader = self._connection._reader  # noqa: SLF001
@@ -127,15 +129,15 @@ class _Source:
                     f"the {self.role}'s Redis sent no copy: {words or 'it disconnected'}; give "
                     "the URL with its user operator, and see its log"
                 )
-            rest = total = int(line[1:])
-            while rest:
-                piece = await self._within(reader.read(min(rest, _PIECE)))
+            missing = total = int(line[1:])
+            while missing:
+                piece = await self._within(reader.read(min(missing, _PIECE)))
                 if not piece:
                     raise StoreUnavailable(f"the {self.role}'s Redis sent only a part of its file")
-                rest -= len(piece)
+                missing -= len(piece)
                 for file in files:
                     file.write(piece)
-                on(self.role, total - rest, total)
+                progress(self.role, total - missing, total)
 
     async def _within(self, reading: Awaitable[bytes]) -> bytes:
         try:
@@ -186,7 +188,7 @@ _ADD: Final = {b"set": "SADD", b"hash": "HSET", b"list": "RPUSH", b"string": "SE
 
 
 @contextmanager
-def loaded(rdb: Path) -> Iterator[EmbeddedRedis]:
+def loaded_server(rdb: Path) -> Iterator[EmbeddedRedis]:
     """Runs a server that holds the file's data, for the duration of the block.
 
     Raises:
@@ -205,7 +207,7 @@ def loaded(rdb: Path) -> Iterator[EmbeddedRedis]:
 
 
 async def number_of_keys(url: str) -> int:
-    """The number of keys of a server that was `loaded`."""
+    """The number of keys of a server that was `loaded_server`."""
     server = _own(url)
     try:
         return int(await server.ask("DBSIZE"))
@@ -231,10 +233,12 @@ async def refuse_keys(url: str, role: str) -> None:
         )
 
 
-async def copy_into(source: str, target: str, prefix: str, on: Callable[[int, int], None]) -> int:
+async def copy_into(
+    source: str, target: str, prefix: str, progress: Callable[[int, int], None]
+) -> int:
     """Copies all keys with a prefix, with their times to live; returns their number.
 
-    `on` is called with the number of keys looked at, and of all keys.
+    `progress` is called with the number of keys looked at, and of all keys.
     """
     origin, empty = _own(source), await connect_redis(target)
     try:
@@ -244,7 +248,7 @@ async def copy_into(source: str, target: str, prefix: str, on: Callable[[int, in
             ours = [key for key in keys if key.startswith(prefix.encode())]
             copied += await _copy(origin, empty, ours)
             count += len(keys)
-            on(count, max(total, count))
+            progress(count, max(total, count))
             if int(cursor) == 0:
                 return copied
     finally:
@@ -253,7 +257,7 @@ async def copy_into(source: str, target: str, prefix: str, on: Callable[[int, in
 
 
 def _own(url: str) -> RedisServer:
-    """A connection to a `loaded` server, without the warning that it does not persist."""
+    """A connection to a `loaded_server` server, without the warning that it does not persist."""
     return RedisServer(Redis.from_url(url), url)
 
 

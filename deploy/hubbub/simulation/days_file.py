@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.simulation.people_file import Rows, coder, numbered
+from hubbub.simulation.people_file import Rows, coder, parts_as_numbers
 
 Numbers = npt.NDArray[np.int64]
 
@@ -100,7 +100,9 @@ def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
             if key not in memo:
                 when, *texts = key
                 value = (
-                    numbered(dict(zip(names, texts, strict=True)), metric) if parts else texts[0]
+                    parts_as_numbers(dict(zip(names, texts, strict=True)), metric)
+                    if parts
+                    else texts[0]
                 )
                 memo[key] = _day(when), codes.setdefault(code(value), len(codes))
             last = cells[head.index(other)] if other else ""

@@ -157,8 +157,8 @@ def _run(
         return DayRun(
             reports=reports, series=(), missed=missed, answered=False, below=len(days.days)
         )
-    series = tuple(_beside(days, truth, trended))
-    below = sum(
+    series = tuple(_series_with_truth(days, truth, trended))
+    too_few = sum(
         Window(metric.name, day) not in windows or int(counts.sum()) < metric.fewest
         for day, counts in zip(days.days, day_counts, strict=True)
     )
@@ -167,7 +167,7 @@ def _run(
         series=series,
         missed=missed,
         answered=any(item.rows for item in series),
-        below=below,
+        below=too_few,
     )
 
 
@@ -181,14 +181,14 @@ def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple
         if days.person is None:  # of each day's people as many as have it as their own
             count = chance.binomial(count, 1 / lengths)
         else:
-            rows, pairs = _on_their_day(periods, days.person, days, chance)
+            rows, pairs = _draw_days(periods, days.person, days, chance)
             count, missed = days.count[rows], pairs - len(rows)
     if (share := counting(metric)) < 1:
         count = chance.binomial(count, share)
     return days.counted(rows, count), missed
 
 
-def _on_their_day(
+def _draw_days(
     periods: Sequence[range], person: Numbers, days: Days, chance: np.random.Generator
 ) -> tuple[Numbers, int]:
     """Draws each person's day in each period; returns their rows, and the number of such pairs.
@@ -201,13 +201,15 @@ def _on_their_day(
     drawn = np.column_stack(
         [period.start + chance.integers(0, len(period), person.max() + 1) for period in ordered]
     )
-    there = np.zeros(drawn.shape, dtype=np.bool_)
-    there[person, period_places] = True
+    has_pair = np.zeros(drawn.shape, dtype=np.bool_)
+    has_pair[person, period_places] = True
     rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[person, period_places])
-    return rows, int(there.sum())
+    return rows, int(has_pair.sum())
 
 
-def _beside(days: Days, truth: Mapping[str, Floats], trend: Trended) -> Iterator[DaySeries]:
+def _series_with_truth(
+    days: Days, truth: Mapping[str, Floats], trend: Trended
+) -> Iterator[DaySeries]:
     """Yields every series of a trend with the truth of each day."""
     places = {day: place for place, day in enumerate(days.days)}
     for series in trend.series:

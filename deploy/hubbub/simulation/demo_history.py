@@ -67,25 +67,25 @@ class _EncodedValues:
         """Encodes what today's people hold."""
         values = [person[metric.name] for person in everyone]
         names, firsts, places = np.unique(
-            np.array([*map(listed, values)]), return_index=True, return_inverse=True
+            np.array([*map(value_text, values)]), return_index=True, return_inverse=True
         )
-        return cls(metric, names.tolist(), [metric.code(values[at]) for at in firsts], places)
+        return cls(metric, names.tolist(), [metric.code(values[index]) for index in firsts], places)
 
     def day(
-        self, people: Counts, moved: int, epoch: int, chance: np.random.Generator
+        self, people: Counts, movers: int, epoch: int, chance: np.random.Generator
     ) -> Day | None:
-        """Draws their totals, the first `moved` at `_HOMEPAGE`; None if too few for the crowd."""
+        """Draws their totals, the first `movers` at `_HOMEPAGE`; None if too few for the crowd."""
         metric, places = self.metric, self.places[people]
         if metric.name == "homepage" and _HOMEPAGE in self.names:
-            places[:moved] = self.names.index(_HOMEPAGE)
+            places[:movers] = self.names.index(_HOMEPAGE)
         counts = np.bincount(places, minlength=len(self.names)).tolist()
         totals = as_window(metric, draw(metric.randomizer, self.codes, counts, chance), chance)
         if totals is None:  # too few for a crowd
             return None
         # A crowd leaves as a whole; other streams in the smallest batches.
         batch = totals.counted if metric.central else min(metric.min_batch, totals.counted)
-        over = int(epoch_start(epoch + 1, metric.epoch)) - 1
-        return Day(Window(metric.name, epoch), replace(totals, batch_reports=batch, at=over))
+        last_second = int(epoch_start(epoch + 1, metric.epoch)) - 1
+        return Day(Window(metric.name, epoch), replace(totals, batch_reports=batch, at=last_second))
 
 
 def days_before(
@@ -105,8 +105,8 @@ def days_before(
         number = round((_WEEKEND if weekend else 1.0) * len(everyone))
         weights = np.where(degrees, 1 - _FEWER * ago / DAYS, 1.0)
         people = chance.choice(len(everyone), size=number, p=weights / weights.sum())
-        moved = int(chance.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
-        drawn = (metric.day(people, moved, today - ago, chance) for metric in metrics)
+        movers = int(chance.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
+        drawn = (metric.day(people, movers, today - ago, chance) for metric in metrics)
         days += [day for day in drawn if day]
     return days
 
@@ -142,7 +142,7 @@ def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: st
     asyncio.run(write())
 
 
-def listed(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A person's value as answers name it; for parts "age=65+, over_50k=no"."""
     if isinstance(value, str):
         return value

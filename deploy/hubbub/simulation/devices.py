@@ -86,9 +86,9 @@ def send_everyone(
     """
     total = Sent()
 
-    def hear(some: Sent) -> None:
-        total.add(some)
-        advance(some.devices)
+    def hear(sent_part: Sent) -> None:
+        total.add(sent_part)
+        advance(sent_part.devices)
 
     shares = [(everyone[n::_PROCESSES], bundle_path) for n in range(_PROCESSES)]
     run_processes(_send_some, shares, hear)
@@ -97,10 +97,10 @@ def send_everyone(
 
 def _send_some(share: tuple[Sequence[Person], Path], tell: Tell) -> None:
     """The work of one process: its devices share a connection, like devices behind a proxy."""
-    some, bundle_path = share
+    people, bundle_path = share
     bundle = read_bundle(bundle_path)
     transport = transport_to(bundle.shuffler, roots=bundle.roots)
-    chunks = [some[first : first + _TOLD_EVERY] for first in range(0, len(some), _TOLD_EVERY)]
+    chunks = [people[first : first + _TOLD_EVERY] for first in range(0, len(people), _TOLD_EVERY)]
     with ThreadPoolExecutor(_THREADS) as threads:
         for sent in threads.map(lambda chunk: _send_chunk(chunk, bundle, transport), chunks):
             tell(sent)
@@ -148,7 +148,7 @@ def run_processes(
     running = len(processes)
     while running:
         try:
-            some = results.get(timeout=_LISTEN_SECONDS)
+            result = results.get(timeout=_LISTEN_SECONDS)
         except queue.Empty:
             # Messages that a process sent before it ended have arrived by now.
             if any(process.exitcode for process in processes):
@@ -159,12 +159,12 @@ def run_processes(
                 raise
             interrupted()
             continue
-        if isinstance(some, str):
-            raise HubbubError(f"a process of simulated devices failed: {some}")
-        if some is None:
+        if isinstance(result, str):
+            raise HubbubError(f"a process of simulated devices failed: {result}")
+        if result is None:
             running -= 1
         else:
-            hear(some)
+            hear(result)
     for process in processes:
         process.join()
 

@@ -91,15 +91,19 @@ async def figure_rows(
     if not figure_kind(metric):
         return []
     result = []
-    for by in ("", *(metric.breakdown if people.streams else ())):
-        answer = await figures(query, metric.name, question, by)
+    for public_field in ("", *(metric.breakdown if people.streams else ())):
+        answer = await figures(query, metric.name, question, public_field)
         for part, rows in groupby(answer.values, key=lambda row: row.part):
             part_figures = list(rows)
             truths = _true_figures(
-                answer.kind, metric, people.counts_of(by, part), people.codes, part_figures
+                answer.kind,
+                metric,
+                people.counts_of(public_field, part),
+                people.codes,
+                part_figures,
             )
             result += [
-                with_truth(FigureRow, row, by=by, true=float(truth))
+                with_truth(FigureRow, row, by=public_field, true=float(truth))
                 for row, truth in zip(part_figures, truths, strict=False)
             ]
     return result
@@ -110,13 +114,13 @@ def _true_figures(
 ) -> list[float]:
     """The true figures of devices, of which `counts` have each of `codes`, in order."""
     if kind == "rate":
-        of, per = (np.array(codes, dtype=np.float64).T @ counts).tolist()
-        if not per:
+        numerator, denominator = (np.array(codes, dtype=np.float64).T @ counts).tolist()
+        if not denominator:
             raise BadParameter(
                 f'the people report no "{(metric.values or ())[1]}", so the rate of metric '
                 f'"{metric.name}" has no true value: add a person who does'
             )
-        return [of / per]
+        return [numerator / denominator]
     values = np.bincount(codes, weights=counts, minlength=len(metric.values or ()))
     reached = np.cumsum(values[::-1])[::-1]
     match kind:
@@ -158,8 +162,8 @@ def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
     """Cramer's V of a table of counts; values that nobody holds are left out."""
     degrees = min(table.shape) - 1
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    alone = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    return sqrt(float(((table - alone) ** 2 / alone).sum() / table.sum()) / degrees)
+    independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return sqrt(float(((table - independent) ** 2 / independent).sum() / table.sum()) / degrees)
 
 
 async def public_rows(
@@ -170,15 +174,15 @@ async def public_rows(
     `people` are those who reported; `names` are the values' names in answers, in order.
     """
     rows = []
-    for by in metric.breakdown:
+    for public_field in metric.breakdown:
         shares: dict[str, dict[str, float]] = {}
-        answer = await breakdown(query, metric.name, question, by)
+        answer = await breakdown(query, metric.name, question, public_field)
         for row in answer.values:
             if row.part not in shares:
-                part_counts = people.counts_of(by, row.part)
+                part_counts = people.counts_of(public_field, row.part)
                 true = true_values(metric.randomizer, names, people.codes, part_counts)
                 people_of_part = 1 if answer.kind in OF_NUMBERS else max(part_counts.sum(), 1)
                 shares[row.part] = dict(zip(names, true / people_of_part, strict=True))
             share = float(shares[row.part].get(row.value, 0.0))
-            rows.append(with_truth(PublicRow, row, by=by, true=share))
+            rows.append(with_truth(PublicRow, row, by=public_field, true=share))
     return rows

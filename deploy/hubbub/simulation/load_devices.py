@@ -56,10 +56,10 @@ class Times:
 
     def percentile(self, share: float) -> float:
         """The duration, in seconds, that a share of them does not exceed, at most 2% too long."""
-        rest = share * self.counts.total()
+        remaining = share * self.counts.total()
         for step in sorted(self.counts):
-            rest -= self.counts[step]
-            if rest <= 0:
+            remaining -= self.counts[step]
+            if remaining <= 0:
                 return math.exp(step * _STEP)
         return 0.0
 
@@ -102,8 +102,8 @@ def drive(load: Load, hear: Callable[[Seen], None]) -> Seen:
     begin = time.time() + _START_SECONDS
     total = Seen()
 
-    def add(some: Seen) -> None:
-        total.add(some)
+    def add(seen_part: Seen) -> None:
+        total.add(seen_part)
         hear(total)
 
     shares = [(load, number, begin, stop) for number in range(load.processes)]

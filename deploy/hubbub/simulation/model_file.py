@@ -148,7 +148,7 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
         raise BadParameter(f"{path} has no people: write a line for each, after the header")
     columns = np.array([values for values, _, _ in people])
     labels = np.array([label for _, label, _ in people])
-    clipped = sum(outside for _, _, outside in people)
+    clipped = sum(is_clipped for _, _, is_clipped in people)
     if model.kind == "logistic":
         if not np.isin(labels, (0.0, 1.0)).all():
             raise BadParameter(
@@ -157,14 +157,14 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
             )
     elif model.kind != "softmax":
         low, high = model.range
-        inside = np.clip(labels, low, high)
-        clipped += int((inside != labels).sum())
-        labels = (inside - low) / (high - low)
+        clamped = np.clip(labels, low, high)
+        clipped += int((clamped != labels).sum())
+        labels = (clamped - low) / (high - low)
     return model, People(columns, labels, clipped)
 
 
 def _person(
-    where: str,
+    location: str,
     head: Sequence[str],
     row: Sequence[str],
     features: Sequence[Feature],
@@ -172,31 +172,33 @@ def _person(
 ) -> tuple[list[float], float, int]:
     """A person's columns in [0, 1], label, and number of clipped values."""
     if len(row) != len(head):
-        raise BadParameter(f"{where}: {len(row)} fields, {len(head)} expected")
+        raise BadParameter(f"{location}: {len(row)} fields, {len(head)} expected")
     texts = dict(zip(head, map(str.strip, row), strict=True))
     columns, clipped = list[float](), 0
     for feature in features:
-        codes, outside = _coded(f'{where}, column "{feature.name}"', feature, texts[feature.name])
+        codes, is_clipped = _coded_columns(
+            f'{location}, column "{feature.name}"', feature, texts[feature.name]
+        )
         columns += codes
-        clipped += outside
-    label = _label(f'{where}, column "{planned.label}"', texts[planned.label], planned)
+        clipped += is_clipped
+    label = _label(f'{location}, column "{planned.label}"', texts[planned.label], planned)
     return columns, label, clipped
 
 
-def _coded(where: str, feature: Feature, text: str) -> tuple[list[float], bool]:
+def _coded_columns(location: str, feature: Feature, text: str) -> tuple[list[float], bool]:
     """A value as columns in [0, 1], and whether it was clipped."""
     try:
         return feature.coded(text if feature.is_listed else float(text))
     except ValueOutOfDomain as error:
         problem = str(error).removeprefix(f'feature "{feature.name}": ').partition(": ")[0]
-        raise BadParameter(f"{where}: {problem}") from error
+        raise BadParameter(f"{location}: {problem}") from error
     except ValueError as error:
-        raise BadParameter(f"{where}: the value is not a finite number") from error
+        raise BadParameter(f"{location}: the value is not a finite number") from error
 
 
-def _label(where: str, text: str, planned: Planned) -> float:
+def _label(location: str, text: str, planned: Planned) -> float:
     if not text:
-        raise BadParameter(f"{where}: the value is missing")
+        raise BadParameter(f"{location}: the value is missing")
     try:
         if planned.table["kind"] == "softmax":
             return class_label(text, planned.table["classes"])
@@ -204,9 +206,9 @@ def _label(where: str, text: str, planned: Planned) -> float:
             return text_label(text, planned.table["positive"], planned.table.get("negative", ""))
         value = float(text)
     except ValueOutOfDomain as error:
-        raise BadParameter(f"{where}: {error}") from error
+        raise BadParameter(f"{location}: {error}") from error
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise BadParameter(f"{where}: the value is not a finite number")
+        raise BadParameter(f"{location}: the value is not a finite number")
     return value

@@ -72,17 +72,19 @@ def rehearse_model(
         people_order = (
             chance.permutation(size) if reports is None else chance.integers(0, size, reports)
         )
-        apart, order = np.split(people_order, [round(len(people_order) * model.held_out)])
-        learned = _learned(model, people, order, chance)
+        held_out, order = np.split(people_order, [round(len(people_order) * model.held_out)])
+        learned = _train(model, people, order, chance)
         foretold = scores(model.kind, test.columns, learned.weights)
-        judges = People(people.columns[apart], people.labels[apart], 0)
+        judges = People(people.columns[held_out], people.labels[held_out], 0)
         judgement = (
-            _judged_by_reports(model, judges, learned, confidence, chance) if len(apart) else None
+            _evaluate_by_reports(model, judges, learned, confidence, chance)
+            if len(held_out)
+            else None
         )
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
-def _learned(
+def _train(
     model: Model, people: People, order: NDArray[np.int64], chance: np.random.Generator
 ) -> Learned:
     """Trains the model on people who are dealt out to rounds in this order."""
@@ -100,8 +102,8 @@ def _learned(
             vectors = np.zeros((len(turn), size))
             vectors[:, : len(centre)] = columns / longest(len(centre))
         else:
-            about = np.column_stack([columns - centre, np.ones(len(turn))])
-            vectors = gradients(model.kind, about, labels, weights)
+            centred = np.column_stack([columns - centre, np.ones(len(turn))])
+            vectors = gradients(model.kind, centred, labels, weights)
         round_codes = replace(codes, seed=f"{pool}/{number}", dimensions=vectors.shape[1])
         return draw_moments(round_codes, unit_of(vectors, chance), chance)
 
@@ -119,7 +121,7 @@ def _turns(
     return [np.flatnonzero((person_rounds == number).any(axis=1)) for number in range(rounds + 1)]
 
 
-def _judged_by_reports(
+def _evaluate_by_reports(
     model: Model, judges: People, learned: Learned, confidence: float, chance: np.random.Generator
 ) -> Judgement | None:
     """Draws randomized reports of people who did not train the model, and judges it by them."""
@@ -129,8 +131,8 @@ def _judged_by_reports(
     if model.kind == "softmax":
         predictions = settled(model.kind, score)
         score, labels = predictions.max(axis=1), predictions.argmax(axis=1) == labels
-    ones = chance.random(len(score)) < labels
-    codes = 2 * np.searchsorted(edges, score, side="right") + ones
+    drawn_labels = chance.random(len(score)) < labels
+    codes = 2 * np.searchsorted(edges, score, side="right") + drawn_labels
     coins = judging(model)
     p, q = float(coins.channel.p), float(coins.channel.q)
     true = np.bincount(codes, minlength=coins.categories)

@@ -11,7 +11,7 @@ from hubbub.catalog import Metric, cell_of
 from hubbub.catalog.experiments import Experiment
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.grammar import did_you_mean
-from hubbub.programs.text_files import peeked
+from hubbub.programs.text_files import first_row_and_rest
 from hubbub.simulation.truth import Truth
 
 Rows = Iterator[tuple[int, list[str]]]
@@ -41,10 +41,14 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
     code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
     value_columns = metric.value_kind.columns(metric)
-    head, rows = peeked(rows)
-    apart = any(cell.strip() in metric.breakdown for cell in head)  # columns of public fields
-    by_columns = value_columns or apart
-    lines = _lines_of_columns(path, rows, metric, apart=apart) if by_columns else _lines(path, rows)
+    head, rows = first_row_and_rest(rows)
+    has_fields = any(cell.strip() in metric.breakdown for cell in head)  # columns of public fields
+    by_columns = value_columns or has_fields
+    lines = (
+        _lines_of_columns(path, rows, metric, has_fields=has_fields)
+        if by_columns
+        else _lines(path, rows)
+    )
     for number, (text, public, count) in lines:
         try:
             value = code(text)
@@ -79,7 +83,7 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
         )
     codes, streams = zip(*counts, strict=True)
     value_names = tuple(names[value] for value in codes)
-    return Truth(value_names, codes, tuple(counts.values()), streams if apart else ())
+    return Truth(value_names, codes, tuple(counts.values()), streams if has_fields else ())
 
 
 def _check_arm(path: Path, number: int, arm: str | None, experiment: Experiment) -> None:
@@ -112,21 +116,21 @@ def _lines(path: Path, rows: Rows) -> Iterator[tuple[int, tuple[str, Mapping[str
 
 
 def _lines_of_columns(
-    path: Path, rows: Rows, metric: Metric, *, apart: bool
+    path: Path, rows: Rows, metric: Metric, *, has_fields: bool
 ) -> Iterator[tuple[int, tuple[Any, Mapping[str, str], int]]]:
     """Yields line number, value (or those of the parts), public fields, and count, by the header.
 
-    `apart` is whether public fields have columns.
+    `has_fields` is whether public fields have columns.
     """
     parted = metric.value_kind.columns(metric)
     value_columns = [*parted] or ["value"]
-    public = [*metric.breakdown] if apart else []
+    public = [*metric.breakdown] if has_fields else []
     parts = [*value_columns, *public]
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
         column_name = metric.value_kind.COLUMN if parted else "the value"
-        column_name += " and each public field" if apart else ""
-        others = "" if apart else ", ".join(metric.breakdown)
+        column_name += " and each public field" if has_fields else ""
+        others = "" if has_fields else ", ".join(metric.breakdown)
         raise BadParameter(
             f"--values {path}: line 1: write a header that names a column for {column_name}: "
             f"{','.join(parts)}; and count, if lines are of several people"
@@ -143,11 +147,15 @@ def _lines_of_columns(
         public_values = {field: record.pop(field).strip() for field in public}
         yield (
             number,
-            (numbered(record, metric) if parted else record["value"], public_values, int(count)),
+            (
+                parts_as_numbers(record, metric) if parted else record["value"],
+                public_values,
+                int(count),
+            ),
         )
 
 
-def numbered(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
+def parts_as_numbers(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
     """Reads parts that are numbers as numbers; invalid ones stay texts, and are refused later."""
     values: dict[str, Any] = dict(texts)
     for part, range_of_part in metric.ranges.items():

@@ -19,7 +19,7 @@ from hubbub.aggregator.query.questions import top
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
-from hubbub.analysis.strings.tree_search import found_from, told_as
+from hubbub.analysis.strings.tree_search import detectable_share, shown_name
 from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum, named_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
@@ -274,8 +274,8 @@ async def _run_of(
         visible_names = {value.value.value for value in top_list.values}
     begun: list[str] = codes
     if plan.finds:
-        begun = [told_as(metric.randomizer, code) for code in codes]
-    rows = tuple(_beside(metric, begun, reported, answer, visible_names))
+        begun = [shown_name(metric.randomizer, code) for code in codes]
+    rows = tuple(_rows_with_truth(metric, begun, reported, answer, visible_names))
     public: list[PublicRow] = []
     effects: list[EffectRow] = []
     if plan.truth.streams:
@@ -305,9 +305,9 @@ def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileR
     people = np.array([row.true for row in rows[: max(len(answer.edges) - 1, 0)]])
     if not people.sum():
         return
-    below = np.cumsum(people) / people.sum()
+    cumulative = np.cumsum(people) / people.sum()
     for row in answer.percentiles:
-        part = int(np.searchsorted(below, row.percentile / 100 - 1e-12))
+        part = int(np.searchsorted(cumulative, row.percentile / 100 - 1e-12))
         low, high = answer.edges[part : part + 2]
         yield with_truth(PercentileRow, row, true_low=low, true_high=high)
 
@@ -326,8 +326,8 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     if named_law := value_noise(metric):
         named += named_law.draw(lambda law: int(chance.choice(len(law.weights), p=law_of(law))))
     pooled = totals.reports + evenly + int(named.sum())
-    needed = gathered(minimum(metric), metric.made_each)
-    if metric.crowd and pooled < needed + max(int(named.sum()), named_dummies(metric)):
+    needed_reports = gathered(minimum(metric), metric.made_each)
+    if metric.crowd and pooled < needed_reports + max(int(named.sum()), named_dummies(metric)):
         return None
     dummies = metric.crowd.dummies if metric.crowd else 0
     if evenly + dummies:
@@ -346,19 +346,19 @@ def _taking_part(
     plan: Plan, counts: "np.typing.NDArray[np.int64]", parts: int, chance: np.random.Generator
 ) -> Iterator["np.typing.NDArray[np.int64]"]:
     """Yields the number of reports of each value in each epoch, or in one that stands for all."""
-    metric, rest = plan.metric, counts
+    metric, remaining = plan.metric, counts
     for epoch in range(parts):
         part = counts
         if metric.report_on:
             days = days_of_period(metric.period, epoch)
-            rest = counts if epoch == days.start else rest
-            part = chance.binomial(rest, 1 / (days.stop - epoch))
-            rest = rest - part
+            remaining = counts if epoch == days.start else remaining
+            part = chance.binomial(remaining, 1 / (days.stop - epoch))
+            remaining = remaining - part
         share = counting(metric)
         yield part if share == 1 else chance.binomial(part, share)
 
 
-def _beside(
+def _rows_with_truth(
     metric: Metric,
     codes: Sequence[Any],
     reported: "np.typing.NDArray[np.int64]",
@@ -393,6 +393,6 @@ def _recall(
     counts: Counter[str] = Counter()
     for code, number in zip(codes, reported.tolist(), strict=True):
         counts[code] += number
-    least = found_from(tree, reports) * reports
+    least = detectable_share(tree, reports) * reports
     frequent = {name for name, number in counts.items() if number > least}
     return len(frequent & set(strings)) / len(frequent) if frequent else None

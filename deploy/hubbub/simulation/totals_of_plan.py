@@ -39,10 +39,10 @@ def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares:
     if not isfinite(plan_row.reports):
         return inf
     mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
-    below = np.cumsum(shares)
-    edge = int(np.argmin(np.abs(below[:-1] - percentile / 100))) + 1
+    cumulative = np.cumsum(shares)
+    edge = int(np.argmin(np.abs(cumulative[:-1] - percentile / 100))) + 1
     drawn = min(plan_row.reports, _MAX_DRAWN)
-    people_below = (below / below[-1] * round(drawn)).round().astype(np.int64)
+    people_below = (cumulative / cumulative[-1] * round(drawn)).round().astype(np.int64)
     people_by_part = np.diff(people_below, prepend=0).tolist()
     reach, widths = reach_of(0.95), []
     for seed in range(_DRAWINGS):
@@ -98,17 +98,17 @@ def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
     values: list[Any] = list(question.values())
     weights = 1 / np.arange(1.0, len(values) + 1)
     # Rounded so that the sum is the requested number of reports, even over very many values.
-    upto = np.rint(np.cumsum(weights) / weights.sum() * plan_row.reports)
-    counts = np.diff(upto, prepend=0.0).astype(np.int64)
+    cumulative = np.rint(np.cumsum(weights) / weights.sum() * plan_row.reports)
+    counts = np.diff(cumulative, prepend=0.0).astype(np.int64)
     chance = np.random.default_rng(seed)
     totals = draw(mechanism, values, counts.tolist(), chance)
     strings = values if question.kind == "strings" else []
     result = answer(mechanism, totals, _names(question), strings)
     reports = max(totals.reports, 1)
-    wide = question.high - question.low
+    width = question.high - question.low
     true = true_values(mechanism, [value.value for value in result.values], values, counts)
     if question.kind in MEANS:
-        true = (true - question.low) / wide
+        true = (true - question.low) / width
     else:
         true /= reports
     predicted = family_for(mechanism).expected(mechanism, values, counts / reports, reports)
@@ -117,7 +117,7 @@ def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
             "value": value.value,
             "true": float(truth),
             "estimated": place,
-            "stderr": value.stderr / (wide if question.kind in MEANS else reports),
+            "stderr": value.stderr / (width if question.kind in MEANS else reports),
         }
         for value, place, truth in zip(
             result.values, result.places.tolist(), true.tolist(), strict=True

@@ -34,15 +34,15 @@ class Truth:
         """The number of people."""
         return sum(self.counts)
 
-    def counts_of(self, by: str, part: str) -> npt.NDArray[np.int64]:
-        """How many people with this value of the public field `by` hold each of `codes`.
+    def counts_of(self, public_field: str, part: str) -> npt.NDArray[np.int64]:
+        """How many people with this value of the public field `public_field` hold each of `codes`.
 
-        `by` is "" for all people.
+        `public_field` is "" for all people.
         """
         counts = np.array(self.counts, dtype=np.int64)
-        if not by:
+        if not public_field:
             return counts
-        parts = [conditions_in(stream).get(by, [UNLISTED]) for stream in self.streams]
+        parts = [conditions_in(stream).get(public_field, [UNLISTED]) for stream in self.streams]
         return np.where([part in values_of_stream for values_of_stream in parts], counts, 0)
 
 
@@ -76,10 +76,12 @@ def true_values(
         return means
     if family.KIND == "strings":
         places = {name: place for place, name in enumerate(names)}
-        cells = [(at, places[code]) for at, code in enumerate(codes) if code in places]
+        cells = [(part, places[code]) for part, code in enumerate(codes) if code in places]
     else:
         cells = [
-            (at, row) for at, code in enumerate(codes) for row in family.rows_of(mechanism, code)
+            (part, row)
+            for part, code in enumerate(codes)
+            for row in family.rows_of(mechanism, code)
         ]
     of_code, of_name = np.array(cells, dtype=np.int64).reshape(-1, 2).T
     true = np.zeros((len(names), *counts.shape[:-1]))

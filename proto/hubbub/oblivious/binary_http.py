@@ -60,30 +60,30 @@ def write_response(response: Response, *, padded_to: int = 1) -> bytes:
 
 def read_request(message: bytes) -> Request:
     """Decodes a request. Raises BadPayload if `message` is not one."""
-    rest = _Rest(message)
-    known_length = rest.form(_REQUEST)
-    method, scheme, authority, path = (rest.text() for _ in range(4))
-    headers = rest.fields(known_length=known_length)
+    fields = _Rest(message)
+    known_length = fields.form(_REQUEST)
+    method, scheme, authority, path = (fields.text() for _ in range(4))
+    headers = fields.fields(known_length=known_length)
     return Request(
         method=method,
         scheme=scheme,
         authority=authority,
         path=path,
         headers=headers,
-        content=rest.end(known_length=known_length),
+        content=fields.end(known_length=known_length),
     )
 
 
 def read_response(message: bytes) -> Response:
     """Decodes a final response. Raises BadPayload if `message` is not one."""
-    rest = _Rest(message)
-    known_length = rest.form(_RESPONSE)
-    while (status := rest.varint()) < _FINAL:
-        rest.fields(known_length=known_length)
+    fields = _Rest(message)
+    known_length = fields.form(_RESPONSE)
+    while (status := fields.varint()) < _FINAL:
+        fields.fields(known_length=known_length)
     if status > _LAST_STATUS:
         raise BadPayload("a status is not one of HTTP's")
-    headers = rest.fields(known_length=known_length)
-    return Response(status, headers, rest.end(known_length=known_length))
+    headers = fields.fields(known_length=known_length)
+    return Response(status, headers, fields.end(known_length=known_length))
 
 
 class _Rest:

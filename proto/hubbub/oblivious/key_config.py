@@ -34,7 +34,7 @@ def read_config(config: bytes) -> tuple[int, bytes]:
     try:
         number, kem, public, size = _CONFIG.unpack_from(config)
         places = range(_CONFIG.size, _CONFIG.size + size, _PAIR.size)
-        suites = [(kem, *_PAIR.unpack_from(config, at)) for at in places]
+        suites = [(kem, *_PAIR.unpack_from(config, position)) for position in places]
     except struct.error:
         number, public, size, suites = 0, b"", 0, []
     if SUITE not in suites or len(config) != _CONFIG.size + size:

@@ -82,8 +82,8 @@ class CountNoise:
     @property
     def variance(self) -> float:
         """Variance of the number."""
-        off = sum(w * (number - self.reach) ** 2 for number, w in enumerate(self.weights))
-        return float(Fraction(off, sum(self.weights)))
+        square_sum = sum(w * (number - self.reach) ** 2 for number, w in enumerate(self.weights))
+        return float(Fraction(square_sum, sum(self.weights)))
 
     def variance_above(self, above: int) -> float:
         """Variance of the number in an epoch that was released since reports and dummies sufficed.
@@ -92,13 +92,19 @@ class CountNoise:
         may hold far fewer reports than it seems to. A 95% interval by this variance covers that
         case. `above` is by how many the sum of reports and dummies exceeded the minimum.
         """
-        further, plain = (_furthest(self.odds, self.reach, bound) for bound in (above, self.most))
-        return max(self.variance, (further / _PLAIN) ** 2) if further > plain else self.variance
+        far_reach, plain_reach = (
+            _furthest(self.odds, self.reach, bound) for bound in (above, self.most)
+        )
+        return (
+            max(self.variance, (far_reach / _PLAIN) ** 2)
+            if far_reach > plain_reach
+            else self.variance
+        )
 
     def draw(self, below: Callable[[int], int] = secrets.randbelow) -> int:
         """Draws a number. `below(n)` must return a uniform whole number in [0, n)."""
-        upto = list(accumulate(self.weights))
-        return bisect_right(upto, below(upto[-1]))
+        cumulative = list(accumulate(self.weights))
+        return bisect_right(cumulative, below(cumulative[-1]))
 
 
 @lru_cache(maxsize=256)

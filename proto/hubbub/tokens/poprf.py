@@ -75,23 +75,23 @@ def new_blind() -> bytes:
     return drawn
 
 
-def blind(value: bytes, by: bytes) -> Blinded:
+def blind(value: bytes, blinding: bytes) -> Blinded:
     """Blinds an input with a scalar that was drawn for it alone."""
-    return Blinded(by, _times(by, hashed(value)))
+    return Blinded(blinding, _times(blinding, hash_to_group(value)))
 
 
 def blind_evaluate(
-    key: bytes, elements: Sequence[bytes], info: bytes, by: bytes | None = None
+    key: bytes, elements: Sequence[bytes], info: bytes, fixed_scalar: bytes | None = None
 ) -> tuple[list[bytes], bytes]:
     """Evaluates blinded inputs; returns the evaluated elements and one proof for all of them.
 
-    `by` fixes the proof's random scalar, for the test vectors of the RFC. Raises BadParameter if
-    there are no elements, or one is invalid.
+    `fixed_scalar` replaces the proof's random scalar, for the test vectors of the RFC. Raises
+    BadParameter if there are no elements, or one is invalid.
     """
     tweaked = _tweaked_key(key, info)
     inverse = rbcl.crypto_core_ristretto255_scalar_invert(tweaked)
     evaluated = [_times(inverse, element) for element in elements]
-    return evaluated, _prove(tweaked, evaluated, elements, by)
+    return evaluated, _prove(tweaked, evaluated, elements, fixed_scalar)
 
 
 def finalize(
@@ -121,7 +121,7 @@ def finalize(
 
 def evaluate(key: bytes, value: bytes, info: bytes) -> bytes:
     """The output for an input in the clear, with which a verifier compares."""
-    return _output(value, info, _times(_inverse_of(key, info), hashed(value)))
+    return _output(value, info, _times(_inverse_of(key, info), hash_to_group(value)))
 
 
 @lru_cache(4096)
@@ -144,12 +144,12 @@ def _info_scalar(info: bytes) -> bytes:
     return _hash_to_scalar(b"Info" + _framed(info))
 
 
-def _prove(key: bytes, c: Sequence[bytes], d: Sequence[bytes], by: bytes | None) -> bytes:
+def _prove(key: bytes, c: Sequence[bytes], d: Sequence[bytes], fixed_scalar: bytes | None) -> bytes:
     """GenerateProof: that d = key * c, and key * G the public key, by one scalar."""
     public = _base(key)
     m = _composite(public, c, d)[0]
     z = _times(key, m)
-    scalar = by or rbcl.crypto_core_ristretto255_scalar_random()
+    scalar = fixed_scalar or rbcl.crypto_core_ristretto255_scalar_random()
     challenge = _challenge(public, m, z, _base(scalar), _times(scalar, m))
     product = rbcl.crypto_core_ristretto255_scalar_mul(challenge, key)
     answer: bytes = rbcl.crypto_core_ristretto255_scalar_sub(scalar, product)
@@ -188,31 +188,31 @@ def _framed(value: bytes) -> bytes:
     return len(value).to_bytes(2) + value
 
 
-def hashed(value: bytes) -> bytes:
+def hash_to_group(value: bytes) -> bytes:
     """HashToGroup of RFC 9497: the group element of an input."""
-    uniform = _expanded(value, b"HashToGroup-" + _CONTEXT)
+    uniform = _expand_message(value, b"HashToGroup-" + _CONTEXT)
     element: bytes = rbcl.crypto_core_ristretto255_from_hash(uniform)
     return element
 
 
 def _hash_to_scalar(value: bytes) -> bytes:
-    uniform = _expanded(value, b"HashToScalar-" + _CONTEXT)
+    uniform = _expand_message(value, b"HashToScalar-" + _CONTEXT)
     scalar: bytes = rbcl.crypto_core_ristretto255_scalar_reduce(uniform)
     return scalar
 
 
-def _expanded(value: bytes, tag: bytes) -> bytes:
+def _expand_message(value: bytes, tag: bytes) -> bytes:
     """expand_message_xmd of RFC 9380 with SHA-512, to 64 bytes: one block."""
     suffix = tag + bytes([len(tag)])
     first = sha512(bytes(_BLOCK_BYTES) + value + _WIDE_BYTES.to_bytes(2) + b"\0" + suffix).digest()
     return sha512(first + b"\1" + suffix).digest()
 
 
-def _check_element(element: bytes, otherwise: str) -> None:
+def _check_element(element: bytes, message: str) -> None:
     # libsodium ignores the highest bit, which makes a second spelling of every element (RFC 9496).
     spelt = len(element) == ELEMENT_BYTES and element[-1] < _HIGHEST_BIT and element != _IDENTITY
     if not (spelt and rbcl.crypto_core_ristretto255_is_valid_point(element)):
-        raise BadParameter(otherwise)
+        raise BadParameter(message)
 
 
 def _times(scalar: bytes, element: bytes) -> bytes:

@@ -49,7 +49,9 @@ def read_issued_streams(path: Path) -> IssuedStreams:
         document = json.loads(path.read_bytes())
         streams = {name: _stream(table) for name, table in document["streams"].items()}
         devices = (
-            _whole(document["devices"]) if any(stream.tokens for stream in streams.values()) else 0
+            _whole_number(document["devices"])
+            if any(stream.tokens for stream in streams.values())
+            else 0
         )
     except OSError as error:
         raise BadParameter(f"{path}: cannot be read: {error.strerror}; {_REMEDY}") from error
@@ -65,10 +67,10 @@ def read_issued_streams(path: Path) -> IssuedStreams:
 
 def _stream(table: Mapping[str, Any]) -> IssuedStream:
     numbers = table["epoch_seconds"], table["grace_seconds"], table.get("tokens", 0)
-    return IssuedStream(*map(_whole, numbers))
+    return IssuedStream(*map(_whole_number, numbers))
 
 
-def _whole(number: Any) -> int:
+def _whole_number(number: Any) -> int:
     if type(number) is not int or number < 0:
         raise ValueError("no count")
     return number

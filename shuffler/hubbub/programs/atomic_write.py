@@ -70,11 +70,11 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
-    beside = path.with_name(path.name + _NEW)
-    beside.unlink(missing_ok=True)
-    beside.touch(mode=mode)
-    beside.write_bytes(content)
+    new_path = path.with_name(path.name + _NEW)
+    new_path.unlink(missing_ok=True)
+    new_path.touch(mode=mode)
+    new_path.write_bytes(content)
     if path.exists():  # its readers can still read it, even if root writes it
         with suppress(PermissionError):
-            os.chown(beside, path.stat().st_uid, path.stat().st_gid)
-    beside.replace(path)
+            os.chown(new_path, path.stat().st_uid, path.stat().st_gid)
+    new_path.replace(path)

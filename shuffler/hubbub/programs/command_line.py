@@ -63,7 +63,7 @@ def read_number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is not a number; write {_meant(text) or 'one like 0.5'}"
+            f"{text[:40]!a} is not a number; write {_meant_number(text) or 'one like 0.5'}"
         ) from None
 
 
@@ -109,8 +109,8 @@ def _read_day(text: str) -> date:
     try:
         return date.fromisoformat(dated)
     except ValueError:
-        otherwise = f"{text[:40]!a} is not a date; write YYYY-MM-DD"
-        raise argparse.ArgumentTypeError(absent_date(text) or otherwise) from None
+        message = f"{text[:40]!a} is not a date; write YYYY-MM-DD"
+        raise argparse.ArgumentTypeError(absent_date(text) or message) from None
 
 
 def _read_path(text: str) -> Path:
@@ -122,7 +122,7 @@ def _read_path(text: str) -> Path:
     return Path(text)
 
 
-def _meant(text: str) -> str:
+def _meant_number(text: str) -> str:
     """The decimal number that "95%" or "0,95" was meant to be; "" for other text."""
     try:
         if text.endswith("%"):
@@ -176,11 +176,11 @@ class Parser(argparse.ArgumentParser):
             if args[0] in self.actions.choices:
                 parser: Parser = self.actions.choices[args[0]]
                 return parser.parse_known_args(args[1:], namespace)
-            near = did_you_mean(args[0], self.actions.choices)
+            suggestion = did_you_mean(args[0], self.actions.choices)
             # Any text may be a name, and a path is one of a file.
             paths = [a for a in self._actions if not a.option_strings and a.type is Path]
-            if near and paths and not Path(args[0]).exists():
-                self.error(f"there is no {args[0]!a}{near}")
+            if suggestion and paths and not Path(args[0]).exists():
+                self.error(f"there is no {args[0]!a}{suggestion}")
             self.actions.nargs = argparse.SUPPRESS  # takes no value
         self._refuse_misplaced_catalog(args or ())
         self._unknown = [
@@ -191,10 +191,10 @@ class Parser(argparse.ArgumentParser):
                 name.startswith(word.partition("=")[0]) for name in self._option_string_actions
             )
         ]
-        parsed, rest = super().parse_known_args(args, namespace)
-        if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}{self._meant(rest)}")
-        return parsed, rest
+        parsed, unread = super().parse_known_args(args, namespace)
+        if unread:
+            self.error(f"unrecognized arguments: {' '.join(unread)}{self._meant(unread)}")
+        return parsed, unread
 
     def _refuse_misplaced_catalog(self, args: Sequence[str]) -> None:
         """Ends if a catalog is typed as an argument of a command that takes it as an option."""
@@ -204,12 +204,12 @@ class Parser(argparse.ArgumentParser):
             if word.endswith(".toml") and not (word.startswith("-") or former.startswith("-")):
                 self.error(f"{word}: name the catalog by an option: --catalog {word}")
 
-    def _meant(self, rest: Sequence[str]) -> str:
+    def _meant(self, unread: Sequence[str]) -> str:
         """Suggests the action that has the first unknown option, or the most similar option.
 
         Without an unknown option it names the arguments that the command takes.
         """
-        typed = next((word.partition("=")[0] for word in rest if word.startswith("--")), "")
+        typed = next((word.partition("=")[0] for word in unread if word.startswith("--")), "")
         if any(typed == f"--{action.dest}" for action in self._actions):
             return f"; it is an argument without a name: leave {typed} out"
         if not typed:
@@ -256,20 +256,24 @@ def add_commands(
     """
     for name, group in groupby(added, lambda command: command.name.partition(" ")[0]):
         members = {command.name.partition(" ")[2]: command for command in group}
-        alone = members.pop("", None)
-        texts = _texts(alone, examples) if alone else {"description": description or None}
+        group_command = members.pop("", None)
+        texts = (
+            _texts(group_command, examples)
+            if group_command
+            else {"description": description or None}
+        )
         parser = commands.add_parser(name, **texts)
         if members:
-            actions = parser.add_subparsers(required=alone is None, metavar="ACTION")
+            actions = parser.add_subparsers(required=group_command is None, metavar="ACTION")
             for action, command in members.items():
                 action_parser = actions.add_parser(
                     action, help=command.text, **_texts(command, examples)
                 )
                 _add_options(action_parser, command)
-            if alone:
+            if group_command:
                 parser.actions = actions
-        if alone:
-            _add_options(parser, alone)
+        if group_command:
+            _add_options(parser, group_command)
 
 
 def _texts(command: Command, examples: Mapping[str, str]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def content_digest(hashes: Mapping[str, str]) -> str:
 
 def identity() -> str:
     """The version of hubbub that runs, with the digest of its content where hashes are recorded."""
-    distributions = [_looked_at(item) for item in _here(_OURS)]
+    distributions = [_installed_package(item) for item in _here(_OURS)]
     if not all(item.files for item in distributions):
         return f"hubbub {distributions[0].version}, a checkout, which nothing records"
     return f"hubbub {distributions[0].version}, content sha256:{digest_of(distributions)}"
@@ -60,7 +60,7 @@ def verify() -> tuple[list[str], bool]:
         for requirement in distribution.requires or ()
     }
     everything = [*ours, *_here(sorted(required.difference(_OURS)))]
-    recorded = [item for item in map(_looked_at, everything) if item.files]
+    recorded = [item for item in map(_installed_package, everything) if item.files]
     changed = [
         f"{item.name} {item.version}: {path} differs from the installation record"
         for item in recorded
@@ -79,7 +79,7 @@ def _here(names: Iterable[str]) -> Iterator[Distribution]:
             continue
 
 
-def _looked_at(distribution: Distribution) -> Installed:
+def _installed_package(distribution: Distribution) -> Installed:
     recorded = {path: path.hash for path in distribution.files or () if path.hash is not None}
     changed = [
         str(path)

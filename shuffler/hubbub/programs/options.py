@@ -188,10 +188,10 @@ def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, A
             container = containers[choice.exclusive]
         names = [entry.field.name if choice.positional else entry.name]
         names += [choice.other_name] if choice.other_name else []
-        container.add_argument(*names, **_of_argparse(entry))
+        container.add_argument(*names, **_argparse_arguments(entry))
 
 
-def _of_argparse(entry: _FieldOption) -> dict[str, Any]:
+def _argparse_arguments(entry: _FieldOption) -> dict[str, Any]:
     """Keyword arguments of argparse's add_argument for an option."""
     declaration, default = entry.option, entry.field.default
     keywords: dict[str, Any] = {"help": declaration.text}
@@ -251,18 +251,18 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
         if isinstance(value, list):
             value = tuple(value)
         if value != entry.field.default:
-            value = _checked(entry, value)
+            value = _checked_value(entry, value)
             typed[entry.field.name] = entry
         values[entry.field.name] = value
     for entry in typed.values():
-        needed = entry.option.needs
-        if needed and needed not in typed:
-            name = needed.replace("_", "-")
+        needed_option = entry.option.needs
+        if needed_option and needed_option not in typed:
+            name = needed_option.replace("_", "-")
             raise BadParameter(f"{entry.name} goes with --{name}: add that, or leave it out")
     return section(**values)
 
 
-def _checked(entry: _FieldOption, value: Any) -> Any:
+def _checked_value(entry: _FieldOption, value: Any) -> Any:
     interval = entry.option.within
     for number in value if isinstance(value, tuple) else (value,):
         if interval is not None and number not in interval:

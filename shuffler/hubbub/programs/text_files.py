@@ -51,8 +51,8 @@ def lines_of(path: Path) -> Iterator[str]:
                 raise ValueError(f"{path}: line {number}: begins with a byte order mark; remove it")
             yield line
     except UnicodeDecodeError as error:
-        where = f"{path}: line {number}: byte {error.start + 1}"
-        raise ValueError(f"{where} is not UTF-8; {_SAVE}") from None
+        location = f"{path}: line {number}: byte {error.start + 1}"
+        raise ValueError(f"{location} is not UTF-8; {_SAVE}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: cannot be read: {unreadable(error)}") from error
 
@@ -81,13 +81,13 @@ def csv_rows(path: Path, option: str = "") -> Iterator[tuple[int, list[str]]]:
             if row:
                 yield reader.line_num, row
     except csv.Error as error:
-        where = f"{called}{path}: line {reader.line_num}"
-        raise BadParameter(f"{where}: not CSV: {error}; correct it") from error
+        location = f"{called}{path}: line {reader.line_num}"
+        raise BadParameter(f"{location}: not CSV: {error}; correct it") from error
     except ValueError as error:
         raise BadParameter(f"{called}{error}") from error
 
 
-def peeked(
+def first_row_and_rest(
     rows: Iterator[tuple[int, list[str]]],
 ) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The cells of the first row, empty if there is none, and an iterator over all rows."""
@@ -155,7 +155,7 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
     """Yields lines as bytes, ended in any of three ways, the first without a byte order mark."""
     if "\0" in str(path):
         raise ValueError(f"{str(path)!a}: is not a path")
-    with _opened(path) as file:
+    with _open_file(path) as file:
         first = True
         while raw := file.readline(_MAX_BYTES + 1):
             if len(raw) > _MAX_BYTES:
@@ -168,7 +168,7 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
             yield from raw.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")
 
 
-def _opened(path: Path) -> AbstractContextManager[Any]:
+def _open_file(path: Path) -> AbstractContextManager[Any]:
     if path == Path("-"):
         return nullcontext(sys.stdin.buffer)
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")

@@ -49,37 +49,41 @@ def read_message(
 
 
 def _remaining_fields(
-    raw: bytes, at: int, end: int, remaining: int, *, is_part: bool = False
+    raw: bytes, position: int, end: int, remaining: int, *, is_part: bool = False
 ) -> int:
     """How much of a budget of fields is left after these bytes and their parts; negative: too many.
 
     Malformed bytes are left to the parser, which also stops there.
     """
-    while at < end and remaining >= 0:
+    while position < end and remaining >= 0:
         remaining -= 1
-        tag, at = (raw[at], at + 1) if raw[at] < _MORE else _varint(raw, at)
+        tag, position = (
+            (raw[position], position + 1) if raw[position] < _MORE else _varint(raw, position)
+        )
         if tag & 7 in _FIXED_BYTES:
-            at += _FIXED_BYTES[tag & 7]
+            position += _FIXED_BYTES[tag & 7]
             continue
-        if at >= end:
+        if position >= end:
             break
-        number, at = (raw[at], at + 1) if raw[at] < _MORE else _varint(raw, at)
+        number, position = (
+            (raw[position], position + 1) if raw[position] < _MORE else _varint(raw, position)
+        )
         if tag & 7 == _OF_LENGTH:
             if number > _SHORT_BYTES and not is_part and tag >> 3 == 1:
                 remaining = _remaining_fields(
-                    raw, at, min(at + number, end), remaining, is_part=True
+                    raw, position, min(position + number, end), remaining, is_part=True
                 )
-            at += number
+            position += number
     return remaining
 
 
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """Reads the number that begins at `at`; returns it and the offset after it."""
+def _varint(raw: bytes, position: int) -> tuple[int, int]:
+    """Reads the number that begins at `position`; returns it and the offset after it."""
     number = 0
-    for place, byte in enumerate(raw[at : at + _VARINT_BYTES]):
+    for place, byte in enumerate(raw[position : position + _VARINT_BYTES]):
         number |= (byte & 127) << 7 * place
         if byte < _MORE:
-            return number, at + place + 1
+            return number, position + place + 1
     return number, len(raw)
 
 

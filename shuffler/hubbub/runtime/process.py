@@ -125,10 +125,10 @@ def _raise_failure(task: "asyncio.Task[None]", part: str) -> NoReturn:
         raise PartFailed(f"{part} has ended")
     # PRIVACY: an error's text may contain data.
     frames = traceback.extract_tb(error.__traceback__)
-    where = ", called by ".join(
+    callers = ", called by ".join(
         f"{frame.name} in {Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1]
     )
-    raise PartFailed(f"{part} has failed: {type(error).__name__} at {where}") from None
+    raise PartFailed(f"{part} has failed: {type(error).__name__} at {callers}") from None
 
 
 async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:

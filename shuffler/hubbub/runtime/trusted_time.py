@@ -107,8 +107,8 @@ class Clocks:
         # One clock has left the time of both; the other clock and the past outvote it.
         last = self._agreed[-1][1]
         stayed = [side for side in (offsets[:1], self._others) if side and _alike([*side, last])]
-        some = stayed[0] if len(stayed) == 1 else offsets
-        return [*some, *self._before]
+        offset_group = stayed[0] if len(stayed) == 1 else offsets
+        return [*offset_group, *self._before]
 
     def _note(self) -> list[float]:
         """The offsets of this machine and all others now.
@@ -141,15 +141,15 @@ class Clocks:
 
     def _say(self) -> None:
         """Logs a warning, once each time the clocks come apart."""
-        apart = self.apart_seconds
-        if apart > _ALIKE_SECONDS and not self._has_warned:
+        gap = self.apart_seconds
+        if gap > _ALIKE_SECONDS and not self._has_warned:
             _log.warning(
                 "the clocks are %.0f s apart (this machine's, that of Redis, and both "
                 "within the last hour): nothing on which they differ is closed, expired or "
                 "deleted; correct them (docs/operate/clocks.md)",
-                apart,
+                gap,
             )
-        self._has_warned = apart > _ALIKE_SECONDS
+        self._has_warned = gap > _ALIKE_SECONDS
 
 
 def _alike(offsets: Sequence[float]) -> bool:

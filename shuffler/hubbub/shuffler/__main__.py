@@ -265,8 +265,8 @@ def _read_table(settings: Settings) -> StreamTable:
 
 def _folders(settings: Settings) -> list[TlsFolder]:
     """All folders of certificates in use."""
-    both = settings.common.tls, settings.http.tls if settings.http.listen else None
-    return list(dict.fromkeys(folder for folder in both if folder))
+    tls_folders = settings.common.tls, settings.http.tls if settings.http.listen else None
+    return list(dict.fromkeys(folder for folder in tls_folders if folder))
 
 
 def _open_channels(settings: Settings) -> "list[grpc.aio.Channel]":

@@ -102,7 +102,7 @@ class Departures:
         for window in self._drawn.keys() - {*windows}:
             del self._drawn[window]
 
-    async def look(self, window: Window, shards: int, stream: Stream, *, over: bool) -> bool:
+    async def look(self, window: Window, shards: int, stream: Stream, *, is_over: bool) -> bool:
         """Sets a crowd apart once it may leave, and cuts it in tasks of their own.
 
         Returns whether a crowd is still being gathered, so that what waits is not a remainder.
@@ -113,11 +113,11 @@ class Departures:
             do: the minimum is larger by the most there may be of them.
         """
         if stream.is_noisy and window not in self._drawn:
-            _, named = await self._numbers(window, stream)
-            self._drawn[window] = max(sum(named), stream.expected_named)
-        if stream.is_noisy and over and not await self._is_hidden(window, stream):
+            _, named_counts = await self._numbers(window, stream)
+            self._drawn[window] = max(sum(named_counts), stream.expected_named)
+        if stream.is_noisy and is_over and not await self._is_hidden(window, stream):
             return True
-        if over or stream.mix == "rolling":
+        if is_over or stream.mix == "rolling":
             await self._leave(window, shards, stream)
         pairs = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
         # After those: a shard that is not being gathered now has been gathered.
@@ -136,12 +136,14 @@ class Departures:
         needs = self.needs(window, stream)
         cut_reports = self._policy.cut_reports(fitting(stream.sealed_bytes))
         crowd = CrowdTake(needs, cut_reports, stream.dummies, stream.expected_noise)
-        enough = sum(level.reports for level in levels) >= needs
-        if not gathering and enough and (crowd_id := await self._padded(window, stream)):
+        has_enough = sum(level.reports for level in levels) >= needs
+        if not gathering and has_enough and (crowd_id := await self._padded(window, stream)):
             # If its state is unknown it may be cut already, so it gets no more dummies.
             self._next.pop(window, None)
-            is_gone = await self._crowds.leave(window, crowd, levels[0], crowd_id, shards=shards)
-            if stream.dummies and not is_gone:
+            reports_left = await self._crowds.leave(
+                window, crowd, levels[0], crowd_id, shards=shards
+            )
+            if stream.dummies and not reports_left:
                 self._next[window] = crowd_id
             gathering = await self._crowds.gathering(window) if shards > 1 else []
         for crowd_id in gathering:
@@ -166,22 +168,22 @@ class Departures:
         """
         hiding = stream.noise.most if stream.noise else 0
         naming = stream.named.most if stream.named else []
-        number, named = await self._numbers(window, stream)
+        number, named_counts = await self._numbers(window, stream)
         sealed: list[bytes] = []
         with self._stages.of("pad", hiding + sum(naming)):
             if hiding:
                 sealed += (await self._sealed(window, stream, hiding))[:number]
-            for value, dummy_count in enumerate(named):
+            for value, dummy_count in enumerate(named_counts):
                 sealed += (await self._sealed(window, stream, naming[value], value))[:dummy_count]
             await self._pool.hidden.keep(window, shuffled(sealed))
 
     async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:
         """How many dummies hide the number of reports, and how many name each value."""
-        hidden, named = self._pool.hidden, list[int]()
+        hidden, named_counts = self._pool.hidden, list[int]()
         number = await hidden.drawn(window, stream.noise) if stream.noise else 0
         if stream.named:
-            named = await hidden.named(window, stream.named)
-        return number, named
+            named_counts = await hidden.named(window, stream.named)
+        return number, named_counts
 
     async def _sealed(
         self, window: Window, stream: Stream, number: int, value: int | None = None

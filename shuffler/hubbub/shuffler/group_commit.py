@@ -63,19 +63,19 @@ class Intake:
             self._wake.clear()
             arrived, self._arrived = self._arrived, []
             seconds = _GATHER_MORE_SECONDS if len(arrived) > 1 else _GATHER_SECONDS
-            together: dict[Window, list[bytes | Paid]] = defaultdict(list)
+            by_window: dict[Window, list[bytes | Paid]] = defaultdict(list)
             for reports, _, _ in arrived:
                 for window, sealed in reports.items():
-                    together[window] += sealed
+                    by_window[window] += sealed
             spread = {window for _, whole, _ in arrived for window in whole}
             failure: StoreUnavailable | None = None
             spent_tokens: frozenset[Paid] = frozenset()
             try:
                 with self._stages.timed("add"):
-                    spent_tokens = await self._pool.add(together, spread)
+                    spent_tokens = await self._pool.add(by_window, spread)
             except StoreUnavailable as error:
                 failure = error
-            self.waiting -= sum(map(len, together.values()))
+            self.waiting -= sum(map(len, by_window.values()))
             for _, _, done in arrived:
                 if done.done():  # the caller has disconnected
                     continue

@@ -50,8 +50,8 @@ class HiddenCounts:
     async def pooled(self, window: Window, sealed_bytes: int) -> bool:
         """Moves the stored dummies into the pool, once; returns whether they are there."""
         step = script(_HIDE, keys_of(window, "pool", "law", "noise"), [sealed_bytes])
-        [there] = await self._server.durable([step])
-        return bool(there)
+        [count] = await self._server.durable([step])
+        return bool(count)
 
     async def has_left(self, window: Window) -> bool:
         """Whether the window's crowd has left or was withheld; after that nothing leaves."""
@@ -59,17 +59,21 @@ class HiddenCounts:
 
     async def windows(self, windows: Collection[Window]) -> frozenset[Window]:
         """Those windows for which a number was drawn, whatever the stream table says now."""
-        listed = list(windows)
-        commands = [("HMGET", window.key("shuffler:law"), "noise", "named") for window in listed]
+        asked_windows = list(windows)
+        commands = [
+            ("HMGET", window.key("shuffler:law"), "noise", "named") for window in asked_windows
+        ]
         replies = await self._server.each(commands) if commands else []
         return frozenset(
-            window for window, drawn in zip(listed, replies, strict=True) if drawn != [None, None]
+            window
+            for window, drawn in zip(asked_windows, replies, strict=True)
+            if drawn != [None, None]
         )
 
 
-def settle(place: Place, *, over: bool = False) -> Command:
+def settle(place: Place, *, is_over: bool = False) -> Command:
     """The command that deletes a place's secret numbers once its crowd has left or was withheld.
 
-    If `over`, they are deleted in any case; then nothing leaves any more.
+    If `is_over`, they are deleted in any case; then nothing leaves any more.
     """
-    return script(_SETTLE, keys_of(place, "law"), [int(over)])
+    return script(_SETTLE, keys_of(place, "law"), [int(is_over)])

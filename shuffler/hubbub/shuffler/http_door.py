@@ -215,8 +215,8 @@ class ReportsApp:
             raise Refused(HTTPStatus.BAD_REQUEST, str(never), _FOR_GOOD) from None
         except ComeBack as back:
             if back.wait_seconds is None:
-                away = HTTPStatus.SERVICE_UNAVAILABLE
-                raise Refused(away, str(back), **self._notice_member()) from None
+                unavailable = HTTPStatus.SERVICE_UNAVAILABLE
+                raise Refused(unavailable, str(back), **self._notice_member()) from None
             raise self._come_back(back.wait_seconds, str(back)) from None
         finally:
             self._worked_on -= 1

@@ -157,12 +157,12 @@ class Mixer:
         for place in places(window, shards):
             for batch_id, owner in (await self._pool.batches(place)).items():
                 self._launch(place, batch_id, owner, key_id)
-        over = self.is_over(window)
+        is_over = self.is_over(window)
         if stream.mix == "pool":
-            await self._mix_pool(window, stream, key_id, over=over)
-        elif await self._departures.look(window, shards, stream, over=over):
+            await self._mix_pool(window, stream, key_id, is_over=is_over)
+        elif await self._departures.look(window, shards, stream, is_over=is_over):
             return  # gathered reports still in shards are not a rest
-        if over and not self._of_window[window]:
+        if is_over and not self._of_window[window]:
             if window in self.closed or self._clocks.settled:
                 late = stream.is_noisy and await self._pool.hidden.has_left(window)
                 fewest = float("inf") if late else self._departures.needs(window, stream)
@@ -171,11 +171,15 @@ class Mixer:
                 self._policy.on_batch_sent(window)
                 await self._pool.archive(window, shards)
 
-    async def _mix_pool(self, window: Window, stream: Stream, key_id: int, *, over: bool) -> None:
+    async def _mix_pool(
+        self, window: Window, stream: Stream, key_id: int, *, is_over: bool
+    ) -> None:
         """Takes random batches according to the policy, and sends them."""
         while self._of_window[window] < _BATCHES_A_WINDOW:
             level, fits = await self._pool.level(window), fitting(stream.sealed_bytes)
-            take = self._policy.next_take(window, level.reports, stream.min_batch, fits, over=over)
+            take = self._policy.next_take(
+                window, level.reports, stream.min_batch, fits, is_over=is_over
+            )
             if take is None or not (take.at_once or self._policy.should_send(_TICK_SECONDS)):
                 break
             batch = await self._pool.take(window, take, level)

@@ -77,24 +77,24 @@ class Policy:
         self._drawn: dict[object, float] = {}
 
     def next_take(
-        self, pool: object, pooled: int, min_batch: int, fitting: int, *, over: bool
+        self, pool: object, pooled: int, min_batch: int, fitting: int, *, is_over: bool
     ) -> Take | None:
         """What to take from a pool of `pooled` reports; None to wait or, if over, to withhold.
 
         `fitting` reports fit in a message.
         """
         drawn = self._drawn.setdefault(pool, _random.random())
-        reserve = 0 if over else round(min_batch * (self._reserve + self._spread * drawn))
+        reserve = 0 if is_over else round(min_batch * (self._reserve + self._spread * drawn))
         if pooled < min_batch + reserve:
             return None
         largest = max(min_batch, min(self._max_batch, fitting))
         number = min(largest, pooled - reserve)
-        if over and 0 < pooled - number < min_batch:
+        if is_over and 0 < pooled - number < min_batch:
             # The rest alone would be too small: spread it over the batches, or add it to one.
             number = pooled if pooled < 2 * min_batch else pooled // 2
         # A single report filled the pool of the largest batch; at such a rate no delay could
         # keep up.
-        return Take(number, number + reserve, at_once=over or number >= largest)
+        return Take(number, number + reserve, at_once=is_over or number >= largest)
 
     def cut_reports(self, fitting: int) -> int:
         """Mean number of reports in a cut of a crowd: three quarters of what fits in a message."""

@@ -96,9 +96,13 @@ class Pool:
         `whole` are the windows whose pool may be in shards.
         """
         shards = await self._shards_of(whole)
-        listed = [("SADD", "shuffler:windows", *(window.name for window in reports))]
-        if several := [f"{window.name}/{of}" for window, of in shards.items() if of > 1]:
-            listed.append(("SADD", "shuffler:shards", *several))
+        list_commands = [("SADD", "shuffler:windows", *(window.name for window in reports))]
+        if several := [
+            f"{window.name}/{shard_count}"
+            for window, shard_count in shards.items()
+            if shard_count > 1
+        ]:
+            list_commands.append(("SADD", "shuffler:shards", *several))
         steps: list[Command] = []
         paying: list[Sequence[Paid]] = []
         for place, all_of_it in spread(reports, shards).items():
@@ -112,8 +116,8 @@ class Pool:
                 steps.append(script(_SPEND, keys, [field for payment in owed for field in payment]))
                 paying.append(owed)
         # Twice: another process may have archived the window meanwhile, as empty.
-        replies = await self.server.durable([*listed, *steps, *listed])
-        answers = zip(paying, replies[len(listed) :], strict=False)
+        replies = await self.server.durable([*list_commands, *steps, *list_commands])
+        answers = zip(paying, replies[len(list_commands) :], strict=False)
         return frozenset(
             part[int(place)] for part, answer in answers if part for place in answer[1]
         )
@@ -129,9 +133,9 @@ class Pool:
             return shard_counts
         laws = [window.key("shuffler:law") for window in unseen]
         # Listed first, so that it is archived later even if no report follows.
-        listed = ("SADD", "shuffler:windows", *(window.name for window in unseen))
+        list_command = ("SADD", "shuffler:windows", *(window.name for window in unseen))
         begin = [("HSETNX", law, "shards", self._shards) for law in laws]
-        await self.server.durable([listed, *begin])
+        await self.server.durable([list_command, *begin])
         replies = await self.server.execute([("HGET", law, "shards") for law in laws])
         new_counts = {
             w: self._replies.number(w, reply) for w, reply in zip(unseen, replies, strict=True)
@@ -244,13 +248,13 @@ class Pool:
         """Archives a window that is over and empty; its counters stay readable for 30 days."""
         # On a Cluster these are two nodes: after a stop it is listed in both or in the first.
         await self.server.durable([("SADD", "shuffler:over", window.name)])
-        among = places(window, shards)
+        shard_places = places(window, shards)
         await self.server.execute(
             [
-                *(settle(place, over=True) for place in among),
-                *(("EXPIRE", *keys_of(place, "law"), _KEEP_SECONDS) for place in among),
-                *(("DEL", *keys_of(place, "shares", "noise")) for place in among),
-                *(("EXPIRE", *keys_of(place, "spent"), _SPENT_SECONDS) for place in among),
+                *(settle(place, is_over=True) for place in shard_places),
+                *(("EXPIRE", *keys_of(place, "law"), _KEEP_SECONDS) for place in shard_places),
+                *(("DEL", *keys_of(place, "shares", "noise")) for place in shard_places),
+                *(("EXPIRE", *keys_of(place, "spent"), _SPENT_SECONDS) for place in shard_places),
                 ("SREM", "shuffler:windows", window.name),
                 ("HDEL", "shuffler:unknown", window.name),
             ]
@@ -310,8 +314,8 @@ class Pool:
 
         A command that was delayed in an abandoned connection can cause that.
         """
-        aside = await self._listed("over")
-        terms = await self._terms(aside)
+        archived = await self._listed("over")
+        terms = await self._terms(archived)
         back = [w.name for w, t in terms.items() if t["pooled"] or t["in_flight"]]
         if back:
             await self.server.ask("SADD", "shuffler:windows", *back)
@@ -336,7 +340,7 @@ class Pool:
         if not windows:
             return {}
         shards = await self.shards()
-        among = [(w, place) for w in windows for place in places(w, shards.get(w, 1))]
+        window_places = [(w, place) for w in windows for place in places(w, shards.get(w, 1))]
         parts = ("pool", "batches", "law", "crowds")
         answers = await self.server.each(
             [
@@ -349,11 +353,11 @@ class Pool:
                         crowd_key(place, b"", "dummies"),
                     ],
                 )
-                for _, place in among
+                for _, place in window_places
             ]
         )
         counters: dict[Window, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(TERMS, 0)))
-        for (window, _), numbers in zip(among, answers, strict=True):
+        for (window, _), numbers in zip(window_places, answers, strict=True):
             if numbers:
                 counters[window].update(self._replies.terms(window, numbers))
         return {window: dict(terms) for window, terms in counters.items()}

@@ -80,9 +80,9 @@ def spread(
     """
     spread_out: dict[Place, list[bytes | Paid]] = defaultdict(list)
     for window, sealed in reports.items():
-        among = places(window, shards.get(window, 1))
+        shard_places = places(window, shards.get(window, 1))
         for report in sealed:
             content = report.nonce if isinstance(report, Paid) else report
             digest = blake2b(content, digest_size=8).digest()
-            spread_out[among[int.from_bytes(digest) % len(among)]].append(report)
+            spread_out[shard_places[int.from_bytes(digest) % len(shard_places)]].append(report)
     return spread_out

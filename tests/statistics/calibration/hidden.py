@@ -15,7 +15,7 @@ from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.noisy_counts import law_of
-from hubbub.privacy.releases import as_it_is
+from hubbub.privacy.releases import release_without_noise
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.value_noise import ValueNoise
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P
@@ -99,7 +99,7 @@ def _hidden(
         yield SHARE, first.share_low <= counts[0] / people <= first.share_high, 1
         [point] = joined_shares([Followed([(mechanism, totals)], [0])])
         yield REQUESTED_BAND, point.low <= population[0] <= point.high, 1
-        [count] = as_it_is(mechanism, totals, names, "count", "0")
+        [count] = release_without_noise(mechanism, totals, names, "count", "0")
         assert count.low is not None
         assert count.high is not None
         yield COUNT, count.low <= counts[0] <= count.high, 1

@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.families import draw
 from hubbub.analysis.strings.decode import decode, decode_counts
-from hubbub.analysis.strings.tree_search import found_from, told_as
+from hubbub.analysis.strings.tree_search import detectable_share, shown_name
 from hubbub.analysis.uncertainty.discoveries import stand_out
 from hubbub.mechanisms import AnyMechanism, build, tally
 from hubbub.mechanisms.tree import PrefixTree
@@ -105,7 +105,7 @@ def _collided(
 def _near_the_cut(tree: PrefixTree, chance: np.random.Generator) -> Iterator[Counted]:
     """Strings of three beginnings, most of which are found or not by chance."""
     letters, reports = list("aeinorst"), 20_000
-    least = found_from(tree, reports) * reports
+    least = detectable_share(tree, reports) * reports
     ends = ["".join(pair) for pair in product(letters, letters)]
     strings = [
         f"{''.join(chance.choice(letters, 3))}{number}{end}"
@@ -114,7 +114,7 @@ def _near_the_cut(tree: PrefixTree, chance: np.random.Generator) -> Iterator[Cou
     ]
     counts = (least * chance.uniform(0.5, 1.1, len(strings))).astype(int).tolist()
     answer = answer_tiers([(tree, draw(tree, strings, counts, chance))], None)
-    true = {told_as(tree, string): count for string, count in zip(strings, counts, strict=True)}
+    true = {shown_name(tree, string): count for string, count in zip(strings, counts, strict=True)}
     others = sum(counts) - sum(true.get(value.value, 0) for value in answer.values)
     assert answer.others is not None
     yield UNFOUND, answer.others.low <= others <= answer.others.high, 1

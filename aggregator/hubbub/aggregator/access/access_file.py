@@ -92,8 +92,8 @@ def files_of(path: Path) -> list[Path]:
     except ValueError:
         return [path]
     table = toml if isinstance(toml, dict) else {}
-    named = (table.get(field) for field in _FILES)
-    return [path, *(path.parent / name for name in named if isinstance(name, str) and name)]
+    file_fields = (table.get(field) for field in _FILES)
+    return [path, *(path.parent / name for name in file_fields if isinstance(name, str) and name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,13 @@ class _Table:
     def only(self, *names: str) -> None:
         for field in self.fields:
             if field not in names:
-                there = f"; there are {', '.join(names)}"
-                meant = did_you_mean(field, names, otherwise=there)
+                existing = f"; there are {', '.join(names)}"
+                meant = did_you_mean(field, names, otherwise=existing)
                 raise self.wrong(field, f"is not a field{meant}")
 
     def wrong(self, field: str, problem: str) -> BadParameter:
-        where = f"[{self.name}] " if self.name else ""
-        return BadParameter(f"{self.path}: {where}{field[:60]} {problem}")
+        table_prefix = f"[{self.name}] " if self.name else ""
+        return BadParameter(f"{self.path}: {table_prefix}{field[:60]} {problem}")
 
     def text(self, field: str, default: str | None = None) -> str:
         value = self.fields.get(field, default)
@@ -177,14 +177,18 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     if own_origin.path not in {"", "/"} or own_origin.query:
         raise BadParameter(f"{path}: origin must be only https://HOST")
     client = table.text("client")
-    named = {field: path.parent / table.text(field) for field in _FILES if field in table.fields}
+    file_paths = {
+        field: path.parent / table.text(field) for field in _FILES if field in table.fields
+    }
     secret = (
-        _read(named["secret_file"], "its secret_file").strip() if "secret_file" in named else ""
+        _read(file_paths["secret_file"], "its secret_file").strip()
+        if "secret_file" in file_paths
+        else ""
     )
-    if "secret_file" in named and not secret:
+    if "secret_file" in file_paths and not secret:
         raise table.wrong("secret_file", "is an empty file; leave it out for a public client")
-    if "authority" in named:
-        _check_authority(named["authority"])
+    if "authority" in file_paths:
+        _check_authority(file_paths["authority"])
     oidc = Oidc(
         issuer=issuer,
         client=client,
@@ -194,8 +198,8 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
         groups_claim=table.text("groups_claim", "groups"),
         scopes=table.texts("scopes", ("openid", "profile", "email")),
         session_seconds=3600 * table.number("session_hours", 8, _LONGEST_SESSION_HOURS),
-        session_keys=_keys(named["session_keys"]) if "session_keys" in named else (),
-        authority=named.get("authority"),
+        session_keys=_keys(file_paths["session_keys"]) if "session_keys" in file_paths else (),
+        authority=file_paths.get("authority"),
         title=table.text("title", urlsplit(issuer).hostname or issuer),
     )
     if "openid" not in oidc.scopes:

@@ -122,13 +122,13 @@ class AuditTrail:
         # O_NONBLOCK: a pipe that nobody reads would stop the whole service.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         try:
-            where = os.open(self.path, flags, 0o600)
+            descriptor = os.open(self.path, flags, 0o600)
             try:
-                if (length := os.write(where, content)) < len(content):  # the disk is full
-                    os.ftruncate(where, os.fstat(where).st_size - length)
+                if (length := os.write(descriptor, content)) < len(content):  # the disk is full
+                    os.ftruncate(descriptor, os.fstat(descriptor).st_size - length)
                     raise OSError(ENOSPC, os.strerror(ENOSPC))
             finally:
-                os.close(where)
+                os.close(descriptor)
         except OSError as error:
             raise _unwritten(error.strerror) from error
 
@@ -149,8 +149,8 @@ def _question(path: str) -> tuple[str, str]:
     """The metric in a path, and the path without names."""
     parts = path.split("/")
     if tuple(parts[:3]) == _METRICS and len(parts) > 3:  # noqa: PLR2004 the metric's place
-        rest = "/".join(parts[4:5])
-        return parts[3], "/v1/metrics/NAME" + (f"/{rest}" if rest.isalpha() else "")
+        value = "/".join(parts[4:5])
+        return parts[3], "/v1/metrics/NAME" + (f"/{value}" if value.isalpha() else "")
     if path.startswith(("/v1/candidates/", "/v1/marks/")):
         return "", "/".join([*parts[:3], "NAME"])
     is_plain = path.count("/") <= 2 and path.replace("/", "").isalnum() and len(path) <= 40  # noqa: PLR2004 as ours are

@@ -61,8 +61,8 @@ def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
 
 def name_of(claims: Claims) -> str:
     """The name of the person for display."""
-    named = (claims.get(claim) for claim in ("email", "preferred_username", "name", "sub"))
-    return short(next(name for name in named if isinstance(name, str) and name))
+    names = (claims.get(claim) for claim in ("email", "preferred_username", "name", "sub"))
+    return short(next(name for name in names if isinstance(name, str) and name))
 
 
 CALLBACK: Final = "/login/callback"
@@ -97,14 +97,14 @@ class Login:
         self._keys = ProviderKeys(oidc.issuer, oidc.authority, clock, _REMEDY)
         self._sessions = Sessions(oidc.session_keys, clock)
 
-    async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun, str]:
+    async def begin(self, return_path: str, *, anew: bool = False) -> tuple[str, Begun, str]:
         """Address to visit, what the answer must match, and the cookie of the begun login.
 
         With `anew`, the provider must ask who it is, even if it knows.
         """
         metadata = await self._keys.description()
         state, nonce, verifier = (generate_token(_SECRET_LENGTH) for _ in range(3))
-        begun = Begun(state, nonce, verifier, to)
+        begun = Begun(state, nonce, verifier, return_path)
         async with self._client(metadata) as client:
             url, _ = client.create_authorization_url(
                 metadata["authorization_endpoint"],
@@ -264,13 +264,13 @@ class Login:
 
     async def _with_more(self, metadata: Mapping[str, Any], claims: Claims, token: str) -> Claims:
         """The claims, together with those that only the userinfo endpoint has."""
-        claim, where = self.oidc.groups_claim, metadata.get("userinfo_endpoint")
+        claim, userinfo_url = self.oidc.groups_claim, metadata.get("userinfo_endpoint")
         has_claims = claim in claims or claim.partition(".")[0] in claims
-        if has_claims or not where or not token:
+        if has_claims or not userinfo_url or not token:
             return claims
-        check_address("userinfo_endpoint", where)
+        check_address("userinfo_endpoint", userinfo_url)
         headers = {"authorization": f"Bearer {token}"}
-        user_claims = await self._keys.ask(where, headers)
+        user_claims = await self._keys.ask(userinfo_url, headers)
         # OpenID Connect Core 1.0, sec. 5.3.2: claims of another subject must not be used.
         return {**user_claims, **claims} if user_claims.get("sub") == claims["sub"] else claims
 

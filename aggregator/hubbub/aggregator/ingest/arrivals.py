@@ -36,10 +36,10 @@ class Arrivals:
         self._arrivals: deque[Arrival] = deque(maxlen=_MOST)
         self._numbers = count(1)
 
-    def add(self, window: Window, payloads: Iterable[bytes], at: float) -> None:
+    def add(self, window: Window, payloads: Iterable[bytes], time: float) -> None:
         """Remembers counted payloads."""
         self._arrivals.extend(
-            Arrival(next(self._numbers), at, window, payload) for payload in payloads
+            Arrival(next(self._numbers), time, window, payload) for payload in payloads
         )
 
     def after(self, number: int) -> list[Arrival]:

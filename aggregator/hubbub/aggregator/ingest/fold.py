@@ -57,9 +57,9 @@ def _count_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     places = np.empty(len(rows), dtype=np.int64)
     places[order] = (np.arange(len(rows)) - np.repeat(starts, sizes)) * number
     places += groups
-    beside = np.zeros((deepest * number, words.shape[1]), dtype=words.dtype)
-    beside[places] = words
-    return _count(beside.reshape(deepest, number * words.shape[1])).reshape(number, -1)
+    group_counts = np.zeros((deepest * number, words.shape[1]), dtype=words.dtype)
+    group_counts[places] = words
+    return _count(group_counts.reshape(deepest, number * words.shape[1])).reshape(number, -1)
 
 
 def weigh(rows: Payloads) -> Cells:
@@ -89,10 +89,10 @@ def _add(rows: Words, levels: list[list[Words]]) -> None:
         while len(rows) >= _FEW_ROWS:
             third = len(rows) // 3
             first, two, three = rows[:third], rows[third : 2 * third], rows[2 * third : 3 * third]
-            half = first ^ two
-            carries.append((first & two) | (half & three))
-            half ^= three
-            rows = np.concatenate([half, rows[3 * third :]])
+            sum_bits = first ^ two
+            carries.append((first & two) | (sum_bits & three))
+            sum_bits ^= three
+            rows = np.concatenate([sum_bits, rows[3 * third :]])
         if len(levels) == weight:
             levels.append([])
         levels[weight].append(rows)
@@ -114,15 +114,15 @@ def well_formed(layout: Layout, payloads: Payloads) -> Mask:
         case OneHot():
             mask = _indices(payloads) < layout.size
         case BitVector():
-            mask = _without_padding(layout.size, payloads)
+            mask = _padding_is_zero(layout.size, payloads)
         case Subset():
-            mask = (weigh(payloads) == layout.ones) & _without_padding(layout.size, payloads)
+            mask = (weigh(payloads) == layout.ones) & _padding_is_zero(layout.size, payloads)
         case Samples():
-            indices = _sampled(layout, payloads)
+            indices = _answer_indexes(layout, payloads)
             ascending = np.all(np.diff(indices // 2, axis=1) > 0, axis=1)
             mask = ascending & (indices[:, -1] < layout.size)
         case CohortBits():
-            bits = _without_padding(layout.bits, payloads[:, 2:])
+            bits = _padding_is_zero(layout.bits, payloads[:, 2:])
             mask = bits & (_indices(payloads[:, :2]) < layout.cohorts)
         case _:
             raise AssertionError("payloads of a layout that cannot be folded")
@@ -137,7 +137,7 @@ def fold(layout: Layout, payloads: Payloads) -> Cells:
         case BitVector() | Subset():
             return count_ones(payloads)[: layout.size]
         case Samples():
-            return np.bincount(_sampled(layout, payloads).reshape(-1), minlength=layout.size)
+            return np.bincount(_answer_indexes(layout, payloads).reshape(-1), minlength=layout.size)
         case CohortBits():
             cohorts = _indices(payloads[:, :2])
             reports = np.bincount(cohorts, minlength=layout.cohorts)
@@ -155,7 +155,7 @@ def _indices(payloads: Payloads) -> Cells:
     return indices
 
 
-def _without_padding(size: int, payloads: Payloads) -> Mask:
+def _padding_is_zero(size: int, payloads: Payloads) -> Mask:
     """Whether the bits after the first `size` are zero."""
     if size % 8 == 0:
         return np.ones(len(payloads), dtype=np.bool_)
@@ -163,7 +163,7 @@ def _without_padding(size: int, payloads: Payloads) -> Mask:
     return mask
 
 
-def _sampled(layout: Samples, payloads: Payloads) -> Cells:
+def _answer_indexes(layout: Samples, payloads: Payloads) -> Cells:
     """Index of each answer; shape (reports, sampled)."""
     width = OneHot(layout.size).payload_bytes
     return _indices(payloads.reshape(-1, width)).reshape(len(payloads), layout.sampled)

@@ -110,12 +110,12 @@ class Intake:
         _check_dummies(metric, dummies, len(sealed))
         self._refuse_full(window)
         with self._stages.of("batch", len(sealed)):
-            over = await self._is_over(window, metric)
+            is_over = await self._is_over(window, metric)
             shards = await self._store.shards(window)
-            by_shard = _by_shard(sealed, shards)
+            by_shard = _reports_by_shard(sealed, shards)
             shares = _shares(dummies, [len(part) for part in by_shard])
             parts = {
-                shard: await self._read(bundle, window, key_id, part, over=over)
+                shard: await self._read(bundle, window, key_id, part, is_over=is_over)
                 for shard, part in enumerate(by_shard)
                 if part
             }
@@ -177,15 +177,15 @@ class Intake:
         key_id: int,
         sealed: Sequence[bytes],
         *,
-        over: bool,
+        is_over: bool,
     ) -> _Part:
         """Opens and checks one shard's part."""
         metric = bundle.asked_in(window.stream)
         rejected: Counter[str] = Counter()
         key = key_at(bundle.keys, epoch_start(window.epoch, metric.epoch))
         right: list[bytes] = []
-        if over or key is None or key.id != key_id:
-            rejected["expired" if over else "wrong_key"] = len(sealed)
+        if is_over or key is None or key.id != key_id:
+            rejected["expired" if is_over else "wrong_key"] = len(sealed)
         else:
             right = [report for report in sealed if len(report) == metric.sealed_bytes]
             rejected["wrong_length"] = len(sealed) - len(right)
@@ -255,13 +255,13 @@ class Intake:
             # Counted before in another batch, or unknown: fold again without them.
             if outcome is Outcome.FORGOTTEN:
                 rejected["forgotten"] += len(tags)
-                fresh: list[int] = []
+                new_places: list[int] = []
                 dummies = 0
             else:
-                fresh = [i for i, tag in enumerate(tags) if tag not in old_tags]
-                duplicates += len(tags) - len(fresh)
-            batch_reports -= len(tags) - len(fresh)
-            tags, payloads = [tags[i] for i in fresh], payloads[fresh]
+                new_places = [i for i, tag in enumerate(tags) if tag not in old_tags]
+                duplicates += len(tags) - len(new_places)
+            batch_reports -= len(tags) - len(new_places)
+            tags, payloads = [tags[i] for i in new_places], payloads[new_places]
 
     async def _open(
         self,
@@ -292,7 +292,7 @@ class Intake:
         return payloads[keep], keep.tolist(), fillers
 
 
-def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
+def _reports_by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
     """The reports of each shard, by their tags: the same at every delivery."""
     parts: list[list[bytes]] = [[] for _ in range(shards)]
     for report in sealed:
@@ -314,8 +314,8 @@ def _check_dummies(metric: Metric, dummies: int, reports: int) -> None:
 def _shares(dummies: int, sizes: Sequence[int]) -> list[int]:
     """Each shard's number of the batch's dummies, by its size: the same at every delivery."""
     edges = [0, *accumulate(sizes)]
-    upto = [dummies * edge // max(edges[-1], 1) for edge in edges]
-    return [after - before for before, after in pairwise(upto)]
+    dummies_up_to = [dummies * edge // max(edges[-1], 1) for edge in edges]
+    return [after - before for before, after in pairwise(dummies_up_to)]
 
 
 def _date(window: Window, metric: Metric) -> str:

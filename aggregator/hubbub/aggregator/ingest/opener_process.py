@@ -23,7 +23,9 @@ def hold_keys(keys: Sequence[OpeningKey]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     end_with_parent()  # it holds private keys: it must not outlive the aggregator
-    _keys.update({(key.id, kem): half for key in keys for kem, half in key.halves().items()})
+    _keys.update(
+        {(key.id, kem): private_half for key in keys for kem, private_half in key.halves().items()}
+    )
 
 
 def open_chunk(

@@ -60,9 +60,11 @@ class Room:
     def _warn(self, window: Window) -> None:
         """Warns once if a window as large as the previous epoch's will not fit."""
         stream, epoch = window
-        needed = self._reserved[Window(stream, epoch - 1)] - self._reserved[window] if epoch else 0
+        missing_bytes = (
+            self._reserved[Window(stream, epoch - 1)] - self._reserved[window] if epoch else 0
+        )
         free_room = self._more / _TIMES_WHAT_IS_LEFT
-        if needed <= free_room or window in self._warned:
+        if missing_bytes <= free_room or window in self._warned:
             return
         # By then, the room of earlier epochs' windows is free.
         free_room += sum(
@@ -70,7 +72,7 @@ class Room:
             for other, n in self._reserved.items()
             if other.stream == stream and other.epoch < epoch - 1
         )
-        if needed <= free_room:
+        if missing_bytes <= free_room:
             return
         self._warned.add(window)
         _log.warning(
@@ -78,7 +80,7 @@ class Room:
             "about %.1f MB of the totals' Redis, which has %.1f; raise maxmemory, or see "
             "docs/operate/redis-full.md",
             window.name,
-            f"{needed:,}",
-            needed * TAG_COST / 1e6,
+            f"{missing_bytes:,}",
+            missing_bytes * TAG_COST / 1e6,
             free_room * TAG_COST / 1e6,
         )

@@ -11,7 +11,7 @@ import numpy as np
 from hubbub.aggregator.learning.rounds import FinishedRound, Rounds, as_text
 from hubbub.aggregator.store.contract import Integers, TotalsReader
 from hubbub.analysis.models.descent import centre_of, rate_of, stepped
-from hubbub.analysis.models.round_decoding import told_by_cells
+from hubbub.analysis.models.round_decoding import moments_from_cells
 from hubbub.analysis.models.weight_variances import Round
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_start
@@ -73,7 +73,7 @@ class ModelLearner:
                 break  # nobody has begun
             now = int(self.clocks.now())
             finished = await asyncio.to_thread(
-                step, metric, learning, before, cells, epoch=epoch, at=now
+                step, metric, learning, before, cells, epoch=epoch, counted_at=now
             )
             if await self.rounds.write(metric.name, finished):
                 count += 1
@@ -116,7 +116,7 @@ def step(
     cells: Integers,
     *,
     epoch: int,
-    at: int,
+    counted_at: int,
 ) -> FinishedRound:
     """The next round, from the totals of its epoch.
 
@@ -132,7 +132,7 @@ def step(
         judge_counts = tuple(cells[: judging(metric).categories].tolist())
     elif reports >= max(metric.fewest, 2):
         codes = codes_of_round(metric, number)
-        gradient = told_by_cells(codes, cells.astype(np.float64))
+        gradient = moments_from_cells(codes, cells.astype(np.float64))
         if number == 0:
             centre = centre_of(gradient, len(learning.columns))
             state = replace(state, noise=gradient.noise)
@@ -150,6 +150,6 @@ def step(
         centre=centre.tolist(),
         weights=state.weights.tolist(),
         outer="" if state.outer is None else as_text(state.outer),
-        at=at,
+        at=counted_at,
         judged=judge_counts,
     )

@@ -102,9 +102,9 @@ class EstimateKeeper:
         number = 0
         try:
             for range_, epoch_choice in choices.items():
-                at = datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="seconds")
+                updated_at = datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="seconds")
                 question = EstimateQuery(range=epoch_choice)
-                number += await self.query.refresh(self.answers, name, question, range_, at)
+                number += await self.query.refresh(self.answers, name, question, range_, updated_at)
         finally:
             now = (await self.query.collected.find(name, EpochRange(epochs="all"))).by_epoch()
             if any(now.get(epoch, 0) < count for epoch, count in reports.items()):

@@ -256,7 +256,7 @@ class EpochPublisher:
     async def give_closed(self) -> tuple[int, list[str]]:
         """Publishes due epochs: the number of successes, and a sentence for each failure."""
         missed: list[str] = []
-        away: set[Sink] = set()
+        failing: set[Sink] = set()
         turns = asyncio.Semaphore(self._at_once)
 
         async def give(selection: EpochSelection) -> int:
@@ -266,18 +266,20 @@ class EpochPublisher:
                     for epoch in selection.epochs
                     if self._query.collected.is_closed(selection.metric, epoch)
                 ]
-                return sum([await self._give(selection, epoch, away, missed) for epoch in closed])
+                return sum(
+                    [await self._give(selection, epoch, failing, missed) for epoch in closed]
+                )
 
         counts = await asyncio.gather(*map(give, await self._query.collected.all()))
         return sum(counts), missed
 
     async def _give(
-        self, selection: EpochSelection, epoch: int, away: set[Sink], missed: list[str]
+        self, selection: EpochSelection, epoch: int, failing: set[Sink], missed: list[str]
     ) -> int:
-        """Number of sinks that accepted an epoch; extends `away` and `missed` by failures."""
+        """Number of sinks that accepted an epoch; extends `failing` and `missed` by failures."""
         name, date, count = selection.metric.name, selection.date(epoch), 0
         for sink in self._sinks:
-            if sink in away or not await sink.wants(name, epoch, date):
+            if sink in failing or not await sink.wants(name, epoch, date):
                 continue
             try:
                 await sink.take(await self._published(selection, epoch))
@@ -285,7 +287,7 @@ class EpochPublisher:
             except (OSError, TotalsUnreadable) as error:
                 remark = ""
                 if isinstance(error, ConnectionError):
-                    away.add(sink)
+                    failing.add(sink)
                     remark = ", and none after it was tried"
                 missed.append(f"{name} of {date}: {error}{remark}")
         return count

@@ -72,11 +72,11 @@ class TotalsWriter:
         """Writes due windows, deletes files of deleted ones, and returns the number written."""
         number = 0
         self._written_bundle = b""
-        listed = await self.files.listed(self.collected.bundle.streams)
+        files_by_window = await self.files.listed(self.collected.bundle.streams)
         async for window, count in self.closed():
             try:
                 # Somebody may have deleted the file of a window whose cells Redis still has.
-                is_missing = window not in listed and window not in self._dropped
+                is_missing = window not in files_by_window and window not in self._dropped
                 if is_missing or self._counts_by_window.get(window) != count:
                     number += await self._write(window, count)
                 if window not in self._dropped and self._is_over(window):

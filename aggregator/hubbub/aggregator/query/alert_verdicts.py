@@ -22,7 +22,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.values.funnels_and_retention import Retention
 from hubbub.catalog.values.rates import Rate
-from hubbub.query_results.unit_text import End, measured
+from hubbub.query_results.unit_text import End, number_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +49,12 @@ async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> 
     """The newest epochs of a metric that can be judged: closed, and with the minimum batch."""
     selection = await query.collected.find(metric.name, EpochRange(epochs="all"))
     reports = selection.by_epoch()
-    over = [
+    closed_epochs = [
         epoch
         for epoch in selection.epochs
         if query.collected.is_closed(metric, epoch) and reports[epoch] >= metric.fewest
     ]
-    return selection.only(over[-newest:])
+    return selection.only(closed_epochs[-newest:])
 
 
 async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict | None:
@@ -63,40 +63,40 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
     if alert is None:
         return None
     rule = alert.rule()
-    here = EpochRange(epochs=str(epoch))
+    this_epoch = EpochRange(epochs=str(epoch))
     if rule.of == "change":
         older = await judged_epochs(query, metric, newest=1 << 30)
         earlier = [older_epoch for older_epoch in older.epochs if older_epoch < epoch]
         if not earlier:
             return None
         before = EpochRange(epochs=str(earlier[-1]))
-        compared = await compare(query, metric.name, EstimateQuery(range=before), here)
-        values, sentence = _of_change(compared, alert.confidence)
+        compared = await compare(query, metric.name, EstimateQuery(range=before), this_epoch)
+        values, sentence = _change_finding(compared, alert.confidence)
     elif rule.of == "figure":
         figure = await _figure_of(query, metric, epoch, alert)
         if figure is None or figure.estimate is None:
             return None
         numbers = figure.estimate, figure.low, inf if figure.high is None else figure.high
         stderr = (figure.stderr or 0.0) if isinstance(metric.value_kind, Rate) else None
-        values, sentence = _of_limit(rule.value, numbers, stderr, alert)
+        values, sentence = _limit_finding(rule.value, numbers, stderr, alert)
     else:
         # Strings are looked for beside the catalog's list.
         of_string = rule.of == "share" and metric.values is None
         one_sided = EstimateQuery(
-            range=here,
+            range=this_epoch,
             confidence=_two_sided(alert),
             candidates=(rule.value,) if of_string else (),
             lists=("catalog",) if of_string and metric.candidates else (),
             percentiles=(rule.percentile,) if rule.of == "percentile" else (),
         )
-        names = [rule.value] if rule.of == "share" else []
-        trended = await trend(query, metric.name, one_sided, names)
+        trended_values = [rule.value] if rule.of == "share" else []
+        trended = await trend(query, metric.name, one_sided, trended_values)
         [series] = trended.series
         point = series.points[-1]
         stderr = None if rule.of == "share" else point.stderr
         numbers = point.share, point.low, point.high
-        values, sentence = _of_limit(series.value, numbers, stderr, alert)
-    date = (await query.collected.find(metric.name, here)).date(epoch)
+        values, sentence = _limit_finding(series.value, numbers, stderr, alert)
+    date = (await query.collected.find(metric.name, this_epoch)).date(epoch)
     return AlertVerdict(
         metric=metric.name,
         epoch=epoch,
@@ -109,7 +109,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
     )
 
 
-def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]:
+def _change_finding(comparison: Compared, confidence: float) -> tuple[list[str], str]:
     # Without any true change, none with this confidence: by Bonferroni, since the p-values of one
     # answer depend on each other in unknown ways.
     changes = comparison.values
@@ -127,7 +127,7 @@ def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]
     return [change.value for change in changed], sentence
 
 
-def _of_limit(
+def _limit_finding(
     name: str, numbers: tuple[float, float, float], stderr: float | None, alert: Alert
 ) -> tuple[list[str], str]:
     """Of an estimate and its ends; stderr: None for a share."""
@@ -166,4 +166,4 @@ def _two_sided(alert: Alert) -> float:
 
 
 def _number(number: float, stderr: float | None, end: End = "") -> str:
-    return f"{number:.2%}" if stderr is None else measured(number, stderr, end=end)
+    return f"{number:.2%}" if stderr is None else number_text(number, stderr, end=end)

@@ -25,7 +25,7 @@ _NO_MISTAKE: Final = (
 
 def notes(metric: Metric, answer: Answer) -> list[str]:
     """Sentences about what an answer does not show, or seems to show."""
-    sentences = _of_its_kind(metric, answer)
+    sentences = _kind_notes(metric, answer)
     if shares := family_for(metric.randomizer).SHARES:
         sentences.append(shares)
     levels = [*map(attrgetter("estimate"), answer.values)]
@@ -85,22 +85,22 @@ def notes_of_figures(figures: Sequence[Figure], reports: int) -> list[str]:
     return notes_of_outside(bounds, "An estimate", reports)
 
 
-def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
+def _kind_notes(metric: Metric, answer: Answer) -> list[str]:
     """Sentences about means, open ends and appended values."""
     if answer.reports_asked:
         of_other = (
             '"other" of a shorter list contained the values appended since, so it is left out.'
         )
-        return [*_appended(answer), *([of_other] if metric.other else [])]
+        return [*_appended_value_notes(answer), *([of_other] if metric.other else [])]
     if metric.edges and metric.clamps:
-        return [_at_the_ends(metric, answer)]
+        return [_range_end_note(metric, answer)]
     if metric.rate:
         most = f"{metric.rate.most:,}"
         return [f"Counts from 0 to {most}: a device reports a larger count as {most}."]
     if answer.kind == "vector" and answer.span:
-        long = f"{answer.span[1]:,g} long"
+        limit = f"{answer.span[1]:,g} long"
         return [
-            f"Vectors up to {long}: longer ones count as {long}, and their number is not known."
+            f"Vectors up to {limit}: longer ones count as {limit}, and their number is not known."
         ]
     if answer.span is None or (answer.kind != "mean" and answer.mean is None):
         return []
@@ -118,7 +118,7 @@ def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
     return [f"Numbers from {low:,g} to {high:,g}{unit}: {others}.", spread]
 
 
-def _appended(answer: Answer) -> Iterator[str]:
+def _appended_value_notes(answer: Answer) -> Iterator[str]:
     """Sentences about values that some reports could not contain."""
     values_by_number: dict[int, list[str]] = {}
     for value, number in zip(answer.values, answer.reports_asked, strict=True):
@@ -133,7 +133,7 @@ def _appended(answer: Answer) -> Iterator[str]:
         )
 
 
-def _at_the_ends(metric: Metric, answer: Answer) -> str:
+def _range_end_note(metric: Metric, answer: Answer) -> str:
     """Sentence about numbers outside the edges: where they count, and their estimated share."""
     low, high = metric.edges[0], metric.edges[-1]
     is_open = low > metric.value_kind.LEAST

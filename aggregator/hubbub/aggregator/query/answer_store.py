@@ -60,20 +60,22 @@ class AnswerStore:
             self._read.keep(key, (version, answer), len(answer.values) + 1)
         return answer
 
-    async def keep(self, answer: Estimated, range_: str, version: str, at: str) -> None:
+    async def keep(self, answer: Estimated, range_: str, version: str, stored_at: str) -> None:
         """Stores an answer made at this time, replacing the current one."""
         key = _key(answer.metric, range_)
-        document = {"version": version, "written": at, **asdict(answer)}
+        document = {"version": version, "written": stored_at, **asdict(answer)}
         pairs = [part for name, value in document.items() for part in (name, _json(value))]
         await self._server.execute([("HSET", key, *pairs), ("EXPIRE", key, _SECONDS)])
 
-    async def confirm(self, metric: str, range_: str, version: str, at: str) -> bool:
+    async def confirm(self, metric: str, range_: str, version: str, stored_at: str) -> bool:
         """Records that the stored answer is still right; False if it has another version."""
         key = _key(metric, range_)
         stored_version, written_at = await self._server.ask("HMGET", key, "version", "written")
         if not (stored_version and written_at and _text(stored_version) == version):
             return False
-        await self._server.execute([("HSET", key, "written", _json(at)), ("EXPIRE", key, _SECONDS)])
+        await self._server.execute(
+            [("HSET", key, "written", _json(stored_at)), ("EXPIRE", key, _SECONDS)]
+        )
         return True
 
     async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
@@ -90,8 +92,10 @@ class AnswerStore:
         self, metric: str, ranges: Sequence[str] = (), kept: Sequence[str] = ()
     ) -> None:
         """Deletes the answers of a metric's listed ranges and of `ranges`, except `kept`."""
-        listed = await self._server.ask("HGET", _INDEX, metric)
-        for name in {*(json.loads(listed) if listed else ()), *ranges}.difference(kept):
+        stored_ranges = await self._server.ask("HGET", _INDEX, metric)
+        for name in {*(json.loads(stored_ranges) if stored_ranges else ()), *ranges}.difference(
+            kept
+        ):
             await self._server.ask("UNLINK", _key(metric, name))
 
 
@@ -130,18 +134,18 @@ def _answer(hash_fields: Mapping[bytes, bytes], version: str) -> Estimated | Non
     return replace(
         bare,
         values=[ValueAnswer(**row) for row in document["values"]],
-        twins=[Twins(tuple(twin["values"])) for twin in document["twins"]],
+        twins=[Twins(tuple(twin_group["values"])) for twin_group in document["twins"]],
         likely=[LikelyString(**row) for row in document["likely"]],
         percentiles=[Percentile(**row) for row in document["percentiles"]],
         below=[ShareBelow(**row) for row in document["below"]],
-        mean=_from_table(Mean, document["mean"]),
-        others=_from_table(Mean, document["others"]),
-        shuffled=_from_table(Shuffled, document["shuffled"]),
+        mean=_table_value(Mean, document["mean"]),
+        others=_table_value(Mean, document["others"]),
+        shuffled=_table_value(Shuffled, document["shuffled"]),
         promised=Shuffled(**document["promised"]),
     )
 
 
-def _from_table(kind: type[Any], table: Mapping[str, Any] | None) -> Any:
+def _table_value(kind: type[Any], table: Mapping[str, Any] | None) -> Any:
     return None if table is None else kind(**table)
 
 

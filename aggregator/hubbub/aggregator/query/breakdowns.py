@@ -127,10 +127,10 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
     conditions = conditions_in(metric.name)
     values = conditions.get(field) or list(metric.breakdown[field])
 
-    def within(where: str) -> EpochSelection:
+    def within(condition: str) -> EpochSelection:
         """The same epochs of some cells of the metric."""
         tier = f"/{metric.tier}" if metric.tier else ""
-        part = bundle.metric(f"{metric.base_name}@{where}{tier}")
+        part = bundle.metric(f"{metric.base_name}@{condition}{tier}")
         counted = {w: count for w, count in selection.counted.items() if w.stream in part.streams}
         return EpochSelection(part, selection.epochs, counted)
 
@@ -141,9 +141,9 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
     parts = []
     for value in values:
         others = [other_value for other_value in values if other_value != value]
-        rest = of_values(others) if others else None
-        is_large = rest is not None and rest.reports >= metric.fewest
-        parts.append(Part(value, of_values([value]), rest if is_large else None))
+        others_selection = of_values(others) if others else None
+        is_large = others_selection is not None and others_selection.reports >= metric.fewest
+        parts.append(Part(value, of_values([value]), others_selection if is_large else None))
     if not conditions:
         parts.append(Part(UNLISTED, within(UNLISTED), None))
     return parts
@@ -211,13 +211,15 @@ def _public_part(
 def part_rows(answers: Mapping[str, tuple[Answer, Answer | None]]) -> list[PartRow]:
     """Rows of the table, from the answers to each part and to its others, by the part's name."""
     rows: list[PartRow] = []
-    for name, (answer, rest) in answers.items():
-        differences = changes(rest, answer) if rest else [None] * len(answer.values)
+    for name, (answer, others_answer) in answers.items():
+        differences = (
+            changes(others_answer, answer) if others_answer else [None] * len(answer.values)
+        )
         rows += [_row(name, answer, *pair) for pair in zip(answer.values, differences, strict=True)]
     # The marks first held over each part alone; now they hold over all rows.
     compared = [place for place, row in enumerate(rows) if row.p_value is not None]
-    beyond = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
-    for place, stands in zip(compared, beyond.tolist(), strict=True):
+    stands_out = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
+    for place, stands in zip(compared, stands_out.tolist(), strict=True):
         rows[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
     return rows
 

@@ -251,7 +251,7 @@ def sum_totals(
     if not dummies:
         return totals
     # s of m are expected: without replacement the variance is below that of coins, s (1 - s/m).
-    drawn = sum((some := part.dummies % dummies) * (1 - some / dummies) for part in parts)
+    drawn = sum((remainder := part.dummies % dummies) * (1 - remainder / dummies) for part in parts)
     law: Floats = np.ones(1)
     at_ends, sums, sum_variance = 0, 0, 0.0
     if noise:

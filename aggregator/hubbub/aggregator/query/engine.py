@@ -158,15 +158,15 @@ class QueryEngine:
         return replace(estimated, waiting=waiting, withheld=withheld, total=total, values=values)
 
     async def refresh(
-        self, answers: AnswerStore, name: str, query: EstimateQuery, range_: str, at: str
+        self, answers: AnswerStore, name: str, query: EstimateQuery, range_: str, stored_at: str
     ) -> bool:
         """Stores the answer of a range, or confirms the stored one; returns whether it was new."""
         query = await self.resolved(name, query)
         selection = await self.collected.find(name, query.range)
         version = self._version(selection, query)
-        if await answers.confirm(name, range_, version, at):
+        if await answers.confirm(name, range_, version, stored_at):
             return False
-        await answers.keep(await self._whole_estimate(selection, query), range_, version, at)
+        await answers.keep(await self._whole_estimate(selection, query), range_, version, stored_at)
         return True
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:

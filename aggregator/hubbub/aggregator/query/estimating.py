@@ -58,8 +58,8 @@ class Page:
             if not all(hasattr(row, field) for row in matches):
                 raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
             # Some figures of a mean are unknown; those rows sort last when the largest come first.
-            of = [(getattr(row, field) is not None, getattr(row, field)) for row in matches]
-            places = sorted(range(len(of)), key=of.__getitem__, reverse=self.order != field)
+            keys = [(getattr(row, field) is not None, getattr(row, field)) for row in matches]
+            places = sorted(range(len(keys)), key=keys.__getitem__, reverse=self.order != field)
             matches = [matches[place] for place in places]
         end = None if self.number is None else self.first + self.number
         return matches[self.first : end], len(matches)

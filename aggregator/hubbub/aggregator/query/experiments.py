@@ -29,7 +29,7 @@ from hubbub.analysis.comparisons.effect import (
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.errors.grammar import several
-from hubbub.query_results.unit_text import error_of, measured
+from hubbub.query_results.unit_text import error_of, number_text
 
 # Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.
 _RATIO_DOUBT: Final = 0.01
@@ -187,8 +187,8 @@ async def experimented(
     ]
     answered = [(arms, arm) for arms, arm, why in pairs if not why]
     # The number of rows decides the width of each interval.
-    plain = [await _arm_estimates(query, arms, arm, confidence) for arms, arm in answered]
-    rows = sum(rows_of(control) for control, _ in plain)
+    arm_estimates = [await _arm_estimates(query, arms, arm, confidence) for arms, arm in answered]
+    rows = sum(rows_of(control) for control, _ in arm_estimates)
     values = []
     for arms, arm in answered:
         control, other = (selection.reports for selection in arms.pair(arm))
@@ -288,13 +288,14 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
     if not effect.shown:
         return (
             f"no effect shown ({power}): between "
-            f"{measured(low, error, sign='+', end='low')} and "
-            f"{measured(high, error, sign='+', end='high')}{unit}"
+            f"{number_text(low, error, sign='+', end='low')} and "
+            f"{number_text(high, error, sign='+', end='high')}{unit}"
         )
-    near, far = sorted((abs(low), abs(high)))
+    nearer, farther = sorted((abs(low), abs(high)))
     direction = "higher" if low > 0 else "lower"
     # An effect that is shown is at least a little more than 0.
-    ends = f"{measured(near, min(error, near), end='low')} to {measured(far, error, end='high')}"
+    start = number_text(nearer, min(error, nearer), end="low")
+    ends = f"{start} to {number_text(farther, error, end='high')}"
     return f"{arm} is {direction} by {ends}{unit}"
 
 
@@ -319,8 +320,9 @@ def _sentences(
         yield f"{row.metric}, {row.measure}: {row.verdict}."
     bounds = [(row.difference, row.low, row.high) for row in rows]
     yield from (f"{note}." for note in notes_of_outside(bounds, "An effect", reports))
-    if rest := first[_LISTED:]:
-        yield f"The table has {len(rest):,} more, {sum(row.shown for row in rest):,} of them shown."
+    if others := first[_LISTED:]:
+        shown = sum(row.shown for row in others)
+        yield f"The table has {len(others):,} more, {shown:,} of them shown."
     for gap in unanswered:
         yield f"{gap.metric}, {gap.arm}: no answer: {gap.why}."
 

@@ -106,9 +106,9 @@ class Figuring:
     def _metric(self) -> Metric:
         return self.selected.metric
 
-    def _joint(self, epochs: Sequence[int], among: Sequence[int]) -> Joint:
+    def _joint(self, epochs: Sequence[int], counted_epochs: Sequence[int]) -> Joint:
         """The estimates of some epochs; a device may lie alike in all that they are among."""
-        return Joint(with_reports(self.selected.tiers(epochs)), self._repeats(among))
+        return Joint(with_reports(self.selected.tiers(epochs)), self._repeats(counted_epochs))
 
     def _repeats(self, epochs: Sequence[int]) -> int:
         return reports_of_one(self._metric, epochs)
@@ -126,11 +126,11 @@ class Figuring:
 
     def rate(self) -> Iterator[Figure]:
         """Of the sums of both counts."""
-        of, per = self._metric.values or ()
+        numerator, denominator = self._metric.values or ()
         epochs = self.selection.epochs
         yield rate_of(with_reports(self.selected.tiers()), self._repeats(epochs)).figure(
-            f"{of} per {per}",
-            below=per,
+            f"{numerator} per {denominator}",
+            below=denominator,
             dates=self.selection.dates,
             reports=self.selection.reports,
             confidence=self.confidence,

@@ -54,20 +54,20 @@ def check_mark(mark: Mark, bundle: Bundle) -> None:
 
 def _mark_named(candidates: Sequence[Mark], name: str, metric: str) -> Mark:
     """The mark of this name and metric; without a metric, also the only mark of this name."""
-    named = [mark for mark in candidates if mark.name == name]
-    for mark in named:
+    matches = [mark for mark in candidates if mark.name == name]
+    for mark in matches:
         if mark.metric == metric:
             return mark
-    if metric or not named:
+    if metric or not matches:
         names = sorted({mark.name for mark in candidates})
         raise UnknownMark(
             f'no mark is called "{name[:60]}"; there are: {", ".join(names[:20]) or "none"}'
             f"{did_you_mean(name, names)}"
         )
-    if len(named) > 1:
-        metrics = ", ".join(sorted(mark.metric for mark in named)[:20])
+    if len(matches) > 1:
+        metrics = ", ".join(sorted(mark.metric for mark in matches)[:20])
         raise BadParameter(f'several marks are called "{name[:60]}"; name the metric: {metrics}')
-    return named[0]
+    return matches[0]
 
 
 class Marks:

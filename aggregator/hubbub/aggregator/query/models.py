@@ -196,7 +196,7 @@ def _held_out(
     if judged and edges and line.reports >= metric.fewest:
         counts = np.array(judged, dtype=np.float64)
         judgement = judge(learning.kind, judging(metric).channel, counts, edges, confidence)
-    low, wide = learning.range[0], learning.range[1] - learning.range[0]
+    low, width = learning.range[0], learning.range[1] - learning.range[0]
     rates: dict[str, float | None] = {}
     for name in ("auc", "accuracy"):
         rate = getattr(judgement, name, None)
@@ -210,12 +210,12 @@ def _held_out(
         **rates,
         calibration=[
             JudgedBin(
-                lowest=low + wide * group.lowest,
-                highest=low + wide * group.highest,
+                lowest=low + width * group.lowest,
+                highest=low + width * group.highest,
                 people=group.people,
-                estimate=low + wide * group.true.estimate,
-                low=low + wide * group.true.low,
-                high=low + wide * group.true.high,
+                estimate=low + width * group.true.estimate,
+                low=low + width * group.true.low,
+                high=low + width * group.true.high,
             )
             for group in (judgement.calibration if judgement else ())
         ],
@@ -252,5 +252,5 @@ def _line(
         return line
     round_ = done[number]
     before = done[number - 1].weights if number else round_.weights
-    moved = float(np.linalg.norm(np.subtract(round_.weights, before)))
-    return replace(line, state="finished", reports=round_.reports, noise=round_.noise, moved=moved)
+    change = float(np.linalg.norm(np.subtract(round_.weights, before)))
+    return replace(line, state="finished", reports=round_.reports, noise=round_.noise, moved=change)

@@ -106,9 +106,9 @@ async def status(
 
 def _waiting(total: ReportCounts) -> str:
     """What is shown of waiting reports outside development, and why not more."""
-    shown = "not shown" if total.pooled is None else "shown for all streams together"
+    text = "not shown" if total.pooled is None else "shown for all streams together"
     return (
-        f"Waiting reports are {shown}, and a stream from its first batch on: a number that grows "
+        f"Waiting reports are {text}, and a stream from its first batch on: a number that grows "
         "as a report arrives would show which stream the report is of."
     )
 

@@ -117,16 +117,16 @@ def until_first_batch(
     if not terms or not waiting:
         if has_left or metric.development:
             return ""
-        over = "once the epoch and its grace are over"
+        release_moment = "once the epoch and its grace are over"
         hidden = "how many wait is not shown"
         if metric.mix == "epoch":
             return (
-                f"{metric.fewest:,} reports of an epoch leave the shuffler together {over}, or not "
-                f"at all; {hidden}"
+                f"{metric.fewest:,} reports of an epoch leave the shuffler together "
+                f"{release_moment}, or not at all; {hidden}"
             )
         return (
             f"{first:,} reports of an epoch must reach the shuffler for the first batch{stay}, or "
-            f"it leaves {over}; {withheld}; {hidden}"
+            f"it leaves {release_moment}; {withheld}; {hidden}"
         )
     newest = max(waiting, key=lambda window: window.epoch)
     pooled = terms[newest]["pooled"]

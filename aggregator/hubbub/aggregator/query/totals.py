@@ -257,15 +257,17 @@ class TotalsByEpoch:
         elif selection.metric.report_on:
             return self._last_periods(selection)
         else:
-            over = [epoch for epoch in _large(selection) if self.is_closed(selection.metric, epoch)]
-            newer, earlier = selection.only(over[-1:]), over[:-1]
+            closed = [
+                epoch for epoch in _large(selection) if self.is_closed(selection.metric, epoch)
+            ]
+            newer, earlier = selection.only(closed[-1:]), closed[:-1]
             why = "the two newest epochs that accept no more reports" + self._open(selection)
         if not earlier:
             metric = selection.metric
-            there = f"and there is only {newer.dates}" if newer.epochs else "and there is none"
+            existing = f"and there is only {newer.dates}" if newer.epochs else "and there is none"
             raise TooFewEpochs(
                 f'metric "{metric.name}": a comparison needs two epochs that accept no more '
-                f"reports and have {metric.fewest:,} or more, {there}{self._open(selection)}; "
+                f"reports and have {metric.fewest:,} or more, {existing}{self._open(selection)}; "
                 "wait for the next, or name two ranges: before and after"
             )
         return selection.only(earlier[-1:]), newer, why
@@ -342,8 +344,8 @@ class TotalsByEpoch:
         if metric.value_kind.COUNTS:
             text += f"; a device reports a {metric.kind} once its {metric.epoch} is over"
         text += await self._deleted(metric)
-        whole = await self.find(metric.name, EpochRange(epochs="all"))
-        terms, has_left = await self.terms(), bool(whole.counted)
+        all_epochs = await self.find(metric.name, EpochRange(epochs="all"))
+        terms, has_left = await self.terms(), bool(all_epochs.counted)
         hint = until_first_batch(metric, terms, self.reserve, has_left=has_left)
         return f"{text}. {hint}" if hint else text
 

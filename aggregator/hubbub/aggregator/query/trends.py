@@ -205,8 +205,8 @@ def series(
     points: list[list[Point]] = [[] for _ in names]
     not_asked: list[list[int]] = [[] for _ in names]
     for epoch in union.epochs:
-        enough = [n for n, part in enumerate(parts) if counted[n][epoch] >= part.metric.fewest]
-        groups = _by_listing(names, {n: place_maps[n] for n in enough})
+        answerable = [n for n, part in enumerate(parts) if counted[n][epoch] >= part.metric.fewest]
+        groups = _names_by_parts(names, {n: place_maps[n] for n in answerable})
         for index in groups.pop((), ()):
             not_asked[index].append(epoch)
         for asking, followed in groups.items():
@@ -271,7 +271,7 @@ def _places(metric: Metric) -> dict[str, int]:
     return {value: place for place, value in enumerate(metric.values) if value not in gone}
 
 
-def _by_listing(
+def _names_by_parts(
     names: Sequence[str], places_by_part: Mapping[int, Mapping[str, int]]
 ) -> dict[tuple[int, ...], list[int]]:
     """Groups the names by the parts that list them; none without parts."""
@@ -357,7 +357,7 @@ def _series_of(
         known_variances(means, reports, ends),
         answer.confidence,
         weekly=metrics[0].epoch == "day",
-        fixed=_drawn(metrics[0], points, ends),
+        fixed=_reporter_variance(metrics[0], points, ends),
     )
     columns = (np.clip(column, *ends).tolist() for column in (line.middle, line.low, line.high))
     drawn = [
@@ -379,7 +379,7 @@ def _series_of(
     )
 
 
-def _drawn(metric: Metric, points: Sequence[Point], ends: tuple[float, float]) -> float:
+def _reporter_variance(metric: Metric, points: Sequence[Point], ends: tuple[float, float]) -> float:
     """Variance from who reports at all: the same people every day, or once a period."""
     people = max(point.reports for point in points)
     if metric.report_on:

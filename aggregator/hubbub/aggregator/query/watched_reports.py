@@ -55,10 +55,10 @@ class Watched:
 def watched(bundle: Bundle, arrivals: Sequence[Arrival], notice: str) -> Watched:
     """Arrivals of this bundle's streams, in its words."""
     of_bundle = [arrival for arrival in arrivals if arrival.window.stream in bundle.streams]
-    return Watched([_arrived(bundle, arrival) for arrival in of_bundle], notice)
+    return Watched([_arrival_row(bundle, arrival) for arrival in of_bundle], notice)
 
 
-def _arrived(bundle: Bundle, arrival: Arrival) -> Arrived:
+def _arrival_row(bundle: Bundle, arrival: Arrival) -> Arrived:
     stream = bundle.streams[arrival.window.stream]
     meant = meanings_of(stream, arrival.payload, stream.candidates)
     return Arrived(

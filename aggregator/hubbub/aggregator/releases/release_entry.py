@@ -63,14 +63,14 @@ class Entry(Recorded):
         if not all(type(epoch) is int and 0 <= epoch < 2**32 for epoch in self.epochs):
             raise BadParameter("an epoch of a release is outside [0, 2**32)")
         for name in ("epsilon", "delta", "promised", "promised_delta"):
-            if not (_within(getattr(self, name)) and getattr(self, name) >= 0):
+            if not (_is_within(getattr(self, name)) and getattr(self, name) >= 0):
                 raise BadParameter(f"{name} of a release is not a number from 0 on")
         for value in self.answer:
             numbers = [
                 getattr(value, field.name) for field in fields(value) if field.name != "value"
             ]
             _text("a value", value.value).encode()  # raises ValueError for a malformed one
-            if not all(number is None or _within(number) for number in numbers):
+            if not all(number is None or _is_within(number) for number in numbers):
                 raise BadParameter("an answer of a release is not a number")
 
     def text(self) -> str:
@@ -92,7 +92,7 @@ def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
     """The entry in a text, or its remains; and whether characters were replaced."""
     try:
         document = json.loads(text)
-        mended = _mended(document)
+        mended = _printable_document(document)
         table = dict(mended)
         table["epochs"] = tuple(table["epochs"])
         table["answer"] = tuple(Released(**value) for value in table["answer"])
@@ -102,9 +102,9 @@ def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
 
 
 def _left_of(text: bytes) -> Unreadable:
-    year, purpose = _after("year", text), re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
+    year, purpose = _next_hash("year", text), re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
     # An invalid cost, such as 1e999, exhausts the budget instead of bypassing it.
-    costs = [max(float(_after(name, text) or 0), 0.0) for name in ("epsilon", "delta")]
+    costs = [max(float(_next_hash(name, text) or 0), 0.0) for name in ("epsilon", "delta")]
     return Unreadable(
         purpose[1].decode(errors="replace") if purpose else None,
         int(year) if year.isdigit() else None,
@@ -112,7 +112,7 @@ def _left_of(text: bytes) -> Unreadable:
     )
 
 
-def _after(name: str, text: bytes) -> bytes:
+def _next_hash(name: str, text: bytes) -> bytes:
     match = re.search(rb'"%s":\s*(-?[0-9][0-9.eE+-]{0,%d})' % (name.encode(), _DIGITS), text)
     try:
         return match[1] if match and float(match[1]) is not None else b""
@@ -120,14 +120,14 @@ def _after(name: str, text: bytes) -> bytes:
         return b""
 
 
-def _mended(document: Any) -> Any:
+def _printable_document(document: Any) -> Any:
     """The document with unprintable characters replaced in every text."""
     if isinstance(document, str):
         return mended(document)
     if isinstance(document, list):
-        return [_mended(item) for item in document]
+        return [_printable_document(item) for item in document]
     if isinstance(document, dict):
-        return {name: _mended(value) for name, value in document.items()}
+        return {name: _printable_document(value) for name, value in document.items()}
     return document
 
 
@@ -137,5 +137,5 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _within(value: Any) -> bool:
+def _is_within(value: Any) -> bool:
     return is_number(value) and abs(value) < _MAX

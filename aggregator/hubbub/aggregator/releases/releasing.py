@@ -19,7 +19,14 @@ from hubbub.catalog import EPOCH_SECONDS, Budget, Crowd, Metric, reports_of_one
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
 from hubbub.errors.development_messages import PROTECTS_NOBODY
-from hubbub.privacy.releases import AS_IT_IS, QUERIES, Released, ReleaseKind, as_it_is, release
+from hubbub.privacy.releases import (
+    AS_IT_IS,
+    QUERIES,
+    Released,
+    ReleaseKind,
+    release,
+    release_without_noise,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +143,7 @@ class Releases:
         entry = self._entry(metric, ask, epochs, answer, paid)
         # A draw is published only after it is recorded; a recorded one is published again.
         try:
-            log_entry, again = await self.log.spend(entry, budget.allowance(ask.purpose))
+            log_entry, is_repeated = await self.log.spend(entry, budget.allowance(ask.purpose))
         except BudgetExhausted:
             if self.viewer.sees_all:
                 raise
@@ -147,7 +154,7 @@ class Releases:
                 "changed in the catalog"
             ) from None
         return ReleaseResult(
-            log_entry, again, self._budget_left(await self.log.entries(), budget, ask.purpose)
+            log_entry, is_repeated, self._budget_left(await self.log.entries(), budget, ask.purpose)
         )
 
     async def _as_it_is(self, metric: Metric, promise: Crowd, ask: ReleaseQuery) -> ReleaseResult:
@@ -162,19 +169,19 @@ class Releases:
         selection = await self.collected.closed(metric, ask.epochs, ask.dates)
         [part] = (await self.collected.read(selection)).tiers()
         answer = await asyncio.to_thread(
-            as_it_is, *part, metric.values, cast("ReleaseKind", ask.query), ask.value
+            release_without_noise, *part, metric.values, cast("ReleaseKind", ask.query), ask.value
         )
         promised = {"promised": promise.epsilon, "promised_delta": promise.delta}
         free = {"mechanism": AS_IT_IS, "epsilon": 0.0, "delta": 0.0, **promised}
         entry = self._entry(metric, ask, selection.epochs, answer, free)
-        log_entry, again = await self.log.spend(entry, (inf, inf))
+        log_entry, is_repeated = await self.log.spend(entry, (inf, inf))
         budget = self.collected.bundle.budget
         remainder = BudgetLeft(
             purpose=ask.purpose, epsilon=0.0, epsilon_left=0.0, delta=0.0, delta_left=0.0
         )
         if budget and ask.purpose:
             remainder = self._budget_left(await self.log.entries(), budget, ask.purpose)
-        return ReleaseResult(log_entry, again, remainder)
+        return ReleaseResult(log_entry, is_repeated, remainder)
 
     def _entry(
         self,

@@ -24,10 +24,10 @@ def settled(terms: Mapping[str, int]) -> Mapping[str, int]:
     While a crowd arrives, its number of reports may be below zero: a part that was mostly counted
     before has fewer reports left than its share of dummies, which other parts make up for.
     """
-    below = min(terms.get("counted", 0), 0)
-    if not below:
+    negative_count = min(terms.get("counted", 0), 0)
+    if not negative_count:
         return terms
-    return {**terms, "counted": 0, DUMMIES: terms[DUMMIES] + below}
+    return {**terms, "counted": 0, DUMMIES: terms[DUMMIES] + negative_count}
 
 
 class Outcome(Enum):

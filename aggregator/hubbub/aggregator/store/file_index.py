@@ -49,7 +49,7 @@ class FileIndex:
                 }
             except FileNotFoundError:
                 continue  # another writer has added it
-            return _joined(self._files.values())
+            return _merged_entries(self._files.values())
         raise StoreUnavailable(
             f"{self._place.shown(_FOLDER)}: changed while it was read; try again"
         )
@@ -63,7 +63,7 @@ class FileIndex:
             _log.warning("%s; the index is built again from the existing files", error)
             entries = {}
         windows: dict[str, dict[str, list[int] | None]] = {}
-        for window, count in sorted(_joined([entries, changes]).items()):
+        for window, count in sorted(_merged_entries([entries, changes]).items()):
             state = [count.reports, count.dummies] if count else None
             windows.setdefault(window.stream, {})[str(window.epoch)] = state
         document = {"version": _VERSION, "windows": windows}
@@ -96,7 +96,7 @@ class FileIndex:
         }
 
 
-def _joined(parts: Iterable[Entries]) -> Entries:
+def _merged_entries(parts: Iterable[Entries]) -> Entries:
     """All entries; a deletion outlasts every state, and of two states the larger one stays."""
     entries: dict[Window, Counted | None] = {}
     for part in parts:

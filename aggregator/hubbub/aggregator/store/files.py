@@ -110,8 +110,8 @@ class FileTotals:
 
     async def windows(self, streams: Collection[str]) -> dict[Window, Counted]:
         """Counts of all windows of these streams that have a file, or should have one."""
-        listed, requested_streams = await self.listed(streams), set(streams)
-        counts = {window: names[-1].counted for window, names in listed.items()}
+        files_by_window, requested_streams = await self.listed(streams), set(streams)
+        counts = {window: names[-1].counted for window, names in files_by_window.items()}
         for window, count in (await self._entries()).items():
             if count and window.stream in requested_streams:
                 counts.setdefault(window, count)
@@ -122,12 +122,16 @@ class FileTotals:
 
         Raises TotalsUnreadable for a missing, damaged or foreign file, or of another definition.
         """
-        listed = await self._listed_or_new(windows)
-        absent = [window for window in windows if window not in listed]
+        files_by_window = await self._listed_or_new(windows)
+        absent = [window for window in windows if window not in files_by_window]
         entries = await self._entries() if absent else {}
-        decoded = await self._decoded(windows, listed, {w for w in absent if entries.get(w)})
+        decoded = await self._decoded(
+            windows, files_by_window, {w for w in absent if entries.get(w)}
+        )
         return [
-            replace(totals, last=listed[window][0].counted.last) if window in listed else totals
+            replace(totals, last=files_by_window[window][0].counted.last)
+            if window in files_by_window
+            else totals
             for window, totals in zip(windows, decoded, strict=True)
         ]
 
@@ -169,11 +173,11 @@ class FileTotals:
     async def _listed_or_new(self, windows: Sequence[Window]) -> dict[Window, list[FileName]]:
         """As `listed`, with a new listing if a window is not in the former one."""
         streams = list(dict.fromkeys(window.stream for window in windows))
-        listed = await self.listed(streams)
-        if stale := {window.stream for window in windows if window not in listed}:
+        files_by_window = await self.listed(streams)
+        if stale := {window.stream for window in windows if window not in files_by_window}:
             self.forget_listing(stale)
-            listed = await self.listed(streams)
-        return listed
+            files_by_window = await self.listed(streams)
+        return files_by_window
 
     async def _entries(self) -> Entries:
         now = time.monotonic()
@@ -220,8 +224,8 @@ class FileTotals:
 
     async def index(self, streams: Collection[str]) -> None:
         """Enters all files of these streams in the index."""
-        listed = await self.listed(streams)
-        await self._update({window: names[-1].counted for window, names in listed.items()})
+        files_by_window = await self.listed(streams)
+        await self._update({window: names[-1].counted for window, names in files_by_window.items()})
 
     async def delete(self, windows: Collection[Window]) -> None:
         """Deletes the files of these windows, after recording that in the index."""
@@ -249,7 +253,7 @@ class FileTotals:
     async def _decoded(
         self,
         windows: Sequence[Window],
-        listed: Mapping[Window, list[FileName]],
+        files_by_window: Mapping[Window, list[FileName]],
         absent: Collection[Window] = (),
     ) -> list[WindowTotals]:
         """Content of the files of these windows; `absent` are windows whose files are missing."""
@@ -257,7 +261,7 @@ class FileTotals:
         refusals: dict[Window, TotalsUnreadable] = {}
 
         def load(window: Window) -> WindowTotals:
-            names = listed.get(window, ())
+            names = files_by_window.get(window, ())
             try:
                 if window in absent:
                     raise self._missing(window)

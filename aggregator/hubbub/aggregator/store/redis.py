@@ -127,11 +127,13 @@ class RedisStore:
         until = ("HSETNX", "aggregator:remembered", window.name, commit.seen_until)
         while True:
             salt = self._salts.setdefault(keys[-1], secrets.token_bytes(SALT_BYTES))
-            arguments = [*head, salt, expected, *in_places(b"".join(commit.tags), salt), *tail]
-            _, [kind, *rest] = await self._server.durable([until, script(_COMMIT, keys, arguments)])
+            arguments = [*head, salt, expected, *tags_by_place(b"".join(commit.tags), salt), *tail]
+            _, [kind, *reply] = await self._server.durable(
+                [until, script(_COMMIT, keys, arguments)]
+            )
             if kind != b"salt":
-                return Outcome(kind.decode()), frozenset(rest)
-            self._salts[keys[-1]] = rest[0]
+                return Outcome(kind.decode()), frozenset(reply)
+            self._salts[keys[-1]] = reply[0]
 
     async def restore(self, window: Window, totals: WindowTotals) -> None:
         """Stores totals made elsewhere in an empty window, which then accepts no reports.
@@ -381,7 +383,7 @@ def _key(what: str, window: Window, shard: int) -> str:
     return window.key(f"aggregator:{what}", f"#{shard}" if shard else "")
 
 
-def in_places(tags: bytes, salt: bytes) -> list[Any]:
+def tags_by_place(tags: bytes, salt: bytes) -> list[Any]:
     """Tags in the order of their places, the ends of tags, and the places.
 
     A place is a hash that is strongly universal for all tags and cannot be guessed without the

@@ -32,17 +32,21 @@ class FiledStore:
         Raises TotalsUnreadable if a file that Redis relies on is missing, damaged or another.
         """
         totals = dict(zip(windows, await self._redis.read(windows), strict=True))
-        moved = [
+        filed_windows = [
             w
             for w, stored in totals.items()
             if not stored.cells.size and stored.counted + stored.dummies
         ]
-        unknown = [w for w, stored in totals.items() if not stored.cells.size and w not in moved]
+        unknown = [
+            w for w, stored in totals.items() if not stored.cells.size and w not in filed_windows
+        ]
         if unknown:
             forgotten = await self._forgotten()
             unknown = [window for window in unknown if window not in forgotten]
             totals |= zip(unknown, await self._files.read(unknown), strict=True)
-        for window, filed in zip(moved, await self._files.content(moved), strict=True):
+        for window, filed in zip(
+            filed_windows, await self._files.content(filed_windows), strict=True
+        ):
             if _state(filed) != _state(totals[window]):
                 what = "another state of them" if filed.counted else "no file of them"
                 raise TotalsUnreadable(
@@ -82,8 +86,8 @@ class FiledStore:
     async def forget(self, window: Window) -> None:
         await self._redis.forget(window)
 
-    async def _unless_away(self, call: Awaitable[Result], otherwise: Result) -> Result:
-        """Result of a call of the files, or `otherwise` if they are unreachable; warns once."""
+    async def _unless_away(self, call: Awaitable[Result], default: Result) -> Result:
+        """Result of a call of the files, or `default` if they are unreachable; warns once."""
         try:
             result = await call
         except StoreUnavailable as error:
@@ -95,7 +99,7 @@ class FiledStore:
                     error,
                 )
             self._is_place_away = True
-            return otherwise
+            return default
         self._is_place_away = False
         return result
 

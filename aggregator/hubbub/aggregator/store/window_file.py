@@ -141,9 +141,9 @@ def decode(content: bytes, label: FileName, definition: str, place: str) -> Wind
             f"{place}: is a Parquet file without totals; move it elsewhere"
         ) from error
     except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
-        raise _damaged(place) from error
+        raise _damage_error(place) from error
     if not is_whole_file:
-        raise _damaged(place)
+        raise _damage_error(place)
     last = bytes.fromhex(checksum[:_SUM_DIGITS])
     counted = Counted(facts["reports"], facts["dummies"], last)
     if (facts["stream"], facts["epoch"], counted) != (*label.window, label.counted):
@@ -173,7 +173,7 @@ def _checksum(facts: dict[str, Any], cells: Integers) -> str:
     return digest.hexdigest()
 
 
-def _damaged(place: str) -> TotalsUnreadable:
+def _damage_error(place: str) -> TotalsUnreadable:
     return TotalsUnreadable(
         f"{place}: is damaged or not a file of totals; delete it and run hubbub totals write, if "
         "Redis still has the epoch, or take it from a copy"

@@ -57,7 +57,7 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
         [content] = operation["requestBody"]["content"].values()
         body = f"<p>Takes {escape(_type(content['schema']))}.</p>\n"
     answers = [
-        (status, answer["description"], ", ".join(_answered(answer)))
+        (status, answer["description"], ", ".join(_answer_rows(answer)))
         for status, answer in operation["responses"].items()
         if _PROBLEM not in answer.get("content", {})
     ]
@@ -70,7 +70,7 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
     )
 
 
-def _answered(response: Mapping[str, Any]) -> Iterator[str]:
+def _answer_rows(response: Mapping[str, Any]) -> Iterator[str]:
     for kind, content in response.get("content", {}).items():
         schema = content.get("schema") or {}
         yield _type(schema) if kind.endswith("json") and schema else kind
@@ -114,7 +114,7 @@ def _text(text: str) -> str:
     return "".join(f"<p>{escape(part)}</p>\n" for part in text.split("\n\n") if part.strip())
 
 
-def _table(of: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     heads = "".join(f'<th scope="col">{title}</th>' for title in head)
@@ -122,7 +122,7 @@ def _table(of: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
     )
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(of)}">'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}">'
         f'<table class="words">\n'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{lines}</tbody>\n</table></div>\n"
     )

@@ -71,9 +71,9 @@ def make_app(
     pages = Path(str(files("hubbub.aggregator.web") / "pages"))
     app.mount("/static", StaticFiles(directory=pages))
     label = 'class="notice" aria-label="What these numbers are"'
-    aside = f"<aside {label}>{escape(visible(notice))}</aside>\n" if notice else ""
+    notice_html = f"<aside {label}>{escape(visible(notice))}</aside>\n" if notice else ""
     for path, page in _PAGES.items():
-        text = (pages / page).read_text(encoding="utf-8").replace("<main", f"{aside}<main", 1)
+        text = (pages / page).read_text(encoding="utf-8").replace("<main", f"{notice_html}<main", 1)
         app.add_api_route(path, _page(text), response_class=HTMLResponse, include_in_schema=False)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
     origins = settings.origins

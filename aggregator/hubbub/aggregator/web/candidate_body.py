@@ -71,24 +71,24 @@ def parse(raw: bytes) -> Candidates:
     head = _HEAD.match(text)
     if not head:
         raise _malformed("body", 'must be a JSON object: {"candidates": [...]}')
-    at, strings, decoder = head.end(), list[str](), json.JSONDecoder()
-    is_last = text[at : at + 1] == "]"
-    at += is_last
+    position, strings, decoder = head.end(), list[str](), json.JSONDecoder()
+    is_last = text[position : position + 1] == "]"
+    position += is_last
     while not is_last:
-        if text[at : at + 1] != '"':
+        if text[position : position + 1] != '"':
             raise _malformed(f"body.candidates.{len(strings)}", "is not a text")
         if len(strings) == _MAX_STRINGS:
             raise _malformed("body.candidates", f"may have at most {_MAX_STRINGS:,} strings")
         try:
-            string, at = decoder.raw_decode(text, at)
+            string, position = decoder.raw_decode(text, position)
         except ValueError:
             raise _malformed(f"body.candidates.{len(strings)}", "is not a JSON text") from None
         strings.append(string)
-        between = _BETWEEN.match(text, at)
-        if not between:
+        separator = _BETWEEN.match(text, position)
+        if not separator:
             raise _malformed(f"body.candidates.{len(strings) - 1}", "must be followed by , or ]")
-        at, is_last = between.end(), between[1] == "]"
-    if not _TAIL.match(text, at):
+        position, is_last = separator.end(), separator[1] == "]"
+    if not _TAIL.match(text, position):
         raise _malformed("body", "may only contain candidates")
     try:
         return Candidates(candidates=strings)
@@ -97,8 +97,8 @@ def parse(raw: bytes) -> Candidates:
         raise RequestValidationError([{**wrong, "loc": ("body", *wrong["loc"])}]) from None
 
 
-def _malformed(where: str, why: str) -> RequestValidationError:
-    return RequestValidationError([{"type": "body", "loc": where.split("."), "msg": why}])
+def _malformed(location: str, why: str) -> RequestValidationError:
+    return RequestValidationError([{"type": "body", "loc": location.split("."), "msg": why}])
 
 
 CandidatesBody = Annotated[Candidates, Depends(read_candidates)]

@@ -121,9 +121,9 @@ class _Estimates(Collector):
     def collect(self) -> Iterator[Series]:
         """Returns the series of the queried estimates."""
         report_counts, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
-        epoch, of = EPOCH.family(), EPOCH_REPORTS.family()
+        epoch, epoch_reports = EPOCH.family(), EPOCH_REPORTS.family()
         info = METRIC_INFO.family()
-        odd = HONEST_P_VALUE.family()
+        p_values = HONEST_P_VALUE.family()
         columns = {field: declared.family() for field, declared in estimate_columns().items()}
         for line, estimate in self.lines:
             info.add_metric([line.name, line.kind, line.unit], 1)
@@ -133,14 +133,14 @@ class _Estimates(Collector):
             if estimate is None:
                 continue
             epoch.add_metric([line.name, estimate.dates], estimate.epochs[-1])
-            of.add_metric([line.name], estimate.reports)
-            odd.add_metric([line.name], estimate.honest_p_value)
+            epoch_reports.add_metric([line.name], estimate.reports)
+            p_values.add_metric([line.name], estimate.honest_p_value)
             for value in estimate.values:
                 for name, family in columns.items():
                     if (figure := getattr(value, name)) is not None:
                         family.add_metric([line.name, value.value[:_LONGEST]], figure)
         yield from self._percentiles()
-        yield from (info, report_counts, waiting, epoch, of, odd, *columns.values())
+        yield from (info, report_counts, waiting, epoch, epoch_reports, p_values, *columns.values())
         alerts = ALERT.family()
         for verdict in self.verdicts:
             alerts.add_metric(

@@ -89,9 +89,9 @@ class Guard:
         state.update(caller=None, seen=Seen())
         headers = Headers(scope=scope)
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
-        sender = _with_headers(send, scope, Counter() if refusal else self.requests)
+        sender = _send_with_headers(send, scope, Counter() if refusal else self.requests)
         if self.audit and is_question(scope["path"]):
-            sender = _noted(sender, scope, self.audit)
+            sender = _send_with_audit(sender, scope, self.audit)
         try:
             await (refusal or self.app)(scope, receive, sender)
         except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
@@ -100,7 +100,7 @@ class Guard:
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
         if not self.access.asks and not is_loopback(headers.get("host", "") or "?"):
             return problem(403, "WrongHost", "use a name of this machine: 127.0.0.1")
-        if scope["method"] not in _READING and _from_elsewhere(headers, self.origins):
+        if scope["method"] not in _READING and _is_cross_site(headers, self.origins):
             return problem(403, "OtherOrigin", "pages of other origins may not send requests")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
@@ -164,7 +164,7 @@ def shared(app: App, origins: Collection[str]) -> App:
     )
 
 
-def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
+def _is_cross_site(headers: Headers, origins: Collection[str]) -> bool:
     site = headers.get("sec-fetch-site", "same-origin")
     origin = headers.get("origin")
     if origin in origins:
@@ -179,7 +179,7 @@ def _is_ours(headers: Headers) -> bool:
     return is_own_origin or headers.get("sec-fetch-site") == "same-origin"
 
 
-def _noted(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
+def _send_with_audit(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
     """Writes the audit line before the answer; if that fails, answers with the failure."""
     unwritten: list[str] = []
 
@@ -203,7 +203,7 @@ async def _nothing() -> Message:
     return {"type": "http.disconnect"}
 
 
-def _with_headers(send: Send, scope: Scope, requests: Counter[int]) -> Send:
+def _send_with_headers(send: Send, scope: Scope, requests: Counter[int]) -> Send:
     """Counts answers; adds security headers, and ETags to GET answers; 304 if the ETag matches."""
     started: list[Message] = []
     etags = Headers(scope=scope).get("if-none-match", "")

@@ -68,7 +68,7 @@ async def log_in(request: Request, to: To = "/", anew: Anew = False) -> Response
     try:
         url, begun, sealed = await login.begin(to, anew=anew)
     except HubbubError as error:
-        return _refused(request, error, to)
+        return _refusal_page(request, error, to)
     answer = RedirectResponse(url, _SEE_OTHER)
     # Lax, since the provider's page sends the answer; the cookie has no other use.
     _keep(answer, _name(begun.state), sealed, LOGIN_SECONDS, strict=False)
@@ -81,15 +81,15 @@ async def answered(request: Request) -> Response:
     login, parameters = request.app.state.access.login, dict(request.query_params)
     if login is None:
         return _no_login()
-    name, to = _name(parameters.get("state", "")), "/"
+    name, return_path = _name(parameters.get("state", "")), "/"
     try:
         begun = login.begun(_cookie(request, name), parameters.get("state", ""))
-        to = begun.to
+        return_path = begun.to
         caller, sealed = await login.finish(begun, parameters)
     except HubbubError as error:
-        return _forget(_refused(request, error, to), name)
+        return _forget(_refusal_page(request, error, return_path), name)
     request.scope["state"]["caller"] = caller  # for the audit
-    answer = RedirectResponse(to, _SEE_OTHER)
+    answer = RedirectResponse(return_path, _SEE_OTHER)
     _keep(answer, SESSION, sealed, login.oidc.session_seconds)
     return _forget(answer, name)
 
@@ -98,25 +98,25 @@ async def answered(request: Request) -> Response:
 async def log_out(request: Request, response: Response) -> LoggedOut:
     """Ends a session at every aggregator; the returned address ends it at the provider."""
     login, cookie = request.app.state.access.login, _cookie(request, SESSION)
-    to = await login.end(cookie) if login and cookie else None
+    logout_url = await login.end(cookie) if login and cookie else None
     _forget(response, SESSION)
-    return LoggedOut(to or "/")
+    return LoggedOut(logout_url or "/")
 
 
 def _no_login() -> Response:
     return problem(404, "NotServed", "this service has no login: --http-access names no provider")
 
 
-def _refused(request: Request, error: HubbubError, to: str) -> Response:
+def _refusal_page(request: Request, error: HubbubError, return_path: str) -> Response:
     about(request).why = str(error)[:300]
     status = 403 if isinstance(error, AccessRefused) else 503
-    return refused_page(status, str(error), to)
+    return refused_page(status, str(error), return_path)
 
 
-def _own(to: str, pages: Collection[str]) -> str:
+def _own(return_path: str, pages: Collection[str]) -> str:
     """Returns the requested page if it is ours, otherwise the first; never a foreign address."""
-    parts = urlsplit(to)
-    if parts.scheme or parts.netloc or parts.path not in pages or "\\" in to:
+    parts = urlsplit(return_path)
+    if parts.scheme or parts.netloc or parts.path not in pages or "\\" in return_path:
         return "/"
     return parts.path + (f"?{parts.query}" if parts.query else "")
 
@@ -126,8 +126,8 @@ def _cookie(request: Request, name: str) -> str:
 
 
 def _name(state: str) -> str:
-    short = state[:_STATE_LENGTH]
-    return _LOGIN + (short if short.isalnum() else "none")
+    state_start = state[:_STATE_LENGTH]
+    return _LOGIN + (state_start if state_start.isalnum() else "none")
 
 
 def _keep(answer: Response, name: str, sealed: str, seconds: int, *, strict: bool = True) -> None:

@@ -51,14 +51,14 @@ def totals_at(
         StoreUnavailable: the place cannot be read.
         MissingDependency: pyarrow is not installed.
     """
-    where = Place.at(place)
-    if not where.entries("totals"):
+    totals_place = Place.at(place)
+    if not totals_place.entries("totals"):
         raise TotalsUnreadable(
-            f"{where.name}: contains no totals of hubbub; name the folder or address that hubbub "
-            "aggregator --totals writes"
+            f"{totals_place.name}: contains no totals of hubbub; name the folder or address that "
+            "hubbub aggregator --totals writes"
         )
-    definitions = read_bundle(bundle) if bundle else newest_bundle(where)
-    files = FileTotals(where, lambda: definitions, fresh_seconds, left_out=left_out)
+    definitions = read_bundle(bundle) if bundle else newest_bundle(totals_place)
+    files = FileTotals(totals_place, lambda: definitions, fresh_seconds, left_out=left_out)
     return files, definitions
 
 
@@ -110,12 +110,12 @@ class FileAnswers:
         epochs: dict[str, list[int]] = {}
         for name, epoch in sorted(self._left_out):
             epochs.setdefault(name, []).append(epoch)
-        named = ", ".join(
+        dates = ", ".join(
             f"{name} of {epoch_dates(numbers, EPOCH_SECONDS[self._bundle.metric(name).epoch])}"
             for name, numbers in epochs.items()
         )
         document, field = json.loads(answer.body), "notice" if answer.is_success else "detail"
-        sentence = f"Left out, because their files of totals cannot be read: {named}."
+        sentence = f"Left out, because their files of totals cannot be read: {dates}."
         document[field] = f"{sentence} {document.get(field, '')}".rstrip()
         return answer._replace(body=json.dumps(document).encode())
 

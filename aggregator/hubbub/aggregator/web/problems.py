@@ -99,7 +99,7 @@ def handle_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
-        return problem(422, "Malformed", "; ".join(map(_malformed, error.errors())))
+        return problem(422, "Malformed", "; ".join(map(_parameter_problem, error.errors())))
 
     @app.exception_handler(Exception)
     async def fault(_request: Request, _error: Exception) -> Response:
@@ -119,7 +119,7 @@ def handle_problems(app: FastAPI) -> None:
         return problem(error.status_code, "NotServed", detail, headers)
 
 
-def _malformed(wrong: Mapping[str, Any]) -> str:
+def _parameter_problem(wrong: Mapping[str, Any]) -> str:
     """Returns the problem with one parameter, without the pattern that it failed to match."""
     name = ".".join(map(str, wrong["loc"])).removeprefix("query.").removeprefix("path.")
     template = _WRONG.get(wrong["type"])

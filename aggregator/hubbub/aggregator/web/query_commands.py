@@ -115,9 +115,12 @@ def _notebook(name: str, query: EstimateQuery, answer: str, *, reached: Reached)
     }
     keywords = "".join(f", {word}={value!r}" for word, value in arguments.items() if value)
     lines = ["import hubbub.notebook", ""]
-    where = repr(reached.origin)
+    origin = repr(reached.origin)
     if reached.tokens:
         lines.insert(0, "from os import environ\n")
-        where += f', token=environ["{_TOKEN}"], authority=environ.get("{_AUTHORITY}")'
-    lines += [f"answer = hubbub.notebook.connect({where}).{answer}({name!r}{keywords})", "answer"]
+        origin += f', token=environ["{_TOKEN}"], authority=environ.get("{_AUTHORITY}")'
+    lines += [
+        f"answer = hubbub.notebook.connect({origin}).{answer}({name!r}{keywords})",
+        "answer",
+    ]
     return "\n".join(lines)

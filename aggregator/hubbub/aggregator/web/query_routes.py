@@ -114,7 +114,7 @@ class ParsedQuery:
     query: EstimateQuery
 
 
-async def _parsed(
+async def _parsed_query(
     metric: CatalogName,
     request: Request,
     *,
@@ -137,13 +137,13 @@ async def _parsed(
     )
 
 
-async def _after(to_last: Last = None, to_epochs: Epochs = None) -> EpochRange:
+async def _later_epochs(to_last: Last = None, to_epochs: Epochs = None) -> EpochRange:
     """The later epochs of a comparison."""
     return EpochRange(to_last or "", to_epochs or "")
 
 
-Parsed = Annotated[ParsedQuery, Depends(_parsed)]
-After = Annotated[EpochRange, Depends(_after)]
+Parsed = Annotated[ParsedQuery, Depends(_parsed_query)]
+After = Annotated[EpochRange, Depends(_later_epochs)]
 QUESTIONS: Final = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
 """The routes for questions; the application's state has `query`, and `reached` for commands."""
 
@@ -362,10 +362,10 @@ async def take_along(
     if figure_kind(metric):
         answer = "figures"
         # Figures have no strings, and no look at any time.
-        whole, _ = meant(metric, refined, by_cohort=False)
-        refined = EstimateQuery(range=whole.range, confidence=whole.confidence)
+        whole_query, _ = meant(metric, refined, by_cohort=False)
+        refined = EstimateQuery(range=whole_query.range, confidence=whole_query.confidence)
         with suppress(BatchTooSmall):
-            if await _figures_of(query, question.name, whole) is None:
+            if await _figures_of(query, question.name, whole_query) is None:
                 answer = "estimates"
     selection = await query.collected.find(question.name, refined.range)
     address = origin or str(request.base_url).rstrip("/")

@@ -35,14 +35,14 @@ _BODY: Final = """<header class="top">
 _DOWN: Final = 503
 
 
-def refused_page(status: int, message: str, to: str) -> HTMLResponse:
-    """Returns the page after a refused login; a successful login continues to `to`."""
+def refused_page(status: int, message: str, return_path: str) -> HTMLResponse:
+    """Returns the page after a refused login; a successful login continues to `return_path`."""
     heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
     text = visible(message)
     if text.startswith(("the ", "this ")):  # and no name of a person
         text = text[0].upper() + text[1:]
-    again = f"/login?anew=true&amp;to={quote(to, safe='')}"
-    return _page(status, heading, text, again, "Log in again")
+    login_link = f"/login?anew=true&amp;to={quote(return_path, safe='')}"
+    return _page(status, heading, text, login_link, "Log in again")
 
 
 def lost_page(path: str) -> HTMLResponse:
@@ -51,6 +51,8 @@ def lost_page(path: str) -> HTMLResponse:
     return _page(404, "No such page", message, "/", "All metrics")
 
 
-def _page(status: int, heading: str, message: str, to: str, label: str) -> HTMLResponse:
-    page = (HEAD + _BODY).format(heading=heading, said=escape(message) + ".", to=to, next=label)
+def _page(status: int, heading: str, message: str, return_path: str, label: str) -> HTMLResponse:
+    page = (HEAD + _BODY).format(
+        heading=heading, said=escape(message) + ".", to=return_path, next=label
+    )
     return HTMLResponse(page, status, {"cache-control": "no-store"})

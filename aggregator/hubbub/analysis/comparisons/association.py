@@ -82,8 +82,10 @@ def associated(
     if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
         return without_v(p_value, rare_rows, rare_columns)
     degrees = min(feasible.shape) - 1
-    square, low, high = _squared(table, rows, columns, confidence)
-    high += _left_out(feasible, rows, errors[0]) + _left_out(feasible.T, columns, errors[1])
+    square, low, high = _phi_squared(table, rows, columns, confidence)
+    high += _rare_group_bound(feasible, rows, errors[0]) + _rare_group_bound(
+        feasible.T, columns, errors[1]
+    )
     if p_value > 1 - confidence:
         low = 0.0
     middle, low, high = np.sqrt(np.clip(np.array([square, low, high]) / degrees, 0, 1)).tolist()
@@ -110,11 +112,11 @@ def associated_within(
         departures, spread = _interaction(table.shares, table.feasible, table.independent)
         basis = _contrasts(departures.shape)
         interactions.append(basis.T @ departures.reshape(-1))
-        lines.append(basis.T @ _line(table.feasible) @ turn)
+        lines.append(basis.T @ _margin_projection(table.feasible) @ turn)
         spreads.append(basis.T @ spread @ basis)
     rows = np.vsplit(independent, len(slices))
-    half = np.vstack([line @ row for line, row in zip(lines, rows, strict=True)])
-    columns = np.hsplit(half, len(slices))
+    products = np.vstack([line @ row for line, row in zip(lines, rows, strict=True)])
+    columns = np.hsplit(products, len(slices))
     covariance = np.hstack([column @ line.T for line, column in zip(lines, columns, strict=True)])
     size = len(interactions[0])
     for place, spread in enumerate(spreads):  # includes the errors of the margins
@@ -135,20 +137,21 @@ def _interaction(shares: Floats, feasible: Floats, spread: Floats) -> tuple[Floa
 
     Estimated margins have errors, to first order in each row and column, to second as a product.
     """
-    even = np.eye(shares.size) - 1 / shares.size
-    spread = even @ spread @ even
-    linear_part = _line(feasible)
+    projection = np.eye(shares.size) - 1 / shares.size
+    spread = projection @ spread @ projection
+    linear_part = _margin_projection(feasible)
     cells = spread.reshape(*shares.shape, *shares.shape)
     of_rows, of_columns = cells.sum(axis=(1, 3)), cells.sum(axis=(0, 2))
     departures = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
     return departures, linear_part @ spread @ linear_part.T + np.kron(of_rows, of_columns)
 
 
-def _line(feasible: Floats) -> Floats:
+def _margin_projection(feasible: Floats) -> Floats:
     """The matrix that subtracts the margins' product from a table's cells, to first order."""
     rows, columns = feasible.sum(axis=1), feasible.sum(axis=0)
-    down, across = np.outer(rows, np.ones(len(rows))), np.outer(columns, np.ones(len(columns)))
-    return np.asarray(np.kron(np.eye(len(rows)) - down, np.eye(len(columns)) - across))
+    row_sums = np.outer(rows, np.ones(len(rows)))
+    column_sums = np.outer(columns, np.ones(len(columns)))
+    return np.asarray(np.kron(np.eye(len(rows)) - row_sums, np.eye(len(columns)) - column_sums))
 
 
 def _wald(vector: Floats, covariance: Floats) -> float:
@@ -184,7 +187,7 @@ def _rare(names: Sequence[str], lines: Floats) -> tuple[str, ...]:
     return tuple(name for name, is_rare in zip(names, flags, strict=True) if is_rare)
 
 
-def _squared(
+def _phi_squared(
     table: Table, rows: Floats, columns: Floats, confidence: float
 ) -> tuple[float, float, float]:
     """Phi squared of the grouped values, corrected for noise, with an interval.
@@ -199,18 +202,18 @@ def _squared(
     weights = 1 / np.sqrt(margins.reshape(-1))
     residuals, noise = departures.reshape(-1) * weights, spread * np.outer(weights, weights)
     square = float(residuals @ residuals - np.trace(noise))
-    both = float((noise * noise).sum())
+    noise_square = float((noise * noise).sum())
     gap: Floats = (feasible - margins).reshape(-1) * weights
-    along = float(gap @ noise @ gap / max(float(gap @ gap), 1e-30))
-    slope = max(along, both / float(np.trace(noise)))
+    variance_along = float(gap @ noise @ gap / max(float(gap @ gap), 1e-30))
+    slope = max(variance_along, noise_square / float(np.trace(noise)))
     reach = reach_of(confidence) ** 2
-    inside = max(square, 0.0)
-    middle = inside + 2 * reach * slope
-    half = np.sqrt(max(middle**2 - inside**2 + 2 * reach * both, 0.0))
-    return square, float(middle - half), float(middle + half)
+    clipped_square = max(square, 0.0)
+    middle = clipped_square + 2 * reach * slope
+    half_width = np.sqrt(max(middle**2 - clipped_square**2 + 2 * reach * noise_square, 0.0))
+    return square, float(middle - half_width), float(middle + half_width)
 
 
-def _left_out(feasible: Floats, lines: Floats, error: float) -> float:
+def _rare_group_bound(feasible: Floats, lines: Floats, error: float) -> float:
     """Upper bound on phi squared within the group of rare values.
 
     Rows that are a share p of a column, which is a share c, add their share times p (1 - p) / c.
@@ -222,5 +225,5 @@ def _left_out(feasible: Floats, lines: Floats, error: float) -> float:
     share = float(column_shares.sum())
     columns = np.maximum(feasible.sum(axis=0), 1e-9)
     profile = column_shares / share if share > 0 else columns
-    within = float((profile * (1 - profile) / columns)[columns > error / 10].sum())
-    return (share + 2 * error) * within
+    variance_within = float((profile * (1 - profile) / columns)[columns > error / 10].sum())
+    return (share + 2 * error) * variance_within

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask, bisected, records
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, stand_out
-from hubbub.analysis.uncertainty.intervals import Tail, pushed_up, reach_of, sampled
+from hubbub.analysis.uncertainty.intervals import Tail, reach_of, sampled, selection_reach
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 
@@ -35,7 +35,7 @@ def worth_of(scores: Floats, parts: tuple[Floats, Floats]) -> Floats:
     """
     hidden = parts[0] + parts[1] > _NO_PART
     answer: Floats = np.maximum(scores, 0.0)
-    chances = _beyond(scores[hidden], parts[0][hidden], parts[1][hidden])
+    chances = _two_secrets_tail(scores[hidden], parts[0][hidden], parts[1][hidden])
     worth = -ndtri(np.clip(chances, _MIN_CHANCE, 0.5))
     answer[hidden] = np.minimum(scores[hidden], worth)
     return answer
@@ -56,14 +56,14 @@ def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
     return answer
 
 
-def _beyond(scores: Floats, first: Floats, second: Floats) -> Floats:
+def _two_secrets_tail(scores: Floats, first: Floats, second: Floats) -> Floats:
     """Tail probability of two independent secret numbers and a normal error, of total variance 1.
 
     The two laws together are a mixture of both, by partial fractions; its weights may be negative.
     """
-    both = (first + second) / 2
-    larger = np.maximum(np.maximum(first, second), both * (2 * _APART / (1 + _APART)))
-    smaller = np.maximum(2 * both - larger, _NO_PART / 10)
+    mean_score = (first + second) / 2
+    larger = np.maximum(np.maximum(first, second), mean_score * (2 * _APART / (1 + _APART)))
+    smaller = np.maximum(2 * mean_score - larger, _NO_PART / 10)
     coins = np.sqrt(np.maximum(1 - larger - smaller, 1e-6))
     weight = larger / (larger - smaller)
     chances: Floats = weight * _secret_tail(scores, np.sqrt(larger / 2), coins)
@@ -74,9 +74,9 @@ def _beyond(scores: Floats, first: Floats, second: Floats) -> Floats:
 def _secret_tail(scores: Floats, scale: Floats, coins: Floats) -> Floats:
     """Tail probability of one secret number with this scale, plus a normal error."""
     normal, ratio = scores / coins, coins / scale
-    down = ratio**2 / 2 - scores / scale + log_ndtr(normal - ratio)
-    up = ratio**2 / 2 + scores / scale + log_ndtr(-normal - ratio)
-    answer: Floats = np.exp(log_ndtr(-normal)) + (np.exp(down) - np.exp(up)) / 2
+    lower_part = ratio**2 / 2 - scores / scale + log_ndtr(normal - ratio)
+    upper_part = ratio**2 / 2 + scores / scale + log_ndtr(-normal - ratio)
+    answer: Floats = np.exp(log_ndtr(-normal)) + (np.exp(lower_part) - np.exp(upper_part)) / 2
     return answer
 
 
@@ -129,7 +129,7 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
         ]
         stderr = np.hypot(*(shares.stderrs / reports for shares, reports in sides))
         hidden = _hidden(sides)
-        scores = _of_no_change(sides, difference, hidden)
+        scores = _scores_without_change(sides, difference, hidden)
     else:
         stderr = np.sqrt(_variance(before) + _variance(after))
         scores = _scores(difference, stderr)
@@ -140,16 +140,16 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
         near = far = np.full_like(p, reach_of(before.confidence))
     else:
         near, far = _reaches(p, changed, before.confidence)
-    down, up = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
+    lower, upper = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
     if sides:
-        down, up = (reach_of_worth(reach, hidden) for reach in (down, up))
-        low, high = _between(sides, down, up)
+        lower, upper = (reach_of_worth(reach, hidden) for reach in (lower, upper))
+        low, high = _difference_ends(sides, lower, upper)
         # For a marked value the nearer end is at least one report away from 0.
         least = np.minimum(np.abs(difference), 1 / min(reports for _, reports in sides))
         low = np.where(changed & (difference > 0), np.maximum(low, least), low)
         high = np.where(changed & (difference < 0), np.minimum(high, -least), high)
     else:
-        low, high = difference - down * stderr, difference + up * stderr
+        low, high = difference - lower * stderr, difference + upper * stderr
     widest = before.span[1] - before.span[0] if before.kind in OF_NUMBERS and before.span else 1.0
     low, high = np.clip(low, -widest, widest), np.clip(high, -widest, widest)
     return records(
@@ -175,8 +175,8 @@ def _reaches(p: Floats, changed: Mask, confidence: float) -> tuple[Floats, Float
     """
     places = np.where(changed, changed.sum(), np.argsort(np.argsort(p, kind="stable")) + 1)
     shares = places / max(len(p), 1)
-    rest = -ndtri((1 - confidence) * (1 - shares / 2))
-    return pushed_up(shares, confidence), np.where(changed, reach_of(confidence), rest)
+    far_reach = -ndtri((1 - confidence) * (1 - shares / 2))
+    return selection_reach(shares, confidence), np.where(changed, reach_of(confidence), far_reach)
 
 
 def _scores(differences: Floats, stderrs: Floats) -> Floats:
@@ -191,7 +191,7 @@ _Skewed = tuple[Tail | None, Floats]
 _HALVINGS: Final = 16
 
 
-def _of_no_change(
+def _scores_without_change(
     sides: Sequence[_Side], differences: Floats, hidden: tuple[Floats, Floats]
 ) -> Floats:
     """Normal scores of the differences, if nothing changed.
@@ -210,7 +210,7 @@ def _of_no_change(
         )
         for (shares, reports), variance in zip(sides, variances, strict=True)
     ]
-    before, after = _worth(scores, *parts), _worth(scores, *parts[::-1])
+    before, after = _equivalent_scores(scores, *parts), _equivalent_scores(scores, *parts[::-1])
     scores = worth_of(np.where(differences >= 0, after, before), hidden)
     return np.where(differences >= 0, scores, -scores)
 
@@ -238,8 +238,8 @@ def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
     for shares, reports in sides:
         number = shares.number_variance
         # One more report moves the estimate by this, and the total by the share.
-        moved = (shares.number_covariance / number if number else 0.0) - share
-        variance = number * moved**2 + shares.noise_variance
+        covariance = (shares.number_covariance / number if number else 0.0) - share
+        variance = number * covariance**2 + shares.noise_variance
         numbers.append(_scores(variance / reports**2, variances))
     return numbers[0], numbers[1]
 
@@ -249,12 +249,12 @@ def _skew(shares: ValueEstimates) -> Tail | None:
     return None if shares.tail is None or shares.tail.down else shares.tail
 
 
-def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
-    """Normal scores as improbable as the difference of two sides with tails `up` and `down`."""
+def _equivalent_scores(scores: Floats, upper_tail: _Skewed, lower_tail: _Skewed) -> Floats:
+    """Normal scores as improbable as the difference of two sides with these tails."""
 
     def further(worth: Floats) -> Floats:
-        both = zip((1, -1), (up, down), strict=True)
-        parts = [sign * weight * tail.excess(worth) for sign, (tail, weight) in both if tail]
+        sides = zip((1, -1), (upper_tail, lower_tail), strict=True)
+        parts = [sign * weight * tail.excess(worth) for sign, (tail, weight) in sides if tail]
         return np.maximum(sum(parts, np.zeros_like(worth)), 0.0)
 
     # This is usual if both sides are equally large, since their tails cancel.
@@ -266,16 +266,20 @@ def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
     return most
 
 
-def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, Floats]:
+def _difference_ends(
+    sides: Sequence[_Side], lower_reach: Floats, upper_reach: Floats
+) -> tuple[Floats, Floats]:
     """Ends of the differences, from the ends of either side (Zou and Donner 2008)."""
     middles, downs, aboves = [], [], []
-    for (shares, reports), (below, above) in zip(sides, ((up, down), (down, up)), strict=True):
+    for (shares, reports), (down, up) in zip(
+        sides, ((upper_reach, lower_reach), (lower_reach, upper_reach)), strict=True
+    ):
         skewed = replace(shares, tail=_skew(shares))
-        low, high = skewed.between(reports, down=below, up=above)
-        inside = np.clip(shares.estimates, 0.0, reports)
-        middles.append(inside / reports)
-        downs.append((inside - low) / reports)
-        aboves.append((high - inside) / reports)
+        low, high = skewed.between(reports, down=down, up=up)
+        estimates = np.clip(shares.estimates, 0.0, reports)
+        middles.append(estimates / reports)
+        downs.append((estimates - low) / reports)
+        aboves.append((high - estimates) / reports)
     middle = middles[1] - middles[0]
     return middle - np.hypot(downs[1], aboves[0]), middle + np.hypot(aboves[1], downs[0])
 

@@ -65,9 +65,9 @@ def table_covariance(
         tiers, reports, scales.tolist(), strict=True
     ):
         mechanism: Any = tier_mechanism
-        total += scale**2 * number * _of_a_report(mechanism, tables)
+        total += scale**2 * number * _report_covariance(mechanism, tables)
         if totals.dummies:
-            total += _of_dummies(mechanism, totals, tables[0], of_shares=repeats > 0)
+            total += _dummy_covariance(mechanism, totals, tables[0], of_shares=repeats > 0)
         drawn += number * repeats * scale**2
     total += drawn * (np.diag(shares) - np.outer(shares, shares))
     return total
@@ -85,39 +85,41 @@ def _refuse_large(mechanism: Any, table: Summed) -> None:
         )
 
 
-def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
+def _report_covariance(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
     """Covariance of one report's contribution to the requested cells, averaged over the population.
 
     With probability 1/G a report is of a table with weight w and adds w G (x - even), where x has
     mean 1 for the held cell, else 0: G cov(x) times the sum of w squared, less the mean's.
     """
     shares = tables[0].sums
-    groups, even = mechanism.groups, 1 / len(shares)
+    groups, uniform = mechanism.groups, 1 / len(shares)
     squares = sum(table.weight**2 for table in tables)
-    coins = sum(table.weight**2 * _of_coins(mechanism, table) for table in tables)
+    coins = sum(table.weight**2 * _coin_covariance(mechanism, table) for table in tables)
     diagonal, flat = np.diag(shares), np.add.outer(shares, shares)
-    return groups * coins + (groups * squares - 1) * (diagonal - even * flat + even**2)
+    return groups * coins + (groups * squares - 1) * (diagonal - uniform * flat + uniform**2)
 
 
-def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:
+def _coin_covariance(mechanism: PairedParts, table: Summed) -> Floats:
     """Covariance of a report's contribution from randomization alone, for the requested cells."""
     shares, lines = table.shares, table.lines.reshape(-1)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     if mechanism.response.transform.dimensions < _PLANE:
         a, gap = table.lines.shape[1] * q, p - q
         once = np.diag((a + gap * table.sums) / gap**2 - table.sums)
-        alone: Floats = once - (a * a + a * gap * np.add.outer(table.sums, table.sums)) / gap**2
-        return alone
-    both = _supported_together(mechanism, shares)
-    coins = (both - q * q - q * (p - q) * np.add.outer(shares, shares)) / (p - q) ** 2 - np.diag(
-        shares
-    )
+        covariance: Floats = (
+            once - (a * a + a * gap * np.add.outer(table.sums, table.sums)) / gap**2
+        )
+        return covariance
+    joint_chances = _joint_support_chances(mechanism, shares)
+    coins = (joint_chances - q * q - q * (p - q) * np.add.outer(shares, shares)) / (
+        p - q
+    ) ** 2 - np.diag(shares)
     cells = coins[np.ix_(lines, lines)].reshape(*table.lines.shape, *table.lines.shape)
     added: Floats = cells.sum(axis=(1, 3))
     return added
 
 
-def _of_dummies(
+def _dummy_covariance(
     mechanism: PairedParts, totals: Totals, table: Summed, *, of_shares: bool
 ) -> Floats:
     """Covariance that noise dummies add to the requested cells, in reports squared.
@@ -128,25 +130,25 @@ def _of_dummies(
     summed, points, sums = table.lines.shape[1], mechanism.points, table.sums
     scale, q = 1 / mechanism.channel.gap, float(mechanism.channel.q)
     variance = totals.weighted_variance([1.0, *[0.0] * (points - 1)])
-    everywhere = np.full_like(sums, -summed * q * scale) - of_shares * sums
+    dummy_errors = np.full_like(sums, -summed * q * scale) - of_shares * sums
     traded = summed * (1 / points - q) * scale - sums
     answer: Floats = totals.dummies_variance * np.outer(traded, traded) + variance * (
         summed * scale**2 * np.eye(len(sums))
-        + summed * scale * np.add.outer(everywhere, everywhere)
-        + points * np.outer(everywhere, everywhere)
+        + summed * scale * np.add.outer(dummy_errors, dummy_errors)
+        + points * np.outer(dummy_errors, dummy_errors)
     )
     return answer
 
 
-def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
+def _joint_support_chances(mechanism: PairedParts, shares: Floats) -> Floats:
     """Probability that a report of the table supports two cells at once, for every two."""
     space, cells = mechanism.response.transform, len(shares)
     keep = float(mechanism.response.keep.exact)
-    on, off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
+    p_on, p_off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
     if space.dimensions == _PLANE:
-        matrix = off * space.on_two + (on - off) * _held_where_two_meet(space, shares)
+        matrix = p_off * space.on_two + (p_on - p_off) * _shares_at_meeting_points(space, shares)
         chances = space.on_one * shares + space.on_two * (1 - shares)
-        np.fill_diagonal(matrix, off * space.on_one + (on - off) * chances)
+        np.fill_diagonal(matrix, p_off * space.on_one + (p_on - p_off) * chances)
         return matrix
     planes = vectors_of(space, np.arange(cells))[0].astype(np.float64)  # makes products fast
     matrix = np.zeros((cells, cells))
@@ -154,12 +156,12 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
     for first in range(0, space.points, step):
         points, _ = vectors_of(space, np.arange(first, min(first + step, space.points)))
         meets = (points @ planes.T % space.prime == 0).astype(np.float64)
-        likely = off + (on - off) * (meets @ shares)
+        likely = p_off + (p_on - p_off) * (meets @ shares)
         matrix += meets.T @ (likely[:, None] * meets)
     return matrix
 
 
-def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
+def _shares_at_meeting_points(space: Incidence, shares: Floats) -> Floats:
     """For every two lines of a plane, the total share of the lines through their common point.
 
     If k lines meet in a point, they do in k (k - 1) / 2 pairs, and a share is counted k - 1 times.

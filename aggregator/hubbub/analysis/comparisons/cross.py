@@ -24,7 +24,7 @@ from hubbub.analysis.comparisons.association import (
     without_v,
 )
 from hubbub.analysis.comparisons.covariance import Summed, table_covariance
-from hubbub.analysis.estimators.consistent_tables import added_up, tables, weights_for
+from hubbub.analysis.estimators.consistent_tables import table_of_parts, tables, weights_for
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
@@ -143,7 +143,7 @@ def crossed(
             "{ PART = [...], ... }"
         )
     metric_parts = parts_of(values or ())
-    rows, columns, by = _named(list(metric_parts), (*parts, "")[:3], mechanism.ways)
+    rows, columns, by = _part_names(list(metric_parts), (*parts, "")[:3], mechanism.ways)
     part_names = tuple(part for part in (by, rows, columns) if part)
     request = _Request(
         parts=part_names,
@@ -162,10 +162,10 @@ def crossed(
 
     sum_tables = _covering_tables(mechanism, request, answer)
     cells = _cells(mechanism, request, answer, sum_tables, covariance)
-    table = _whole(request, cells, sum_tables, covariance)
+    table = _whole_table(request, cells, sum_tables, covariance)
     if by:
         split = [_slice(table, number) for number in range(request.shape[0])]
-        association, slices = _by_slice(request, table, split)
+        association, slices = _slice_associations(request, table, split)
     else:
         first, other = _margin_errors(mechanism, request.places, table.spread)
         split = [_slice(table, 0, margin_errors=(first, other))]
@@ -181,9 +181,9 @@ def crossed(
     )
 
 
-def _block(whole: Table, number: int) -> slice:
+def _block(table: Table, number: int) -> slice:
     """The places of a slice's cells."""
-    size = whole.feasible[0].size
+    size = table.feasible[0].size
     return slice(number * size, (number + 1) * size)
 
 
@@ -230,7 +230,7 @@ def _cells(
         first = sum(mechanism.cells[: mechanism.tables.index(places)])
         return [answer.values[first + number] for number in sum_tables[0].lines[:, 0].tolist()]
     estimates = np.array([value.estimate for value in answer.values])
-    table = added_up(mechanism.sizes, estimates, places, mechanism.ways)
+    table = table_of_parts(mechanism.sizes, estimates, places, mechanism.ways)
     line = table.transpose([places.index(place) for place in request.places]).reshape(-1)
     errors = request.reports * np.sqrt(np.diag(covariance(sum_tables, 0)))
     order = np.argsort(request.places)
@@ -242,7 +242,7 @@ def _cells(
     return judged.rows(names, request.reports * sum_tables[0].sums)
 
 
-def _whole(
+def _whole_table(
     request: _Request,
     cells: Sequence[ValueAnswer],
     sum_tables: Sequence[Summed],
@@ -258,11 +258,11 @@ def _whole(
         shares=estimates + (1 - estimates.sum()) / estimates.size,
         feasible=feasible,
         spread=covariance(sum_tables),
-        independent=covariance([_with(table, product_.reshape(-1)) for table in sum_tables]),
+        independent=covariance([_with_shares(table, product_.reshape(-1)) for table in sum_tables]),
     )
 
 
-def _with(table: Summed, new_sums: Floats) -> Summed:
+def _with_shares(table: Summed, new_sums: Floats) -> Summed:
     """The table with new shares of the requested cells, divided in proportion among their cells."""
     line_shares, before = table.shares[table.lines], table.sums[:, None]
     parted = np.divide(
@@ -283,8 +283,8 @@ def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0,
     size = float(feasible.sum())
     turn = np.eye(feasible.size)
     is_whole = len(whole.feasible) == 1
-    sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
-    if sure and not is_whole:
+    is_sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
+    if is_sure and not is_whole:
         shares, feasible = shares / shares.sum(), feasible / size
         as_told = _turn(feasible, size)
         turn = _turn(np.outer(feasible.sum(axis=1), feasible.sum(axis=0)), size)
@@ -299,7 +299,7 @@ def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0,
         independent=independent,
         margin_errors=margin_errors,
     )
-    return _Slice(table, turn, sure=sure)
+    return _Slice(table, turn, sure=is_sure)
 
 
 def _turn(within: Floats, size: float) -> Floats:
@@ -307,11 +307,11 @@ def _turn(within: Floats, size: float) -> Floats:
     return (np.eye(within.size) - within.reshape(-1)[:, None]) / size
 
 
-def _by_slice(
+def _slice_associations(
     request: _Request, table: Table, split: Sequence[_Slice]
 ) -> tuple[Association, tuple[Slice, ...]]:
     """The test over all slices, and each slice's own association."""
-    sure = [number for number, part in enumerate(split) if part.sure]
+    sure_slices = [number for number, part in enumerate(split) if part.sure]
     slices = tuple(
         Slice(
             name,
@@ -320,14 +320,14 @@ def _by_slice(
         )
         for number, (name, part) in enumerate(zip(request.names[0], split, strict=True))
     )
-    if not sure:
+    if not sure_slices:
         return without_v(1.0), slices
     size = table.feasible[0].size
-    cells = (np.array(sure)[:, None] * size + np.arange(size)).reshape(-1)
+    cells = (np.array(sure_slices)[:, None] * size + np.arange(size)).reshape(-1)
     independent = table.independent[np.ix_(cells, cells)]
     association = associated_within(
-        [split[number].table for number in sure],
-        [split[number].turn for number in sure],
+        [split[number].table for number in sure_slices],
+        [split[number].turn for number in sure_slices],
         independent,
     )
     return association, slices
@@ -345,15 +345,15 @@ def _rows(
         scores = departures(part.table) if part.sure else np.zeros_like(estimates[number])
         figures = [*shares_within(estimates[number], spread, reach), scores]
         columns.append(np.array([figure.reshape(-1) for figure in figures]))
-    beyond = -ndtri(_DOUBT / 2 / len(cells))
+    score_limit = -ndtri(_DOUBT / 2 / len(cells))
     names = request.names if len(request.names) > _PAIR else ([""], *request.names)
     lines = np.concatenate(columns, axis=1).T.tolist()
-    for (of, row, column), cell, (within, low, high, score) in zip(
+    for (slice_name, row, column), cell, (within, low, high, score) in zip(
         product(*names), cells, lines, strict=True
     ):
         yield Cell(
             value=cell.value,
-            slice=of,
+            slice=slice_name,
             row=row,
             column=column,
             estimate=cell.estimate,
@@ -365,11 +365,11 @@ def _rows(
             within_low=low,
             within_high=high,
             score=score,
-            departs=bool(abs(score) > beyond),
+            departs=bool(abs(score) > score_limit),
         )
 
 
-def _named(all_parts: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, str, str]:
+def _part_names(all_parts: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, str, str]:
     """Names of rows, columns and third part; "" for rows or columns means the first free part."""
     if parts[2] and ways == _PAIR:
         raise BadParameter(
@@ -384,8 +384,8 @@ def _named(all_parts: Sequence[str], parts: Sequence[str], ways: int) -> tuple[s
                 f"{did_you_mean(part, all_parts)}"
             )
         if parts.count(part) > 1:
-            both = "both parts are" if several == "two" else "a part occurs twice:"
-            raise BadParameter(f"{both} {part}: write {several} of {', '.join(all_parts)}")
+            subject = "both parts are" if several == "two" else "a part occurs twice:"
+            raise BadParameter(f"{subject} {part}: write {several} of {', '.join(all_parts)}")
     free = (part for part in all_parts if part not in parts)
     rows, columns = (part or next(free) for part in parts[:2])
     return rows, columns, parts[2]
@@ -397,8 +397,8 @@ def _margin_errors(
     """Approximate standard errors of the parts' shares, from all tables that contain each part."""
     others = range(len(mechanism.sizes)) if mechanism.groups > 1 else places
     for place in places:
-        many = [mechanism.sizes[other] for other in others if other != place]
-        yield float(np.sqrt(np.trace(spread) / len(spread) / sum(1 / size for size in many)))
+        other_sizes = [mechanism.sizes[other] for other in others if other != place]
+        yield float(np.sqrt(np.trace(spread) / len(spread) / sum(1 / size for size in other_sizes)))
 
 
 def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, Floats, Floats]:

@@ -49,39 +49,49 @@ def top(answer: Answer, number: int) -> Top:
     estimates = np.array([value.estimate for value in ordered], dtype=np.float64)
     stderrs = np.array([value.stderr for value in ordered], dtype=np.float64)
     number = min(number, len(ordered))
-    behind = _behind(estimates[:-1], stderrs[:-1], estimates[1:], stderrs[1:], answer.correlation)
-    ahead: list[float | None] = [1 - doubt for doubt in behind[:number].tolist()]
-    ahead += [None] * (number - len(ahead))
-    last, rest = number - 1, slice(number, None)
-    past = _behind(
-        estimates[last], stderrs[last], estimates[rest], stderrs[rest], answer.correlation
+    doubts = _order_doubt(
+        estimates[:-1], stderrs[:-1], estimates[1:], stderrs[1:], answer.correlation
     )
-    order = max(0.0, 1 - float(behind[:last].sum() + past.sum()))
-    members = max(order, _apart(estimates, stderrs, number))
-    values = tuple(TopValue(*pair) for pair in zip(ordered[:number], ahead, strict=True))
+    confidences: list[float | None] = [1 - doubt for doubt in doubts[:number].tolist()]
+    confidences += [None] * (number - len(confidences))
+    last, others = number - 1, slice(number, None)
+    passing_doubts = _order_doubt(
+        estimates[last], stderrs[last], estimates[others], stderrs[others], answer.correlation
+    )
+    order = max(0.0, 1 - float(doubts[:last].sum() + passing_doubts.sum()))
+    members = max(order, _set_confidence(estimates, stderrs, number))
+    values = tuple(TopValue(*pair) for pair in zip(ordered[:number], confidences, strict=True))
     return Top(values, members, order)
 
 
-def _apart(estimates: Floats, stderrs: Floats, number: int) -> float:
+def _set_confidence(estimates: Floats, stderrs: Floats, number: int) -> float:
     """Confidence that the first `number` truths are above one cut, and all others below it."""
     if number == len(estimates):
         return 1.0
     edge = slice(number - 1, number + 1)
-    (last, next_), (near, far) = estimates[edge].tolist(), stderrs[edge].tolist()
+    (last, next_), (error, next_error) = estimates[edge].tolist(), stderrs[edge].tolist()
     # Between the last member and the first other value, nearer to the more precise one.
-    cut = (last * far + next_ * near) / (near + far) if near + far else (last + next_) / 2
+    cut = (
+        (last * next_error + next_ * error) / (error + next_error)
+        if error + next_error
+        else (last + next_) / 2
+    )
     gaps = np.abs(estimates - cut)
     scores = np.divide(gaps, stderrs, out=np.full_like(gaps, np.inf), where=stderrs > 0)
     return max(0.0, 1 - float(ndtr(-scores).sum()))
 
 
-def _behind(
-    ahead: Floats, stderrs: Floats, behind: Floats, other_stderrs: Floats, correlation: float
+def _order_doubt(
+    leading: Floats,
+    stderrs: Floats,
+    following: Floats,
+    other_stderrs: Floats,
+    correlation: float,
 ) -> Floats:
-    """Doubt that each of `ahead` is truly ahead of the corresponding one of `behind`."""
-    both = stderrs * other_stderrs
-    spread = np.sqrt(stderrs**2 + other_stderrs**2 + 2 * correlation * both)
-    gaps = ahead - behind
+    """Doubt that each of `leading` is truly ahead of the corresponding one of `following`."""
+    products = stderrs * other_stderrs
+    spread = np.sqrt(stderrs**2 + other_stderrs**2 + 2 * correlation * products)
+    gaps = leading - following
     scores = np.divide(gaps, spread, out=np.full_like(gaps, np.inf), where=spread > 0)
     chances: Floats = ndtr(-scores)
     return chances

@@ -48,9 +48,9 @@ def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
     """Words of several books from their centres, in steps; shape (books, words, dimensions)."""
     size = (mechanism.words, mechanism.dimensions)
     if len(numbers) > 1 and mechanism.books * mechanism.words * mechanism.dimensions <= _CACHED:
-        drawn = _drawn_of_all(mechanism)[numbers]
+        drawn = _all_word_bytes(mechanism)[numbers]
     else:
-        drawn = _drawn(mechanism, numbers)
+        drawn = _word_bytes(mechanism, numbers)
     words: Floats = _step_of_bytes()[drawn].reshape(len(numbers), *size)
     squares = np.einsum("bwd,bwd->bw", words, words) / UNIT**2
     chances = np.polyval(_centre(mechanism)[0], squares)
@@ -70,11 +70,11 @@ def along_over_across(mechanism: VectorCodes) -> float:
 
 
 @lru_cache(maxsize=1)  # an answer takes the words of the same books several times
-def _drawn_of_all(mechanism: VectorCodes) -> npt.NDArray[np.uint16]:
-    return _drawn(mechanism, range(mechanism.books))
+def _all_word_bytes(mechanism: VectorCodes) -> npt.NDArray[np.uint16]:
+    return _word_bytes(mechanism, range(mechanism.books))
 
 
-def _drawn(mechanism: VectorCodes, numbers: Sequence[int]) -> npt.NDArray[np.uint16]:
+def _word_bytes(mechanism: VectorCodes, numbers: Sequence[int]) -> npt.NDArray[np.uint16]:
     """The two bytes of each coordinate of these books' words; shape (books, words * dimensions)."""
     size = (mechanism.words, mechanism.dimensions)
     raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
@@ -108,17 +108,17 @@ class NearWords:
 
         If the vector is shorter than 1, a device sends its direction or, at random, the opposite.
         """
-        long, direction = _long_and_direction(vector)
+        length, direction = _length_and_direction(vector)
         p, q = float(self.mechanism.channel.p), float(self.mechanism.channel.q)
         answer = q * self.every
-        chances = ((1 + min(long, 1.0)) / 2, (1 - min(long, 1.0)) / 2)
-        for sign, chance, (sure, words) in zip((1, -1), chances, self.ends, strict=True):
+        chances = ((1 + min(length, 1.0)) / 2, (1 - min(length, 1.0)) / 2)
+        for sign, chance, (sure_sum, words) in zip((1, -1), chances, self.ends, strict=True):
             if chance:
                 ranks = sign * (words @ direction)
                 first = ranks.shape[1] - self.lacking
                 least = np.partition(ranks, first, axis=1)[:, first, None]
-                near = sure + ((ranks >= least)[:, None, :] @ words)[:, 0]
-                answer += chance * (p - q) * near
+                expected_near = sure_sum + ((ranks >= least)[:, None, :] @ words)[:, 0]
+                answer += chance * (p - q) * expected_near
         return answer
 
 
@@ -126,41 +126,41 @@ def near_words(
     mechanism: VectorCodes, numbers: Sequence[int], vector: Floats, distance: float
 ) -> NearWords:
     """The words of these books that are near vectors at about this distance from `vector`."""
-    long, direction = _long_and_direction(vector)
-    near, size = mechanism.near, mechanism.dimensions
+    length, direction = _length_and_direction(vector)
+    near_count, size = mechanism.near, mechanism.dimensions
     # Along a direction words are normal: so many lie between the boundary and where it may be.
-    boundary = NormalDist().inv_cdf(1 - near / mechanism.words)
-    angle = min(distance / max(long, distance), 1.0)
+    boundary = NormalDist().inv_cdf(1 - near_count / mechanism.words)
+    angle = min(distance / max(length, distance), 1.0)
     half = ceil(mechanism.words * NormalDist().pdf(boundary) * _FAR * angle) + _MIN_HALF
     allowed = max(_MIN_HALF, _KEPT // (len(numbers) * size))
     is_whole, half = half <= allowed, min(half, allowed)
-    first, last = max(near - half, 0), min(near + half, mechanism.words)
+    first, last = max(near_count - half, 0), min(near_count + half, mechanism.words)
     sums = np.empty((len(numbers), size))
     ends = [(np.empty_like(sums), np.empty((len(numbers), last - first, size))) for _ in range(2)]
-    many = books_at_once(mechanism)
-    for start in range(0, len(numbers), many):
-        block = slice(start, start + many)
+    batch = books_at_once(mechanism)
+    for start in range(0, len(numbers), batch):
+        block = slice(start, start + batch)
         words = words_of_each(mechanism, numbers[block])
         sums[block] = np.einsum("bwd->bd", words)
         order = np.argsort(words @ direction, axis=1)
-        for (sure, about), places in zip(ends, (order[:, ::-1], order), strict=True):
+        for (sure_sum, unsure_edge), places in zip(ends, (order[:, ::-1], order), strict=True):
             is_sure = np.zeros(places.shape)
             np.put_along_axis(is_sure, places[:, :first], 1.0, axis=1)
-            sure[block] = (is_sure[:, None, :] @ words)[:, 0]
-            about[block] = np.take_along_axis(words, places[:, first:last, None], axis=1)
+            sure_sum[block] = (is_sure[:, None, :] @ words)[:, 0]
+            unsure_edge[block] = np.take_along_axis(words, places[:, first:last, None], axis=1)
     return NearWords(
         mechanism=mechanism,
         every=sums,
         ends=(ends[0], ends[1]),
-        lacking=near - first,
+        lacking=near_count - first,
         is_whole=is_whole,
     )
 
 
-def _long_and_direction(vector: Floats) -> tuple[float, Floats]:
+def _length_and_direction(vector: Floats) -> tuple[float, Floats]:
     """A vector's length and direction; of nothing that of the first axis."""
-    long = float(np.linalg.norm(vector))
-    return long, vector / long if long > 0 else np.eye(1, len(vector))[0]
+    length = float(np.linalg.norm(vector))
+    return length, vector / length if length > 0 else np.eye(1, len(vector))[0]
 
 
 @cache
@@ -176,10 +176,10 @@ def _centre(mechanism: VectorCodes) -> tuple[Floats, float]:
     boundary = NormalDist().inv_cdf(1 - mechanism.near / mechanism.words)
     cosines = np.clip(boundary / np.sqrt(squares), -1.0, 1.0)
     half = (size - 1) / 2
-    beyond = betainc(half, half, (1 - cosines) / 2)
-    beyond -= cosines * (1 - cosines**2) ** half / (2 * half * beta(0.5, half))
+    cap_mass = betainc(half, half, (1 - cosines) / 2)
+    cap_mass -= cosines * (1 - cosines**2) ** half / (2 * half * beta(0.5, half))
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
-    polynomial = np.polyfit(squares, q + (p - q) * beyond, 2)
+    polynomial = np.polyfit(squares, q + (p - q) * cap_mass, 2)
     square = mechanism.words * float((np.polyval(polynomial, squares) ** 2).mean())
     return polynomial, square
 

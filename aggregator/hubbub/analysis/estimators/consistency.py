@@ -75,18 +75,18 @@ def within_ends(
     # Values lose a multiple of their variance: too little at `least`, too much at `last`.
     least = float(((estimates - high) / variances).min())
     last = float(((estimates - low) / variances).max())
-    over, under = most - reports, fewest - reports
+    excess, shortfall = most - reports, fewest - reports
     for _ in range(_TRIES):
         # Regula falsi (Illinois): halves the weight of an end that stays.
-        shift = last - under * (last - least) / (under - over)
+        shift = last - shortfall * (last - least) / (shortfall - excess)
         answer: Floats = np.clip(estimates - shift * variances, low, high)
         surplus = answer.sum() - reports
         if abs(surplus) <= _ROUNDING * reports:
             break
         if surplus > 0:
-            least, over, under = shift, surplus, under / 2
+            least, excess, shortfall = shift, surplus, shortfall / 2
         else:
-            last, under, over = shift, surplus, over / 2
+            last, shortfall, excess = shift, surplus, excess / 2
     return answer
 
 

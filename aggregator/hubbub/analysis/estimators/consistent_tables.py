@@ -40,7 +40,7 @@ def consistent_tables(
     each departure is kept as far as it is probably true. Decision 0217. `errors` are standard
     errors of cells that nobody holds.
     """
-    agreed = _agreeing(sizes, estimates, reports)
+    agreed = _agreeing_tables(sizes, estimates, reports)
     agreed_tables = tables(sizes, agreed)
     pairs = tables_of(len(sizes))
     shares = []
@@ -54,11 +54,13 @@ def consistent_tables(
     for _ in range(_TURNS):
         shares = [_likely_share(part, noisy_tables, shares, reports) for part in range(len(sizes))]
     likely = [
-        kept(table.cells, table.noise, reports * np.outer(shares[first], shares[other]), reports)
+        shrunk_table(
+            table.cells, table.noise, reports * np.outer(shares[first], shares[other]), reports
+        )
         for table, (first, other) in zip(noisy_tables, pairs, strict=True)
     ]
     cells = np.concatenate([table.reshape(-1) for table in likely])
-    return _agreeing(sizes, cells, reports, shares)
+    return _agreeing_tables(sizes, cells, reports, shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,10 @@ def _likely_share(
         rows = table.cells if axis == 0 else table.cells.T
         other = np.maximum(shares[pair[1 - axis]], _LEAST)
         other = other / other.sum()
-        apart = rows - reports * np.outer(shares[part], other)
-        apart = apart - np.outer(apart.sum(axis=1), other)
+        dependence = rows - reports * np.outer(shares[part], other)
+        dependence = dependence - np.outer(dependence.sum(axis=1), other)
         free = max(1 - float(other @ other), _LEAST)
-        true = max(float((apart**2).sum()) - table.noise * rows.size, 0.0) / free
+        true = max(float((dependence**2).sum()) - table.noise * rows.size, 0.0) / free
         departures = np.diag(other) - np.outer(other, other)
         scales = true * shares[part][:, None, None]
         spread = table.noise * np.eye(len(other)) + scales * departures
@@ -100,7 +102,7 @@ def _likely_share(
     return simplex(weighed / informed, 1 / informed, reports) / max(reports, 1.0)
 
 
-def kept(cells: Floats, noise: float, product: Floats, reports: float) -> Floats:
+def shrunk_table(cells: Floats, noise: float, product: Floats, reports: float) -> Floats:
     """A table between its estimates and a product of shares (empirical Bayes; Efron, Morris, 1973).
 
     Departures from the product are assumed to have variances in proportion to it, as the terms of
@@ -112,7 +114,7 @@ def kept(cells: Floats, noise: float, product: Floats, reports: float) -> Floats
     return product + beyond * true / np.maximum(true + noise, 1e-30)
 
 
-def _agreeing(
+def _agreeing_tables(
     sizes: Sequence[int],
     estimates: Floats,
     reports: float,
@@ -134,8 +136,8 @@ def _agreeing(
             common = np.average(margins, axis=0, weights=1 / added)
             if shares is not None:
                 common = reports * shares[part]
-            for (t, axis), mine, many in zip(tables_of_part, margins, added.tolist(), strict=True):
-                copies[t] += np.expand_dims((common - mine) / many, 1 - axis)
+            for (t, axis), mine, count in zip(tables_of_part, margins, added.tolist(), strict=True):
+                copies[t] += np.expand_dims((common - mine) / count, 1 - axis)
         copies = [norm_sub(table.reshape(-1), reports).reshape(table.shape) for table in copies]
     return np.concatenate([table.reshape(-1) for table in copies])
 
@@ -154,7 +156,7 @@ def weights_for(sizes: Sequence[int], parts: tuple[int, ...], ways: int = 3) -> 
     return {place: weight / total for place, weight in weights.items()}
 
 
-def added_up(
+def table_of_parts(
     sizes: Sequence[int], cells: Floats, parts: tuple[int, ...], ways: int = 3, *, power: int = 1
 ) -> Floats:
     """The table of these parts, averaged over all tables of `ways` parts that contain them.
@@ -181,9 +183,11 @@ def consistent_triples(
     probably true (decision 0217). `errors` are standard errors of cells that nobody holds.
     """
     triples, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
-    pair_cells = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])
+    pair_cells = np.concatenate(
+        [table_of_parts(sizes, estimates, pair).reshape(-1) for pair in pairs]
+    )
     # As if errors of cells were independent.
-    squares = [added_up(sizes, errors**2, pair, power=2).reshape(-1) for pair in pairs]
+    squares = [table_of_parts(sizes, errors**2, pair, power=2).reshape(-1) for pair in pairs]
     noise = np.sqrt(np.concatenate(squares))
     two = dict(
         zip(pairs, tables(sizes, consistent_tables(sizes, pair_cells, noise, reports)), strict=True)
@@ -194,11 +198,13 @@ def consistent_triples(
             (two[pair], _others(triple, pair)[0]) for pair in pairs if set(pair) <= set(triple)
         ]
         shifted = table + (reports - table.sum()) / table.size
-        likely = kept(shifted, float(square.mean()), _fitted(table.shape, fixed), reports)
+        likely = shrunk_table(
+            shifted, float(square.mean()), _fitted_margins(table.shape, fixed), reports
+        )
         for _ in range(_ROUNDS):
             for margin, axis in fixed:
-                off = (margin - likely.sum(axis=axis)) / likely.shape[axis]
-                likely = likely + np.expand_dims(off, axis)
+                margin_gap = (margin - likely.sum(axis=axis)) / likely.shape[axis]
+                likely = likely + np.expand_dims(margin_gap, axis)
             likely = norm_sub(likely.reshape(-1), reports).reshape(likely.shape)
         result.append(likely.reshape(-1))
     return np.concatenate(result)
@@ -209,7 +215,7 @@ def _others(table: tuple[int, ...], parts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis for axis, part in enumerate(table) if part not in parts)
 
 
-def _fitted(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floats:
+def _fitted_margins(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floats:
     """The table with these margins and no three-way interaction (Deming, Stephan, 1940)."""
     cells = np.ones(shape)
     for _ in range(_ROUNDS):

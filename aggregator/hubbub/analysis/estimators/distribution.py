@@ -55,7 +55,7 @@ def spread(mechanism: IndexInBuckets, observations: Floats, reports: int) -> Flo
     return np.maximum(variances, 0.0)
 
 
-def placed(mechanism: IndexInBuckets, totals: Totals) -> tuple[float, float, Floats]:
+def place_sum(mechanism: IndexInBuckets, totals: Totals) -> tuple[float, float, Floats]:
     """Sum of the numbers' places in [0, 1], its standard error, and what a report of an index adds.
 
     A number's place is its bucket's middle. Linear in the totals; raises as `unbiased`.
@@ -77,7 +77,7 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     `unbiased`.
     """
     observations = _cells_of(mechanism, totals) / totals.reports
-    near, far = float(mechanism.window.near), float(mechanism.window.far)
+    p_near, p_far = float(mechanism.window.near), float(mechanism.window.far)
     buckets, width = mechanism.buckets, mechanism.window.width
     give = 0.25 * min(1.0, (buckets / MAX_FINE_BUCKETS) ** 2)
     stay = np.full(buckets, 1 - 2 * give)
@@ -90,9 +90,9 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     for _ in range(_ROUNDS):
         shares.cumsum(out=before[width : width + buckets])
         before[width + buckets :] = before[width + buckets - 1]
-        ratio = observations / (far + (near - far) * (before[width:] - before[:-width]))
+        ratio = observations / (p_far + (p_near - p_far) * (before[width:] - before[:-width]))
         ratio.cumsum(out=until[1:])
-        better = shares * (far * until[-1] + (near - far) * (until[width:] - until[:-width]))
+        better = shares * (p_far * until[-1] + (p_near - p_far) * (until[width:] - until[:-width]))
         blurred = stay * better
         blurred[1:] += give * better[:-1]
         blurred[:-1] += give * better[1:]

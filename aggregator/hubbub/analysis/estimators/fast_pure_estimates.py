@@ -58,26 +58,26 @@ def supports_of(mechanism: Any, cells: Integers, value_count: int | None = None)
 
 def walsh_hadamard(cells: Integers) -> Integers:
     """Product of the Hadamard matrix with a vector of 2**k numbers, or with each row of many."""
-    here, there = cells.copy(), np.empty_like(cells)
+    source, target = cells.copy(), np.empty_like(cells)
     size, step = cells.shape[-1], 1
     while step < size:
         # Sums to the first half and differences to the second: every pass reads and writes in
         # order, and after the last one each stands where it belongs.
         half = size // 2
-        np.add(here[..., 0::2], here[..., 1::2], out=there[..., :half])
-        np.subtract(here[..., 0::2], here[..., 1::2], out=there[..., half:])
-        here, there = there, here
+        np.add(source[..., 0::2], source[..., 1::2], out=target[..., :half])
+        np.subtract(source[..., 0::2], source[..., 1::2], out=target[..., half:])
+        source, target = target, source
         step *= 2
-    return here
+    return source
 
 
-def _of_hadamard(_transform: WalshHadamard, cells: Integers, value_count: int) -> Integers:
+def _hadamard_supports(_transform: WalshHadamard, cells: Integers, value_count: int) -> Integers:
     # Row 0 belongs to no value.
     supports: Integers = (cells.sum() + walsh_hadamard(cells)[1 : value_count + 1]) // 2
     return supports
 
 
-def _of_incidence(space: Incidence, cells: Integers, value_count: int) -> Integers:
+def _incidence_supports(space: Incidence, cells: Integers, value_count: int) -> Integers:
     """For every hyperplane, the sum of `cells` over its points.
 
     Recursion: S(x), for x of the last m coordinates, sums over points that begin there and are
@@ -88,32 +88,32 @@ def _of_incidence(space: Incidence, cells: Integers, value_count: int) -> Intege
     end = len(cells)
     for m in range(t - 1):
         size = s**m
-        ahead = cells[end - size : end]
+        leading_cells = cells[end - size : end]
         end -= size
-        minus_one = _where_minus_one(ahead, s, m)
+        minus_one = _minus_one_sums(leading_cells, s, m)
         rows = np.empty((s, size), dtype=np.int64)
-        rows[1:] = minus_one[_scaled(s, m, _inverses(s))]
-        rows[0] = ahead.sum() - rows[1:].sum(axis=0)
+        rows[1:] = minus_one[_multiples(s, m, _inverses(s))]
+        rows[0] = leading_cells.sum() - rows[1:].sum(axis=0)
         sums = (rows + sums).reshape(-1)
     # The first coordinate is 1 for most points, which come first; those with 0 1 in front come
     # next, then 0 0 1, ...
-    ahead, size = cells[:end], s ** (t - 1)
-    minus_one = _where_minus_one(ahead, s, t - 1)
+    leading_cells, size = cells[:end], s ** (t - 1)
+    minus_one = _minus_one_sums(leading_cells, s, t - 1)
     answer = [minus_one + sums]
     if value_count > size:
         zeros = np.concatenate([np.arange(s**m, 2 * s**m) for m in range(t - 2, -1, -1)])
         others = sum(minus_one[_times(zeros, s, t - 1, c)] for c in range(1, s))
-        answer.append(ahead.sum() - others + sums[zeros])
+        answer.append(leading_cells.sum() - others + sums[zeros])
     return np.concatenate(answer)[:value_count]
 
 
-def _of_pool(pool: HashPool, cells: Integers, value_count: int) -> Integers:
+def _pool_supports(pool: HashPool, cells: Integers, value_count: int) -> Integers:
     """For every value, the sum over all functions of its bucket's count."""
     s = pool.prime
-    rest, digits = np.arange(value_count, dtype=np.int64), []
+    remainders, digits = np.arange(value_count, dtype=np.int64), []
     for _ in range(pool.dimensions):
-        digits.append(rest % s)
-        rest //= s
+        digits.append(remainders % s)
+        remainders //= s
     supports = np.zeros(value_count, dtype=np.int64)
     for function, counts in enumerate(cells.reshape(-1, s)):
         coefficients = reversed(pool.vector(function))
@@ -122,7 +122,7 @@ def _of_pool(pool: HashPool, cells: Integers, value_count: int) -> Integers:
     return supports
 
 
-def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
+def _minus_one_sums(leading_cells: Integers, s: int, m: int) -> Integers:
     """For every w of m coordinates: the sum over the y with <y, w> = -1 modulo s.
 
     It is the mean over c of root^c times the Fourier transform at -c w; c and -c are conjugates.
@@ -130,20 +130,20 @@ def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
     if not m:
         return np.zeros(1, dtype=np.int64)
     if m == 1:  # one y for every w but 0
-        return np.append(0, ahead[s - _inverses(s)])
+        return np.append(0, leading_cells[s - _inverses(s)])
     if s == 2:  # noqa: PLR2004 then all is real
-        odd: Integers = (ahead.sum() - walsh_hadamard(ahead)) // 2
-        return odd
-    spectrum = np.fft.fftn(ahead.reshape((s,) * m)).reshape(-1)
-    total = np.full(s**m, float(ahead.sum()))
+        odd_part: Integers = (leading_cells.sum() - walsh_hadamard(leading_cells)) // 2
+        return odd_part
+    spectrum = np.fft.fftn(leading_cells.reshape((s,) * m)).reshape(-1)
+    total = np.full(s**m, float(leading_cells.sum()))
     for c in range(1, s // 2 + 1):
         root = np.exp(-2j * np.pi * c / s)
-        terms = spectrum if c == 1 else spectrum[_scaled(s, m, np.array([c]))[0]]
+        terms = spectrum if c == 1 else spectrum[_multiples(s, m, np.array([c]))[0]]
         total += 2 * (root.real * terms.real - root.imag * terms.imag)
     return np.rint(total / s).astype(np.int64)
 
 
-def _scaled(s: int, m: int, factors: Integers) -> Integers:
+def _multiples(s: int, m: int, factors: Integers) -> Integers:
     """For each factor, the number of every vector of m digits modulo s, times the factor."""
     number = np.zeros((len(factors), 1), dtype=np.int64)
     for _ in range(m):
@@ -166,7 +166,7 @@ def _times(vectors: Integers, s: int, m: int, factor: int) -> Integers:
 
 
 _SUPPORTS: Final[Mapping[type, Callable[[Any, Integers, int], Integers]]] = {
-    WalshHadamard: _of_hadamard,
-    Incidence: _of_incidence,
-    HashPool: _of_pool,
+    WalshHadamard: _hadamard_supports,
+    Incidence: _incidence_supports,
+    HashPool: _pool_supports,
 }

@@ -62,14 +62,14 @@ class BooksErrors:
         dimensions), and the variance that they leave to a coordinate of the mean.
         """
         if self._near is None or not self._near.is_whole:
-            wide = sqrt(self._mechanism.dimensions * variance)
-            self._near = near_words(self._mechanism, self._numbers, mean, wide)
+            radius = sqrt(self._mechanism.dimensions * variance)
+            self._near = near_words(self._mechanism, self._numbers, mean, radius)
         errors, shifts = np.zeros((len(self._numbers), len(mean))), []
-        wide = sqrt(variance * _width(float(np.linalg.norm(mean))))
+        radius = sqrt(variance * _width(float(np.linalg.norm(mean))))
         for offset in self._offsets:
-            point = mean + wide * offset
-            long = float(np.linalg.norm(point))
-            point /= long if long > _WHOLE else 1.0
+            point = mean + radius * offset
+            length = float(np.linalg.norm(point))
+            point /= length if length > _WHOLE else 1.0
             book_error = self._scale * self._near.expected(point) - point
             errors += book_error / len(self._offsets)
             shifts.append(self._sent @ book_error / self._sent.sum())
@@ -118,10 +118,12 @@ def variance_less_known(
     length = min(float(np.linalg.norm(mean)), 1.0)
     direction = mean / np.linalg.norm(mean) if length else units[0]
     ends = np.array([(1 + length) / 2, (1 - length) / 2])
-    across = angles(units @ direction)
-    common = ends @ [weights @ correlations(mechanism, angle) for angle in (across, np.pi - across)]
-    behind = float(correlations(mechanism, np.array(np.pi)))
-    self_overlap = float(ends @ ends + 2 * ends.prod() * behind)
+    to_mean = angles(units @ direction)
+    common = ends @ [
+        weights @ correlations(mechanism, angle) for angle in (to_mean, np.pi - to_mean)
+    ]
+    opposite_correlation = float(correlations(mechanism, np.array(np.pi)))
+    self_overlap = float(ends @ ends + 2 * ends.prod() * opposite_correlation)
     part = min(max(float(common) / self_overlap, 0.0), 1.0)
     explained = part * (2 * float(common) - part * self_overlap)
     # Each report's book is a random one, so that what is known of it explains more.
@@ -147,24 +149,34 @@ def angles(products: Floats) -> Floats:
     return np.arccos(np.clip(products, -1.0, 1.0))
 
 
-def correlations(mechanism: VectorCodes, apart: Floats) -> Floats:
+def correlations(mechanism: VectorCodes, angles_apart: Floats) -> Floats:
     """Correlation of a book's errors at directions that are so far apart, in radians.
 
     A word is near both with the chance that two normal numbers exceed the boundary; its derivative
     by their angle is exp(-t^2 / (1 + cos)) / (2 pi), with the boundary t (Plackett 1954). The mean
     over all angles is the square of the book's centre, which is subtracted.
     """
-    words, near = mechanism.words, mechanism.near
+    words_per_book, near = mechanism.words, mechanism.near
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
-    boundary = float(ndtri(1 - near / words))
+    boundary = float(ndtri(1 - near / words_per_book))
     grid = np.linspace(0.0, np.pi, _GRID + 1)
     middles = (grid[1:] + grid[:-1]) / 2
-    lost = words / (2 * np.pi) * np.exp(-(boundary**2) / (1 + np.cos(middles))) * np.pi / _GRID
+    lost = (
+        words_per_book
+        / (2 * np.pi)
+        * np.exp(-(boundary**2) / (1 + np.cos(middles)))
+        * np.pi
+        / _GRID
+    )
     # As many words are near in any direction, so that nearly two leave where one would: measured.
-    density = words * exp(-(boundary**2) / 2) / sqrt(2 * np.pi)
+    density = words_per_book * exp(-(boundary**2) / 2) / sqrt(2 * np.pi)
     swaps = np.sqrt(1 + 1 / (1 + density * np.tan(np.minimum(grid, _RIGHT))))
-    both = near - swaps * np.concatenate([[0.0], np.cumsum(lost)])
-    squares = p * p * both + 2 * p * q * (near - both) + q * q * (words - 2 * near + both)
+    near_both = near - swaps * np.concatenate([[0.0], np.cumsum(lost)])
+    squares = (
+        p * p * near_both
+        + 2 * p * q * (near - near_both)
+        + q * q * (words_per_book - 2 * near + near_both)
+    )
     squares -= np.average(squares, weights=np.sin(grid) ** (mechanism.dimensions - 2))
-    answer: Floats = np.interp(apart, grid, squares / squares[0])
+    answer: Floats = np.interp(angles_apart, grid, squares / squares[0])
     return answer

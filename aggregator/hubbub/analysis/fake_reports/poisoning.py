@@ -89,6 +89,6 @@ def _heaviest(layout: Layout, weights: Floats) -> dict[int, int]:
             rows = weights.reshape(layout.cohorts, layout.bits + 1)
             cohort = int(np.argmax(rows[:, 0] + np.clip(rows[:, 1:], 0, None).sum(axis=1)))
             first = cohort * (layout.bits + 1)
-            ones = first + 1 + np.flatnonzero(rows[cohort, 1:] > 0)
-            return dict.fromkeys([first, *ones.tolist()], 1)
+            one_bits = first + 1 + np.flatnonzero(rows[cohort, 1:] > 0)
+            return dict.fromkeys([first, *one_bits.tolist()], 1)
     raise AssertionError(f"no attack on {layout}")  # pragma: no cover

@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import BitSum, Expected, Strings, in_cohorts
+from hubbub.analysis.families.contract import BitSum, Expected, Strings, cohort_deviations
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
@@ -79,7 +79,9 @@ class Bloom(Strings):
         )
 
     def sums(self, mechanism: Rappor, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        yield from in_cohorts(mechanism.layout, cells, mechanism.chain.channel, mechanism.hashes)
+        yield from cohort_deviations(
+            mechanism.layout, cells, mechanism.chain.channel, mechanism.hashes
+        )
 
     def weights(self, mechanism: Rappor, targets: Sequence[str]) -> tuple[Floats, float]:
         """Weights of a plain decoder, which compares a string's bits with all other bits.
@@ -104,43 +106,49 @@ class Bloom(Strings):
         """
         cohorts, bits, channel = mechanism.cohorts, mechanism.bits, mechanism.chain.channel
         # With more strings than the bits can distinguish, the decoder fits the clearest ones.
-        many = max(1, min(_DECODED, cohorts * bits // 4))
-        strings = [str(value) for value in values[:many]]
+        fitted = max(1, min(_DECODED, cohorts * bits // 4))
+        strings = [str(value) for value in values[:fitted]]
         places = bloom_places(mechanism, strings)
-        ones = np.zeros(cohorts * bits + 1)
-        np.add.at(ones, places, (shares[: len(strings), None] / cohorts))
+        one_counts = np.zeros(cohorts * bits + 1)
+        np.add.at(one_counts, places, (shares[: len(strings), None] / cohorts))
         rows = np.zeros((cohorts * bits + 1, len(strings) + 1))
         np.put_along_axis(rows.T[:-1], places.astype(np.int64), 1 / cohorts, axis=1)
         rows[:, -1] = (1 - (1 - 1 / bits) ** mechanism.hashes) / cohorts
         inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
         true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
-        coins = (inverse**2) @ (ones[:-1] * true_variance + (1 / cohorts - ones[:-1]) * other)
+        coins = (inverse**2) @ (
+            one_counts[:-1] * true_variance + (1 / cohorts - one_counts[:-1]) * other
+        )
         # A string's reports fall into cohorts at random. Its number of reports is fixed, and the
         # decoder has the size of each cohort; any other unevenness is noise.
         padded = np.column_stack([inverse, np.zeros(len(inverse))])
         split = np.zeros(len(strings))
         for string, share in zip(places.reshape(len(strings), cohorts, -1), shares, strict=False):
             split += share * padded[:, string].sum(axis=2).var(axis=1)
-        whole = inverse.reshape(len(strings), cohorts, bits) * ones[:-1].reshape(cohorts, bits)
-        split -= (cohorts * whole.sum(axis=2)).var(axis=1)
+        by_cohort = inverse.reshape(len(strings), cohorts, bits) * one_counts[:-1].reshape(
+            cohorts, bits
+        )
+        split -= (cohorts * by_cohort.sum(axis=2)).var(axis=1)
         errors = np.sqrt((coins + split) / reports)
-        beyond = np.full(len(shares) - len(strings), float(errors.mean()))
-        stderrs = np.concatenate([errors, beyond])
+        missing_stderrs = np.full(len(shares) - len(strings), float(errors.mean()))
+        stderrs = np.concatenate([errors, missing_stderrs])
         return Expected(stderrs, stderrs)
 
     def draw(
         self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
     ) -> Counts:
-        ones, reports = _cohort_holders(mechanism, values, counts, chance)
+        one_counts, reports = _cohort_holders(mechanism, values, counts, chance)
         return cohort_cells(
-            reports, bit_counts(ones, reports[:, None], mechanism.chain.channel, chance)
+            reports, bit_counts(one_counts, reports[:, None], mechanism.chain.channel, chance)
         )
 
     def draw_lasting(
         self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
     ) -> Callable[[], Counts]:
-        ones, reports = _cohort_holders(mechanism, values, counts, chance)
-        draw_bits = lasting_bits(ones, reports[:, None], *chain_steps(mechanism.chain), chance)
+        one_counts, reports = _cohort_holders(mechanism, values, counts, chance)
+        draw_bits = lasting_bits(
+            one_counts, reports[:, None], *chain_steps(mechanism.chain), chance
+        )
         return lambda: cohort_cells(reports, draw_bits())
 
 

@@ -17,7 +17,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import Counts, check_size, one_hot_chances
 from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.tiers import Tier, merged, tier_scales
+from hubbub.analysis.families.tiers import Tier, merged_tiers, tier_scales
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
@@ -41,7 +41,7 @@ def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
     )
 
 
-def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
+def report_growth(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
     """Variance that each true report adds to an estimate, from errors with and without reports."""
     true_counts = np.clip(estimates, 0.0, reports)
     growth = stderrs**2 - absent**2
@@ -180,7 +180,7 @@ class Family(ABC):
         A device sent `repeats` reports at most; with a permanent response they share their lies.
         """
         estimates, scales = self.scaled(tiers, candidates, repeats)
-        return merged(estimates, [totals.reports for _, totals in tiers], scales)
+        return merged_tiers(estimates, [totals.reports for _, totals in tiers], scales)
 
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
@@ -198,7 +198,7 @@ class Family(ABC):
             correlation = max(correlation, self.correlation(mechanism))
         reports = sum(numbers)
         estimates, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
-        figures = merged(estimates, numbers, scales)
+        figures = merged_tiers(estimates, numbers, scales)
         judged = Columns.of(figures, reports, confidence)
         values = judged.rows(names, self.consistent(tiers, scales, figures, judged))
         if figures.number_variance:
@@ -417,7 +417,7 @@ class Strings(Family):
         return 0.0
 
 
-def between(
+def support_deviations(
     what: str, supports: Floats, trials: Floats, pure: Pure, extra: float = 0.0
 ) -> Iterator[BitSum]:
     """Worst deviations of supports below q and above p of the trials, the honest range.
@@ -426,34 +426,36 @@ def between(
     is that nobody (q), or everybody (p), holds the value. `extra` is added to the variance.
     """
     for chance, direction, word in ((float(pure.q), -1, "least"), (float(pure.p), 1, "most")):
-        off = direction * (supports - trials * chance)
+        deviations = direction * (supports - trials * chance)
         variance = trials * chance * (1 - chance) + extra
-        place = int(np.argmax(off / np.sqrt(np.maximum(variance, 1))))
+        place = int(np.argmax(deviations / np.sqrt(np.maximum(variance, 1))))
         share = supports[place] / max(trials[place], 1)
         yield BitSum(
             f"{what} {place + 1} is supported by {share:.2%} of reports, by honest ones it would "
             f"be {chance:.2%} at {word}",
-            float(off[place]),
+            float(deviations[place]),
             float(variance[place]),
             times=len(supports),
         )
 
 
-def in_cohorts(layout: CohortBits, cells: Floats, channel: Pure, hashes: int) -> Iterator[BitSum]:
+def cohort_deviations(
+    layout: CohortBits, cells: Floats, channel: Pure, hashes: int
+) -> Iterator[BitSum]:
     """Deviations of each cohort's number of 1 bits, sent with p for own bits, else with q."""
     p, q = float(channel.p), float(channel.q)
     rows = cells.reshape(layout.cohorts, layout.bits + 1)
-    reports, ones = rows[:, 0], rows[:, 1:].sum(axis=1)
+    reports, one_counts = rows[:, 0], rows[:, 1:].sum(axis=1)
     # Bits of a string may fall together, so between one and `hashes` of them are its own.
     low = reports * (p + (layout.bits - 1) * q)
     high = reports * (hashes * p + (layout.bits - hashes) * q)
     variance = reports * layout.bits * max(p * (1 - p), q * (1 - q))
-    for word, off in (("few", low - ones), ("many", ones - high)):
-        cohort = int(np.argmax(off / np.sqrt(np.maximum(variance, 1))))
-        share = ones[cohort] / max(reports[cohort], 1)
+    for word, excess in (("few", low - one_counts), ("many", one_counts - high)):
+        cohort = int(np.argmax(excess / np.sqrt(np.maximum(variance, 1))))
+        share = one_counts[cohort] / max(reports[cohort], 1)
         yield BitSum(
             f"too {word} bits of cohort {cohort + 1} are 1: {share:,.2f} a report",
-            float(off[cohort]),
+            float(excess[cohort]),
             float(variance[cohort]),
             times=layout.cohorts,
         )

@@ -53,16 +53,16 @@ def one_hot_chances(mechanism: AnyMechanism, value: Any) -> Floats:
     return shares
 
 
-def named(people: Counts, other: float, chance: Generator) -> Counts:
+def draw_named_values(people: Counts, other: float, chance: Generator) -> Counts:
     """Draws how many reports name each value: any other value with probability `other` each.
 
     A report names a uniform value, or certainly the true one. `people` is the number of people who
     hold each value; rows are independent.
     """
     values = people.shape[-1]
-    sure = chance.binomial(people, 1 - values * other)
+    truthful = chance.binomial(people, 1 - values * other)
     any_at_all = np.full(values, 1 / values)
-    return sure + chance.multinomial((people - sure).sum(axis=-1), any_at_all)
+    return truthful + chance.multinomial((people - truthful).sum(axis=-1), any_at_all)
 
 
 def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> Counts:
@@ -86,8 +86,8 @@ def bucket_holders(buckets: Counts, width: int, counts: Counts, chance: Generato
 
 def bit_counts(true: Counts, reports: Counts, channel: Pure, chance: Generator) -> Counts:
     """Draws how often each bit is sent as 1, if it is truly 1 in `true` of the reports."""
-    ones: Counts = chance.binomial(true, float(channel.p))
-    return ones + chance.binomial(reports - true, float(channel.q))
+    one_counts: Counts = chance.binomial(true, float(channel.p))
+    return one_counts + chance.binomial(reports - true, float(channel.q))
 
 
 def lasting_bits(
@@ -120,14 +120,14 @@ def cohort_holders(
     """
     cohorts = layout.cohorts
     split = chance.multinomial(counts, np.full(cohorts, 1 / cohorts))  # shape (values, cohorts)
-    ones = np.zeros(cohorts * layout.bits + 1, dtype=np.int64)
-    np.add.at(ones, places, np.broadcast_to(split[:, :, None], places.shape))
-    return ones[:-1].reshape(cohorts, layout.bits), split.sum(axis=0)
+    one_counts = np.zeros(cohorts * layout.bits + 1, dtype=np.int64)
+    np.add.at(one_counts, places, np.broadcast_to(split[:, :, None], places.shape))
+    return one_counts[:-1].reshape(cohorts, layout.bits), split.sum(axis=0)
 
 
-def cohort_cells(reports: Counts, ones: Counts) -> Counts:
+def cohort_cells(reports: Counts, one_counts: Counts) -> Counts:
     """Cells of cohorts: the reports of each, then the count of each of its bits."""
-    return np.column_stack([reports, ones]).reshape(-1)
+    return np.column_stack([reports, one_counts]).reshape(-1)
 
 
 def chain_steps(chain: Chain) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -67,18 +67,21 @@ class Joint:
         return float(numbers @ per_report) / max(self.reports, 1)
 
     def variances(
-        self, above: Floats, below: Floats, drawn: float
+        self, numerator: Floats, denominator: Floats, drawn: float
     ) -> tuple[Floats, Floats, Floats]:
-        """The variance of above @ counts - ratio * below @ counts, of which the true one is 0.
+        """Variance of numerator @ counts - ratio * denominator @ counts, whose true value is 0.
 
-        `above` and `below` are weights of the values; `drawn` is what a report adds for having been
-        drawn, as of `drawn`. Returns coefficients of 1, ratio and ratio squared: what each report
-        of a value adds, of shape (3, values); what there is beside that; and the part of it
-        without a normal law.
+        Args:
+            numerator: weights of the values.
+            denominator: the same for the ratio's denominator.
+            drawn: what a report adds for having been drawn from the population (`drawn()`).
+
+        Returns coefficients of 1, ratio and ratio squared: what each report of a value adds, of
+        shape (3, values); what dummies add; and the part of the latter without a normal law.
         """
-        centred = above - float(above.mean()), below - float(below.mean())
-        per_report = drawn * _products(above, below)
-        beside, hidden = np.zeros(3), np.zeros(3)
+        centred = numerator - float(numerator.mean()), denominator - float(denominator.mean())
+        per_report = drawn * _products(numerator, denominator)
+        dummies_part, hidden = np.zeros(3), np.zeros(3)
         mechanism: Any  # over listed values
         for (mechanism, totals), scale in zip(self.tiers, self._scaled[1].tolist(), strict=True):
             coins = coin_variances(mechanism, self.repeats, *centred)
@@ -87,28 +90,30 @@ class Joint:
                 size = len(totals.cells)
                 # The total of dummies is fixed, so estimates' errors correlate negatively.
                 spread = totals.spread() / mechanism.channel.gap**2 * size / (size - 1)
-                named = scale**2 * spread * _products(*centred).sum(axis=1)
-                number = totals.beside_variance * _products(above.mean(), below.mean())
-                moved = (float(weights @ self.counts) / max(self.reports, 1) for weights in centred)
-                beside += named + number + totals.dummies_variance * _products(*moved)
-                hidden += number + (named if totals.value_law else 0.0)
-        return per_report, beside, hidden
+                named_part = scale**2 * spread * _products(*centred).sum(axis=1)
+                number = totals.beside_variance * _products(numerator.mean(), denominator.mean())
+                means = (float(weights @ self.counts) / max(self.reports, 1) for weights in centred)
+                dummies_part += named_part + number + totals.dummies_variance * _products(*means)
+                hidden += number + (named_part if totals.value_law else 0.0)
+        return per_report, dummies_part, hidden
 
 
-def coin_variances(mechanism: AnyMechanism, repeats: int, above: Floats, below: Floats) -> Floats:
-    """What coins add to the variance of above @ counts - ratio * below @ counts.
+def coin_variances(
+    mechanism: AnyMechanism, repeats: int, numerator: Floats, denominator: Floats
+) -> Floats:
+    """What coins add to the variance of numerator @ counts - ratio * denominator @ counts.
 
     Weights are less their mean. Returns what each report of a value adds, as coefficients of 1,
     ratio and ratio squared; shape (3, values).
     """
     coins = _coins(mechanism, repeats)
-    first, other = (np.einsum("xij,i->xj", coins, weights) for weights in (above, below))
-    return np.array([first @ above, -2 * first @ below, other @ below])
+    first, other = (np.einsum("xij,i->xj", coins, weights) for weights in (numerator, denominator))
+    return np.array([first @ numerator, -2 * first @ denominator, other @ denominator])
 
 
-def _products(above: Floats | float, below: Floats | float) -> Floats:
-    """The squares of above - ratio * below, as coefficients; shape (3,) or (3, values)."""
-    return np.array([above**2, -2 * above * below, below**2])
+def _products(numerator: Floats | float, denominator: Floats | float) -> Floats:
+    """Squares of numerator - ratio * denominator, as coefficients; shape (3,) or (3, values)."""
+    return np.array([numerator**2, -2 * numerator * denominator, denominator**2])
 
 
 @lru_cache(maxsize=64)
@@ -132,10 +137,10 @@ def pair_covariances(mechanism: Any, repeats: int) -> tuple[float, float]:
         own_and_other = float(chances @ (adds * deviations)) / (size - 1)
         variance_of_others = float(chances @ deviations**2)
     pairs = max((size - 1) * (size - 2), 1)
-    again = again_other / other
+    repeats_after_first = again_other / other
     return (
-        float(own_and_other * np.sqrt(again_true / true * again)),
-        float((variance_of_others - (size - 1) * other) / pairs * again),
+        float(own_and_other * np.sqrt(again_true / true * repeats_after_first)),
+        float((variance_of_others - (size - 1) * other) / pairs * repeats_after_first),
     )
 
 
@@ -145,8 +150,8 @@ def _coins(mechanism: Any, repeats: int) -> Floats:
     size, (true, other) = mechanism.categories, spreads(mechanism, 1)
     own_value = np.eye(size)
     if isinstance(mechanism.layout, BitVector | Subset):
-        names_own = own_value[:, :, None] + own_value[:, None, :] > 0
-        coins = np.where(names_own, *pair_covariances(mechanism, 1))
+        includes_own_value = own_value[:, :, None] + own_value[:, None, :] > 0
+        coins = np.where(includes_own_value, *pair_covariances(mechanism, 1))
         coins[:, np.arange(size), np.arange(size)] = true * own_value + other * (1 - own_value)
     else:
         chances = np.array([one_hot_chances(mechanism, value) for value in range(size)])

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
-from hubbub.analysis.families.contract import BitSum, Family, Statistic, between
+from hubbub.analysis.families.contract import BitSum, Family, Statistic, support_deviations
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
@@ -20,9 +20,9 @@ from hubbub.analysis.families.draw_totals import (
     bucket_holders,
     chain_steps,
     check_size,
+    draw_named_values,
     holders,
     lasting_bits,
-    named,
 )
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import law_of_counts, pure_tail, repeated_tail
@@ -120,7 +120,9 @@ class Listed(Family):
         drawn = 0.0
         if totals.has_dummies:
             drawn = totals.spread() + totals.dummies_variance + totals.beside_variance
-        yield from between("value", support_counts, np.full_like(support_counts, n), channel, drawn)
+        yield from support_deviations(
+            "value", support_counts, np.full_like(support_counts, n), channel, drawn
+        )
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
         """Weights by whether a payload supports each target."""
@@ -159,10 +161,12 @@ class Listed(Family):
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
                 people = holders(mechanism, values, counts)
-                return named(people, float(mechanism.channel.q), chance)
+                return draw_named_values(people, float(mechanism.channel.q), chance)
             case LongitudinalHash():
                 people = _bucket_holders(mechanism, values, counts, chance)
-                return named(people, float(mechanism.response.channel.q), chance).reshape(-1)
+                return draw_named_values(
+                    people, float(mechanism.response.channel.q), chance
+                ).reshape(-1)
         match mechanism.layout:
             case BitVector():
                 people = holders(mechanism, values, counts)
@@ -245,8 +249,8 @@ def _lasting_names(
     forever, fresh = (
         float(keep.complement.exact) / others for keep in (mechanism.permanent, mechanism.fresh)
     )
-    permanent = named(counts, forever, chance)
-    return lambda: named(permanent, fresh, chance).reshape(-1)
+    permanent = draw_named_values(counts, forever, chance)
+    return lambda: draw_named_values(permanent, fresh, chance).reshape(-1)
 
 
 def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, chance: Generator) -> Counts:
@@ -254,8 +258,8 @@ def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, chance: Gene
 
     Until a person's own element comes, the draw does not depend on which element it is.
     """
-    size, ones = mechanism.layout.size, mechanism.layout.ones
-    check_size(mechanism, size * ones // QUICK)
+    size, picks = mechanism.layout.size, mechanism.layout.ones
+    check_size(mechanism, size * picks // QUICK)
     people = holders(mechanism, values, counts)
     if counts.sum() >= _MAX_DRAWN:
         raise BadParameter(
@@ -264,20 +268,20 @@ def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, chance: Gene
         )
     included = int(chance.binomial(counts.sum(), float(mechanism.channel.p)))
     # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
-    rest = np.zeros((3, ones + 1), dtype=np.int64)
-    rest[1, ones - 1], rest[0, ones] = included, int(counts.sum()) - included
-    to_go, cells = np.arange(ones + 1), np.zeros(size, dtype=np.int64)
+    remaining = np.zeros((3, picks + 1), dtype=np.int64)
+    remaining[1, picks - 1], remaining[0, picks] = included, int(counts.sum()) - included
+    to_go, cells = np.arange(picks + 1), np.zeros(size, dtype=np.int64)
     for element in range(size):
         came = chance.multivariate_hypergeometric(
-            rest[:2].reshape(-1), int(people[element]), method="marginals"
+            remaining[:2].reshape(-1), int(people[element]), method="marginals"
         ).reshape(2, -1)
-        rest[:2] -= came
+        remaining[:2] -= came
         # Other elements still to come: of those whose own is among them one less.
         others = np.array([[size - element - 1], [size - element - 1], [size - element]])
-        picked = chance.binomial(rest, np.minimum(to_go / np.maximum(others, 1), 1.0))
-        rest -= picked
-        rest[:, :-1] += picked[:, 1:]
-        rest[2] += came.sum(axis=0)
+        picked = chance.binomial(remaining, np.minimum(to_go / np.maximum(others, 1), 1.0))
+        remaining -= picked
+        remaining[:, :-1] += picked[:, 1:]
+        remaining[2] += came.sum(axis=0)
         cells[element] = picked.sum() + came[1].sum()
     return cells
 
@@ -327,10 +331,10 @@ def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
     keep_chance, lied, fresh_gap = step
     # Variance of a permanent bit with chance b, seen through the fresh step: seen^2 b (1 - b).
     unit = (fresh_gap / (mechanism.channel.p - mechanism.channel.q)) ** 2
-    again = repeats - 1
-    return true_spread + again * float(
+    repeats_after_first = repeats - 1
+    return true_spread + repeats_after_first * float(
         unit * keep_chance * (1 - keep_chance)
-    ), other + again * float(unit * lied * (1 - lied))
+    ), other + repeats_after_first * float(unit * lied * (1 - lied))
 
 
 def _permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:

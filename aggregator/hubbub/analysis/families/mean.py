@@ -14,8 +14,8 @@ from hubbub.analysis.families.contract import (
     Expected,
     Numbers,
     Statistic,
-    between,
     spread_shown,
+    support_deviations,
 )
 from hubbub.analysis.families.draw_totals import one_hot_chances
 from hubbub.analysis.families.tiers import Tier, reports_of
@@ -111,7 +111,7 @@ class Means(Numbers):
             what, pure = "answer", Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
         else:
             what, pure = "place", Pure(mechanism.window.near, mechanism.window.far)
-        yield from between(what, reported, everybody, pure, drawn)
+        yield from support_deviations(what, reported, everybody, pure, drawn)
 
     def expected(
         self, mechanism: Meaning, values: Sequence[object], shares: Floats, reports: float

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistent_tables import consistent_tables, consistent_triples
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
-from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, between
+from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, support_deviations
 from hubbub.analysis.families.draw_totals import LARGEST, QUICK, Counts, check_size, one_hot_chances
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.projective_points import draw_points
@@ -47,11 +47,11 @@ class Pairs(Family):
         totals.check(mechanism.layout)
         if mechanism.groups == 1:
             return _LISTED.figures(mechanism.response, totals, candidates)
-        n, even = totals.reports, _even(mechanism)
+        n, uniform = totals.reports, _even(mechanism)
         support_counts, trials = _supports(mechanism, np.array(totals.cells))
         channel = mechanism.channel
         raw_counts = (support_counts - trials * float(channel.q)) / float(channel.p - channel.q)
-        estimates = mechanism.groups * (raw_counts - trials * even) + n * even
+        estimates = mechanism.groups * (raw_counts - trials * uniform) + n * uniform
         other, growth = _spreads(mechanism)
         true_counts = np.clip(estimates, 0.0, n)
         return ValueEstimates(
@@ -77,24 +77,24 @@ class Pairs(Family):
             return
         counts = _supports(mechanism, cells.astype(np.int64))
         support_counts, trials = (numbers.astype(np.float64) for numbers in counts)
-        yield from between("cell", support_counts, trials, mechanism.channel)
+        yield from support_deviations("cell", support_counts, trials, mechanism.channel)
 
     def weights(self, mechanism: PairedParts, targets: Sequence[int]) -> tuple[Floats, float]:
         """Weights by whether a payload supports a target's cell, in the group of its table."""
-        channel, even = mechanism.channel, _even(mechanism)
+        channel, uniform = mechanism.channel, _even(mechanism)
         gap, q = float(channel.p - channel.q), float(channel.q)
         ends = np.cumsum(mechanism.cells)
         weights = np.zeros((mechanism.groups, mechanism.points))
         for target in targets:
-            if not 0 <= target < len(even):
-                raise BadParameter(f"target {target} is not one of the {len(even)} cells")
+            if not 0 <= target < len(uniform):
+                raise BadParameter(f"target {target} is not one of the {len(uniform)} cells")
             group = int(np.searchsorted(ends, target, side="right"))
             # A point lies on another's hyperplane where that lies on its own.
             point = np.zeros(mechanism.points, dtype=np.int64)
             point[target - (ends[group] - mechanism.cells[group])] = 1
             meets = supports_of(mechanism.response, point, mechanism.points)
-            weights[group] += mechanism.groups * ((meets - q) / gap - even[target])
-        return weights.reshape(-1), float(even[list(targets)].sum())
+            weights[group] += mechanism.groups * ((meets - q) / gap - uniform[target])
+        return weights.reshape(-1), float(uniform[list(targets)].sum())
 
     def expected(
         self, mechanism: PairedParts, values: Sequence[object], shares: Floats, reports: float
@@ -168,7 +168,7 @@ def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
 
     With probability 1/G it adds G (x - even); x has mean h, variance v: G v + (G - 1) (h - even)^2.
     """
-    groups, even, channel = mechanism.groups, _even(mechanism), mechanism.channel
+    groups, uniform, channel = mechanism.groups, _even(mechanism), mechanism.channel
     true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
-    growth = groups * (true_variance - other) + (groups - 1) * (1 - 2 * even)
-    return groups * other + (groups - 1) * even**2, growth
+    growth = groups * (true_variance - other) + (groups - 1) * (1 - 2 * uniform)
+    return groups * other + (groups - 1) * uniform**2, growth

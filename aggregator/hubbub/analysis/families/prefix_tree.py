@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtri
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats, bisected
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
-from hubbub.analysis.families.contract import BitSum, Expected, Strings, between
+from hubbub.analysis.families.contract import BitSum, Expected, Strings, support_deviations
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns
@@ -52,7 +52,7 @@ class Trees(Strings):
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
         if not names:
-            return _discovered(tiers, confidence, repeats)
+            return _discovery_answer(tiers, confidence, repeats)
         return super().answer(tiers, names, confidence, repeats)
 
     def likely(
@@ -66,7 +66,7 @@ class Trees(Strings):
         groups = cells.astype(np.int64).reshape(mechanism.groups, mechanism.points)
         support_counts = np.array([supports_of(mechanism.response, group) for group in groups])
         trials = np.repeat(groups.sum(axis=1), mechanism.cells).astype(np.float64)
-        yield from between(
+        yield from support_deviations(
             "place", support_counts.reshape(-1).astype(np.float64), trials, mechanism.channel
         )
 
@@ -104,10 +104,10 @@ class Trees(Strings):
             raise BadParameter(
                 f"{counts.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
             )
-        some = np.nonzero(counts)[0]
-        places = _places_of(mechanism, tuple(values))[some]
+        present = np.nonzero(counts)[0]
+        places = _places_of(mechanism, tuple(values))[present]
         groups, points = mechanism.groups, mechanism.points
-        sent = chance.multinomial(counts[some], np.full(groups, 1 / groups))
+        sent = chance.multinomial(counts[present], np.full(groups, 1 / groups))
         cells = np.zeros((groups, points), dtype=np.int64)
         for group in range(groups):
             planes = np.repeat(places[:, group], sent[:, group])
@@ -138,7 +138,7 @@ def _places(tiers: Sequence[Tier]) -> Places:
     return Places(trees, scales.tolist())
 
 
-def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
+def _discovery_answer(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
     """A row for each discovered string, and the number of reports with other strings."""
     places = _places(tiers)
     discoveries, reports = discover(places), places.reports
@@ -160,7 +160,7 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
     cuts = figures.absent * np.array([discovery.cut for discovery in discoveries])
     at_cuts = np.sqrt(figures.absent**2 + figures.growth * cuts)
     bias, bias_variance = selection_bias(figures.estimates - cuts, at_cuts)
-    rest = float(reports - figures.estimates.sum() + bias)
+    undiscovered = float(reports - figures.estimates.sum() + bias)
     spread = float(np.sqrt((figures.stderrs**2).sum() + bias_variance))
     picture = judged.nearest(figures.absent, others=True) if discoveries else low
     return Answer(
@@ -169,7 +169,7 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
         confidence=confidence,
         values=judged.rows([discovery.text for discovery in discoveries], picture),
         correlation=1.0,
-        others=with_interval(rest, spread, confidence, (0.0, float(reports))),
+        others=with_interval(undiscovered, spread, confidence, (0.0, float(reports))),
         repeats=repeats,
         beginnings=tuple(discovery.text for discovery in discoveries if not discovery.whole),
         figures=figures,
@@ -188,17 +188,17 @@ def _ends(
     """
     scores = np.array([discovery.score for discovery in discoveries])
     cuts = np.array([discovery.cut for discovery in discoveries])
-    plain = reach_of(confidence)
+    reach = reach_of(confidence)
     doubt = (1 - confidence) / 2
-    few, _ = bisected(
+    least, _ = bisected(
         np.full_like(scores, -ndtri(doubt)),
         np.full_like(scores, _FARTHEST),
         lambda middle: log_ndtr(-middle) - log_ndtr(scores - middle - cuts) > np.log(doubt),
         _HALVINGS,
     )
     estimate_parts = figures.estimates, figures.absent, figures.growth
-    low = np.clip(end_of(*estimate_parts, 0.0, -few), np.minimum(1.0, figures.estimates), reports)
-    return low, np.clip(end_of(*estimate_parts, 0.0, plain), 0.0, reports)
+    low = np.clip(end_of(*estimate_parts, 0.0, -least), np.minimum(1.0, figures.estimates), reports)
+    return low, np.clip(end_of(*estimate_parts, 0.0, reach), 0.0, reports)
 
 
 @lru_cache(maxsize=4)

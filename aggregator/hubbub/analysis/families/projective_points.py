@@ -62,17 +62,17 @@ def _points(
 def vectors_of(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
     """Canonical vectors of these points, and the place of the first 1 in each."""
     s, t = space.prime, space.dimensions
-    rest, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
+    remainders, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
     size = s ** (t - 1)
     sizes = np.full(len(points), size)
-    while (beyond := rest >= sizes).any():
-        rest[beyond] -= sizes[beyond]
-        sizes[beyond] //= s
-        pivots[beyond] += 1
+    while (later := remainders >= sizes).any():
+        remainders[later] -= sizes[later]
+        sizes[later] //= s
+        pivots[later] += 1
     vectors = np.zeros((len(points), t), dtype=np.int64)
     for coordinate in range(t - 1, -1, -1):
-        vectors[:, coordinate] = rest % s
-        rest //= s
+        vectors[:, coordinate] = remainders % s
+        remainders //= s
     vectors[np.arange(len(points)), pivots] = 1
     return vectors, pivots
 

@@ -15,7 +15,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import (
     chances,
     min_stderrs,
-    placed,
+    place_sum,
     smooth,
     spread,
     unbiased,
@@ -25,9 +25,9 @@ from hubbub.analysis.families.contract import (
     Expected,
     Numbers,
     Statistic,
-    between,
-    risen,
+    report_growth,
     spread_shown,
+    support_deviations,
 )
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
 from hubbub.analysis.families.rows import Columns
@@ -53,20 +53,20 @@ class Ranges(Numbers):
     ) -> ValueEstimates:
         """Estimates of each part, and of the sum of all numbers' places."""
         if not isinstance(mechanism, BucketFlips):
-            return _of_index(mechanism, totals)
+            return _index_figures(mechanism, totals)
         raw_estimate = mechanism.estimate(totals)
         estimates = np.array(raw_estimate.values)
         stderrs = np.sqrt(np.array(raw_estimate.variances))
         # Given a report's number, its answers about two buckets are uncorrelated, since the mean of
         # at least one of them is 0.
         middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
-        off = (middles - 0.5) * stderrs
-        place_sum = totals.reports / 2 + float((middles - 0.5) @ estimates)
+        offsets = (middles - 0.5) * stderrs
+        places = totals.reports / 2 + float((middles - 0.5) @ estimates)
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
-        growth = risen(estimates, stderrs, flat, totals.reports)
+        growth = report_growth(estimates, stderrs, flat, totals.reports)
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
-        place = ValueEstimates.flat(np.array([place_sum]), np.sqrt([off @ off]))
+        place = ValueEstimates.flat(np.array([places]), np.sqrt([offsets @ offsets]))
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=flat, growth=growth, tail=tail, place=place
         )
@@ -106,12 +106,12 @@ class Ranges(Numbers):
         """Counts of each place of the line, or answers about each part or row."""
         if isinstance(mechanism, SquareWave):
             pure = Pure(mechanism.window.near, mechanism.window.far)
-            yield from between("place", cells, np.full_like(cells, totals.reports), pure)
+            yield from support_deviations("place", cells, np.full_like(cells, totals.reports), pure)
             return
         trials = cells.reshape(-1, 2).sum(axis=1)
         pure = Pure(mechanism.lie.complement.exact, mechanism.lie.exact)
         what = "bucket" if isinstance(mechanism, BucketFlips) else "row"
-        yield from between(what, cells[1::2], trials, pure)
+        yield from support_deviations(what, cells[1::2], trials, pure)
 
     def estimates(self, mechanism: Ranged, totals: Totals) -> Floats:
         """For indices by least squares."""
@@ -124,10 +124,10 @@ class Ranges(Numbers):
     ) -> Expected:
         if isinstance(mechanism, BucketFlips):
             return super().expected(mechanism, values, shares, reports)
-        many = 10**12
-        cells = np.rint(chances(mechanism) @ shares * many).astype(np.int64)
-        _, stderrs = unbiased(mechanism, Totals(cells=cells.tolist(), reports=many))
-        errors: Floats = stderrs / many * sqrt(many / reports)
+        many_reports = 10**12
+        cells = np.rint(chances(mechanism) @ shares * many_reports).astype(np.int64)
+        _, stderrs = unbiased(mechanism, Totals(cells=cells.tolist(), reports=many_reports))
+        errors: Floats = stderrs / many_reports * sqrt(many_reports / reports)
         return Expected(errors, errors)
 
     def statistic(self, mechanism: Ranged, totals: Totals) -> Statistic:
@@ -142,8 +142,8 @@ class Ranges(Numbers):
         if isinstance(mechanism, BucketFlips):
             return None
         cells = np.ceil(reports * chances(mechanism).mean(axis=1)).astype(np.int64)
-        even = Totals(cells=cells.tolist(), reports=reports)
-        least = unbiased(mechanism, even)[1] ** 2
+        totals = Totals(cells=cells.tolist(), reports=reports)
+        least = unbiased(mechanism, totals)[1] ** 2
         return np.maximum(spread(mechanism, noisy, reports), least)
 
     def labels(self, mechanism: Ranged, values: Sequence[str] | None) -> Sequence[str]:
@@ -158,7 +158,7 @@ class Ranges(Numbers):
     ) -> Counts:
         """Draws places by their probabilities; or each report's parts, and then the answers."""
         if isinstance(mechanism, BucketFlips):
-            return _asked_parts(mechanism, values, counts, chance)
+            return _draw_parts(mechanism, values, counts, chance)
         return super().draw(mechanism, values, counts, chance)
 
     def draw_lasting(
@@ -179,10 +179,10 @@ class Ranges(Numbers):
         return [mechanism.range.bucket(value, mechanism.buckets)]
 
 
-def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEstimates:
+def _index_figures(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
     growth = mechanism.variance(1, 1) - mechanism.variance(0, 1)
-    place_sum, place_error, worth = placed(mechanism, totals)
+    places, place_error, worth = place_sum(mechanism, totals)
     tail = None
     if isinstance(mechanism, SquareWave):
         tail = pure_tail(mechanism.channel, totals.reports)
@@ -194,10 +194,10 @@ def _of_index(mechanism: HaarResponse | SquareWave, totals: Totals) -> ValueEsti
         growth=np.full_like(stderrs, max(growth, 0.0)),
         tail=tail,
         place=ValueEstimates.flat(
-            np.array([place_sum]),
+            np.array([places]),
             np.array([place_error]),
             step=float(np.ptp(worth)),
-            spread=spread_shown(worth, totals, place_sum, place_error),
+            spread=spread_shown(worth, totals, places, place_error),
         ),
     )
 
@@ -208,7 +208,7 @@ def _matrix(family: Ranges, mechanism: Ranged) -> Floats:
     return np.array([family.alone(mechanism, cell) for cell in range(mechanism.layout.size)]).T
 
 
-def _asked_parts(
+def _draw_parts(
     mechanism: BucketFlips, values: Sequence[float], counts: Counts, chance: Generator
 ) -> Counts:
     """Draws answers part by part, counting people by the number of parts that they still answer."""
@@ -216,13 +216,15 @@ def _asked_parts(
     check_size(mechanism, len(values) * buckets * sampled // QUICK)
     own_buckets = np.array([mechanism.range.bucket(value, buckets) for value in values])
     lie = float(mechanism.lie.exact)
-    rest = np.zeros((len(values), sampled + 1), dtype=np.int64)
-    rest[:, sampled] = counts
+    remaining = np.zeros((len(values), sampled + 1), dtype=np.int64)
+    remaining[:, sampled] = counts
     cells = np.zeros((buckets, 2), dtype=np.int64)
     for bucket in range(buckets):
-        trials = chance.binomial(rest, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0))
-        rest -= trials
-        rest[:, :-1] += trials[:, 1:]
+        trials = chance.binomial(
+            remaining, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0)
+        )
+        remaining -= trials
+        remaining[:, :-1] += trials[:, 1:]
         askers = trials.sum(axis=1)
         yes = chance.binomial(askers, np.where(own_buckets == bucket, 1 - lie, lie)).sum()
         cells[bucket] = askers.sum() - yes, yes

@@ -43,8 +43,8 @@ class Sets(Listed):
         self, tiers: Sequence[Tier], scales: Floats, figures: ValueEstimates, judged: Columns
     ) -> Floats:
         """Estimates in [0, reports], without a fixed sum."""
-        inside = np.clip(judged.estimates, judged.low, judged.high)
-        return np.clip(inside, 0.0, float(judged.reports))
+        clipped = np.clip(judged.estimates, judged.low, judged.high)
+        return np.clip(clipped, 0.0, float(judged.reports))
 
     def weights(self, mechanism: PrivSet, targets: Sequence[int]) -> tuple[Floats, float]:
         for target in targets:
@@ -66,7 +66,7 @@ class Sets(Listed):
 
         Elements in the set and outside it are drawn separately, jointly for all with the same set.
         """
-        reported = _reported(mechanism, values, counts, chance)
+        reported = _reported_sets(mechanism, values, counts, chance)
         size, k, most = mechanism.layout.size, mechanism.layout.ones, mechanism.most
         if len(reported) * size * k > _LARGEST:
             raise BadParameter(
@@ -79,14 +79,18 @@ class Sets(Listed):
             is_member[place, filled] = True
         people = np.array(list(reported.values()), dtype=np.int64)
         met = chance.binomial(people, float(mechanism.meet.exact))
-        ways = np.diff([0.0, *(float(upto / mechanism.ways[-1]) for upto in mechanism.ways)])
-        some = np.zeros((len(reported), most + 1), dtype=np.int64)
-        some[:, 1 : len(ways) + 1] = chance.multinomial(met, ways / ways.sum())
-        some[:, 0] = people - met
-        beside = np.zeros((len(reported), k + 1), dtype=np.int64)
+        ways = np.diff(
+            [0.0, *(float(cumulative / mechanism.ways[-1]) for cumulative in mechanism.ways)]
+        )
+        in_set = np.zeros((len(reported), most + 1), dtype=np.int64)
+        in_set[:, 1 : len(ways) + 1] = chance.multinomial(met, ways / ways.sum())
+        in_set[:, 0] = people - met
+        out_of_set = np.zeros((len(reported), k + 1), dtype=np.int64)
         for inside in range(min(most, k) + 1):
-            beside[:, k - inside] = some[:, inside]
-        return _picked(is_member, some, chance) + _picked(~is_member, beside, chance)
+            out_of_set[:, k - inside] = in_set[:, inside]
+        return _draw_picked(is_member, in_set, chance) + _draw_picked(
+            ~is_member, out_of_set, chance
+        )
 
     def question(self, mechanism: PrivSet) -> Mapping[str, Any]:
         return {
@@ -100,24 +104,24 @@ class Sets(Listed):
         return 0, (1 << mechanism.most) - 1
 
 
-def _picked(is_member: npt.NDArray[np.bool_], rest: Counts, chance: Generator) -> Counts:
+def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, chance: Generator) -> Counts:
     """Draws how often each element is picked, if rest[i, j] people pick j of those in row i."""
     cells = np.zeros(is_member.shape[1], dtype=np.int64)
     to_come = is_member.sum(axis=1)
-    to_pick = np.arange(rest.shape[1])
+    to_pick = np.arange(remaining.shape[1])
     for element in range(is_member.shape[1]):
         rows = np.flatnonzero(is_member[:, element])
         chances = np.minimum(to_pick / to_come[rows, None], 1.0)
-        picked = chance.binomial(rest[rows], chances)
+        picked = chance.binomial(remaining[rows], chances)
         cells[element] = picked.sum()
-        moved = rest[rows] - picked
-        moved[:, :-1] += picked[:, 1:]
-        rest[rows] = moved
+        others = remaining[rows] - picked
+        others[:, :-1] += picked[:, 1:]
+        remaining[rows] = others
         to_come[rows] -= 1
     return cells
 
 
-def _reported(
+def _reported_sets(
     mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: Generator
 ) -> dict[int, int]:
     """Number of people who report each set; larger sets are sampled down to `most` members."""

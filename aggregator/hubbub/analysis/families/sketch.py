@@ -18,7 +18,14 @@ from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import walsh_hadamard
-from hubbub.analysis.families.contract import BitSum, Expected, Strings, between, in_cohorts, risen
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Strings,
+    cohort_deviations,
+    report_growth,
+    support_deviations,
+)
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
@@ -27,7 +34,7 @@ from hubbub.analysis.families.draw_totals import (
     check_size,
     cohort_cells,
     cohort_holders,
-    named,
+    draw_named_values,
 )
 from hubbub.analysis.strings.decode_equations import sketch_buckets
 from hubbub.analysis.uncertainty.tails import collision_tail
@@ -64,8 +71,8 @@ class Sketches(Strings):
         share = (1 - 1 / width) / width
 
         def errors(true: Floats) -> Floats:
-            inside = true + (n - true) / width
-            coins = inside * of_held + (n - inside) * of_other
+            in_bucket = true + (n - true) / width
+            coins = in_bucket * of_held + (n - in_bucket) * of_other
             # Of the other strings' reports in a function, squared and summed: each stands for one.
             others = np.maximum(uneven - true**2 / functions - true, n - true)
             answer: Floats = stretch * np.sqrt(coins + share * others)
@@ -73,14 +80,14 @@ class Sketches(Strings):
 
         absent, stderrs = errors(np.zeros_like(estimates)), errors(np.clip(estimates, 0, n))
         tail = collision_tail(bucket_counts, float(absent[0]) / stretch) if len(absent) else None
-        growth = risen(estimates, stderrs, absent, totals.reports)
+        growth = report_growth(estimates, stderrs, absent, totals.reports)
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=absent, growth=growth, tail=tail
         )
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         if isinstance(mechanism, CountMeanSketch):
-            yield from in_cohorts(mechanism.layout, cells, mechanism.channel, 1)
+            yield from cohort_deviations(mechanism.layout, cells, mechanism.channel, 1)
             return
         if isinstance(mechanism, LocalHashing):
             low, high = mechanism.channel.q, mechanism.channel.p
@@ -89,7 +96,7 @@ class Sketches(Strings):
             low, high = mechanism.keep.complement.exact, mechanism.keep.exact
             bits_each = mechanism.hashes * mechanism.width
         chances = Pure(high / bits_each, low / bits_each)
-        yield from between("index", cells, np.full_like(cells, totals.reports), chances)
+        yield from support_deviations("index", cells, np.full_like(cells, totals.reports), chances)
 
     def weights(self, mechanism: Sketch, targets: Sequence[str]) -> tuple[Floats, float]:
         channel, width = mechanism.channel, mechanism.width
@@ -124,8 +131,8 @@ class Sketches(Strings):
         spread, stretch = (1 - 1 / width) / width, width / (width - 1)
 
         def error(share: Floats) -> Floats:
-            inside = share + (1 - share) / width
-            coins = (inside * true_variance + (1 - inside) * other) / reports
+            in_bucket = share + (1 - share) / width
+            coins = (in_bucket * true_variance + (1 - in_bucket) * other) / reports
             squares = (shares**2).sum() - share**2
             collisions = spread * (squares / functions + (1 - share) / reports)
             answer: Floats = stretch * np.sqrt(coins + collisions)
@@ -142,7 +149,7 @@ class Sketches(Strings):
         buckets = sketch_buckets(mechanism, values)
         if isinstance(mechanism, LocalHashing):
             people = bucket_holders(buckets, mechanism.width, counts, chance)
-            return named(people, float(mechanism.channel.q), chance).reshape(-1)
+            return draw_named_values(people, float(mechanism.channel.q), chance).reshape(-1)
         first = mechanism.width * np.arange(mechanism.hashes)
         people, reports = cohort_holders(
             mechanism.layout, (buckets + first)[:, :, None], counts, chance

@@ -28,7 +28,7 @@ def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:
     return [tier for tier in tiers if tier[1].reports] or list(tiers[:1])
 
 
-def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
+def sum_of_metrics(parts: Sequence[ValueEstimates]) -> ValueEstimates:
     """Estimates from all reports of several metrics with the same question: plain sums.
 
     Who reports to which metric may depend on the value, as with old and new apps, so no metric may
@@ -47,11 +47,11 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
         growth=np.array([part.growth for part in parts]).max(axis=0),
         # The sum of squared parts is smallest for equal parts.
         curvature=curvature / len(parts) if curvature > 0 else curvature,
-        **_beside(parts, np.ones(len(parts))),
+        **_common_fields(parts, np.ones(len(parts))),
     )
 
 
-def merged(
+def merged_tiers(
     parts: Sequence[ValueEstimates], reports: Sequence[int], scales: Floats
 ) -> ValueEstimates:
     """Estimates for all reports, from tiers with `reports` each and scaled by `scales`.
@@ -63,7 +63,7 @@ def merged(
     estimates = scales @ np.array([tier.estimates for tier in parts])
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
     places = [tier.place for tier in parts if tier.place is not None]
-    place = merged(places, reports, scales) if places else None
+    place = merged_tiers(places, reports, scales) if places else None
     stderrs = np.sqrt(coins + chosen_by(scales, reports, estimates))
     absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
     numbers = np.array(reports, dtype=np.float64)
@@ -83,11 +83,11 @@ def merged(
         growth=growth,
         curvature=curvature + float(drawn / total),
         place=place,
-        **_beside(parts, scales),
+        **_common_fields(parts, scales),
     )
 
 
-def _beside(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str, Any]:
+def _common_fields(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str, Any]:
     """Tail, step and what unsure numbers of reports add, of estimates that are scaled and added."""
     return {
         "tail": _longest(parts, scales),

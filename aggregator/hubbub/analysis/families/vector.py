@@ -23,7 +23,7 @@ from hubbub.analysis.estimators.shared_book_error import (
     variance_by_books,
     variance_less_known,
 )
-from hubbub.analysis.families.contract import BitSum, Expected, Family, between
+from hubbub.analysis.families.contract import BitSum, Expected, Family, support_deviations
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.tiers import Tier, reports_of, tier_scales
 from hubbub.analysis.value_estimates import ValueEstimates, means_of
@@ -95,17 +95,19 @@ class Vectors(Family):
 
     def sums(self, mechanism: VectorCodes, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         by_book, chance = cells.reshape(mechanism.books, -1).sum(axis=1), 1 / mechanism.books
-        off = np.abs(by_book - totals.reports * chance)
-        book = int(np.argmax(off))
+        deviations = np.abs(by_book - totals.reports * chance)
+        book = int(np.argmax(deviations))
         if mechanism.books > 1:
             yield BitSum(
                 f"book {book + 1} has {by_book[book]:,.0f} reports, of honest ones it would have "
                 f"{totals.reports * chance:,.1f} on average",
-                float(off[book]),
+                float(deviations[book]),
                 totals.reports * chance * (1 - chance),
                 times=2 * mechanism.books,
             )
-        yield from between("word", cells, np.repeat(by_book, mechanism.words), mechanism.channel)
+        yield from support_deviations(
+            "word", cells, np.repeat(by_book, mechanism.words), mechanism.channel
+        )
 
     def weights(self, mechanism: VectorCodes, targets: Sequence[int]) -> tuple[Floats, float]:
         if not all(0 <= target < mechanism.dimensions for target in targets):
@@ -162,11 +164,11 @@ class Vectors(Family):
         books, places = drawn_words(mechanism, len(units), chance)
         cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
         order = np.argsort(books, kind="stable")
-        many = books_at_once(mechanism)
-        for first in range(0, len(units), many):
-            block = order[first : first + many]
-            used, at = np.unique(books[block], return_inverse=True)
-            words = words_of_each(mechanism, used.tolist())[at]
+        batch = books_at_once(mechanism)
+        for first in range(0, len(units), batch):
+            block = order[first : first + batch]
+            used, inverse = np.unique(books[block], return_inverse=True)
+            words = words_of_each(mechanism, used.tolist())[inverse]
             ranks = np.argsort(-np.einsum("pd,pwd->pw", units[block], words), axis=1, kind="stable")
             np.add.at(cells, (books[block], ranks[np.arange(len(block)), places[block]]), 1)
         return cells.reshape(-1)
@@ -196,10 +198,10 @@ class Vectors(Family):
         self, mechanism: VectorCodes, value: Any, others: Sequence[Any]
     ) -> list[float]:
         """Probability of a word near each of `others`, which share no near words."""
-        near, far = (
+        p_near, p_far = (
             float(mechanism.near * chance) for chance in (mechanism.channel.p, mechanism.channel.q)
         )
-        return [near if value == other else far for other in others]
+        return [p_near if value == other else p_far for other in others]
 
 
 def books_excess(mechanism: VectorCodes, reports: int) -> float:
@@ -227,9 +229,9 @@ def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
     for part, (_, totals), scale in zip(vectors, tiers, scales.tolist(), strict=True):
         mean, variances = _mean_and_variances(part, totals, axes)
         least = totals.reports * _min_coins(part)
-        first, second, between = variances + (repeats - 1) * np.maximum(variances - least, 0.0)
+        first, second, joint = variances + (repeats - 1) * np.maximum(variances - least, 0.0)
         most = sqrt(first * second)
-        both = min(max(between - (first + second) / 2, -most), most)
+        both = min(max(joint - (first + second) / 2, -most), most)
         sums += scale * totals.reports * mean
         covariance += scale**2 * np.array([[first, both], [both, second]])
     return sums, covariance
@@ -250,18 +252,18 @@ def _mean_and_variances(
     cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
     books = np.flatnonzero(cells.any(axis=1)).tolist()
     by_book, squares = np.zeros((len(books), size)), np.zeros(axes.shape[1])
-    many = books_at_once(mechanism)
-    for first in range(0, len(books), many):
-        some = books[first : first + many]
-        words = words_of_each(mechanism, some)
-        by_book[first : first + many] = np.einsum("bw,bwd->bd", cells[some], words)
-        squares += np.einsum("bw,bwd->d", cells[some], (words @ axes) ** 2)
+    batch = books_at_once(mechanism)
+    for first in range(0, len(books), batch):
+        block = books[first : first + batch]
+        words = words_of_each(mechanism, block)
+        by_book[first : first + batch] = np.einsum("bw,bwd->bd", cells[block], words)
+        squares += np.einsum("bw,bwd->d", cells[block], (words @ axes) ** 2)
     scale = scale_of(mechanism)
     mean = scale * by_book.sum(axis=0) / n
     square = np.clip(scale**2 * squares / n, *sorted(_square(mechanism, np.array([0.0, 1.0]))))
     # The square of an estimated mean is too large by that mean's own variance.
-    apart = (square - (mean @ axes) ** 2) * n / max(n - 1, 1)
-    coins = n * np.maximum(apart, _min_coins(mechanism))
+    variances = (square - (mean @ axes) ** 2) * n / max(n - 1, 1)
+    coins = n * np.maximum(variances, _min_coins(mechanism))
     return _less_books(mechanism, books, (scale * by_book, cells[books].sum(axis=1)), coins, axes)
 
 
@@ -295,7 +297,7 @@ def _less_books(
     typical = float(coins[:size].mean())
     if not _is_removed(mechanism, typical / n**2):
         return mean, coins + pool
-    off = sums - sent[:, None] * raw
+    deviations = sums - sent[:, None] * raw
     errors_of_books = BooksErrors(mechanism, numbers, sent, scale_of(mechanism))
     means: list[Floats] = []
     coin_noise, variance = coins, (typical + most) / n**2
@@ -303,11 +305,11 @@ def _less_books(
     while len(means) < rounds:
         errors, unknown = errors_of_books.about(mean, variance)
         apart = errors - sent @ errors / n
-        part = float(np.clip((apart * off).sum() / (sent @ apart**2).sum(), 0.0, 1.0))
+        part = float(np.clip((apart * deviations).sum() / (sent @ apart**2).sum(), 0.0, 1.0))
         mean = raw - part * (sent @ errors) / n
         means.append(mean)
         coin_noise = np.maximum(coins - part**2 * (sent @ (apart @ axes) ** 2), coins * _LEAST)
-        unexplained = (((off - part * sent[:, None] * apart) @ axes) ** 2).sum(axis=0)
+        unexplained = (((deviations - part * sent[:, None] * apart) @ axes) ** 2).sum(axis=0)
         least = part**2 * n**2 * unknown
         pool = np.clip((unexplained - coin_noise)[:size].mean(), least, max(least, most))
         variance = float(coin_noise[:size].mean() + least) / n**2
@@ -333,8 +335,8 @@ def books_variance(mechanism: VectorCodes, sums: Floats, sent: Floats, coins: Fl
     most = np.full_like(coins, n**2 * _pool(mechanism))
     if mechanism.books < _BOOKS:
         return most
-    off = sums - sent[:, None] * (sums.sum(axis=0) / n)
-    pool: Floats = np.clip((off**2).sum(axis=0) - coins, 0.0, most)
+    deviations = sums - sent[:, None] * (sums.sum(axis=0) / n)
+    pool: Floats = np.clip((deviations**2).sum(axis=0) - coins, 0.0, most)
     return pool
 
 
@@ -362,8 +364,8 @@ def _even(mechanism: VectorCodes) -> float:
 def _pool(mechanism: VectorCodes) -> float:
     """Variance of the mean over the choice of books, if all people hold the same vector."""
     keep, near = float(mechanism.keep.exact), mechanism.near
-    words = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
-    return _unit(mechanism) * (words - centre_square(mechanism)) / mechanism.books
+    squares = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
+    return _unit(mechanism) * (squares - centre_square(mechanism)) / mechanism.books
 
 
 def unit_of(vectors: Floats, chance: Generator) -> Floats:
@@ -384,6 +386,6 @@ def drawn_words(mechanism: VectorCodes, reports: int, chance: Generator) -> tupl
     """Draws each report's book, and the rank of the word that it sends, 0 being the nearest."""
     books = chance.integers(0, mechanism.books, reports)
     is_true = chance.random(reports) < float(mechanism.keep.exact)
-    near = chance.integers(0, mechanism.near, reports)
-    far = chance.integers(mechanism.near, mechanism.words, reports)
-    return books, np.where(is_true, near, far)
+    near_ranks = chance.integers(0, mechanism.near, reports)
+    far_ranks = chance.integers(mechanism.near, mechanism.words, reports)
+    return books, np.where(is_true, near_ranks, far_ranks)

@@ -50,8 +50,10 @@ def coefficients(
     reach, (low, high) = reach_of(confidence), model.ends
     spread = stderrs.reshape(-1, len(low) + 1) * _units(model)[0]
     slopes = spread[:, :-1] / (high - low)
-    moved = np.sqrt(spread[:, -1] ** 2 + ((spread[:, :-1] * low / (high - low)) ** 2).sum(axis=1))
-    errors = np.column_stack([slopes, moved]).ravel()
+    intercept_stderr = np.sqrt(
+        spread[:, -1] ** 2 + ((spread[:, :-1] * low / (high - low)) ** 2).sum(axis=1)
+    )
+    errors = np.column_stack([slopes, intercept_stderr]).ravel()
     names = [*(name for name, _, _ in model.columns), "intercept"]
     labels = [(name, label) for label in model.classes or ("",) for name in names]
     return [

@@ -67,8 +67,8 @@ class Learned:
 def rounds_for(people: float, squared_error: float) -> int:
     """Number of rounds, from 3 to 64, that the noise permits."""
     fit = people * IN_ROUNDS / squared_error
-    few = min(fit * _NOISE_OF_FEW**2, _FEW_ROUNDS)
-    return int(min(max(fit * _NOISE_OF_MORE**2, few, _MIN_ROUNDS), _MAX_ROUNDS))
+    few_rounds = min(fit * _NOISE_OF_FEW**2, _FEW_ROUNDS)
+    return int(min(max(fit * _NOISE_OF_MORE**2, few_rounds, _MIN_ROUNDS), _MAX_ROUNDS))
 
 
 def noise_of(people: float, rounds: int, squared_error: float, rounds_each: int = 0) -> float:
@@ -140,8 +140,8 @@ def averaged(
     are those of at least one round after that of columns, in order, by `codes`.
     """
     final, size = averaged_weights(states), len(centre) + 1
-    along = along_over_across(codes)
-    spread = variances_of(kind, states, final, size, along).reshape(-1, size)
+    ratio = along_over_across(codes)
+    spread = variances_of(kind, states, final, size, ratio).reshape(-1, size)
     # From coordinates around the estimated centre to those around 0.
     rows = final.reshape(-1, size)
     rows[:, -1] -= rows[:, :-1] @ centre
@@ -175,10 +175,10 @@ def gradients(kind: ModelKind, columns: Floats, labels: Floats, weights: Floats)
     score = columns @ weights.reshape(-1, size).T
     lengths = np.linalg.norm(columns, axis=1, keepdims=True)
     if kind == "softmax":
-        off = foretold(kind, score)
-        off[np.arange(len(off)), labels.astype(int)] -= 1
-        off /= np.maximum(np.linalg.norm(off, axis=1, keepdims=True), CLIP[kind])
-        residual = off @ into_classes(score.shape[1]).T
+        errors = foretold(kind, score)
+        errors[np.arange(len(errors)), labels.astype(int)] -= 1
+        errors /= np.maximum(np.linalg.norm(errors, axis=1, keepdims=True), CLIP[kind])
+        residual = errors @ into_classes(score.shape[1]).T
     else:
         residual = np.clip((foretold(kind, score) - labels[:, None]) / CLIP[kind], -1.0, 1.0)
     result: Floats = (residual[:, :, None] * (columns / lengths)[:, None, :]).reshape(

@@ -48,12 +48,12 @@ def evaluate(kind: ModelKind, foretold: Floats, labels: Floats) -> Evaluation:
     auc, accuracy, r_squared = None, None, None
     if kind == "softmax":
         right = (foretold.argmax(axis=1) == labels).astype(float)
-        groups, off = _groups(foretold.max(axis=1), right)
+        groups, calibration = _groups(foretold.max(axis=1), right)
         one_hot_labels = np.eye(foretold.shape[1])[labels.astype(int)]
         square = float(((foretold - one_hot_labels) ** 2).sum(axis=1).mean())
         accuracy = float(right.mean())
     else:
-        groups, off = _groups(foretold, labels)
+        groups, calibration = _groups(foretold, labels)
         square = float(((foretold - labels) ** 2).mean())
         if kind == "logistic":
             auc = _auc(foretold, labels)
@@ -66,7 +66,7 @@ def evaluate(kind: ModelKind, foretold: Floats, labels: Floats) -> Evaluation:
         accuracy=accuracy,
         rms_error=square**0.5,
         r_squared=r_squared,
-        miscalibration=off,
+        miscalibration=calibration,
         calibration=groups,
     )
 
@@ -79,16 +79,18 @@ def _groups(foretold: Floats, labels: Floats) -> tuple[tuple[Group, ...], float]
         for part in np.array_split(order, _GROUPS)
         if len(part)
     )
-    off = sum(group.people * abs(group.foretold - group.true) for group in groups) / len(labels)
-    return groups, off
+    calibration = sum(group.people * abs(group.foretold - group.true) for group in groups) / len(
+        labels
+    )
+    return groups, calibration
 
 
 def _auc(foretold: Floats, labels: Floats) -> float | None:
     """Chance that a person with the label has the higher prediction: Mann, Whitney (1947)."""
-    ones = labels > 0.5  # noqa: PLR2004 0 or 1
-    have, others = int(ones.sum()), int((~ones).sum())
+    positive = labels > 0.5  # noqa: PLR2004 0 or 1
+    have, others = int(positive.sum()), int((~positive).sum())
     if not have or not others:
         return None
     _, place, counts = np.unique(foretold, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    return float((ranks[ones].sum() - have * (have + 1) / 2) / (have * others))
+    return float((ranks[positive].sum() - have * (have + 1) / 2) / (have * others))

@@ -75,13 +75,13 @@ def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
     """
     rows = weights.reshape(-1, len(centre) + 1)
     loose = _TOGETHER * rows[:, :-1] * np.sqrt(centre * (1 - centre))
-    places = [at / bins for at in range(1, bins)]
+    places = [share / bins for share in range(1, bins)]
     if len(rows) > 1:
         score = rows[:, -1] + normal_points(len(rows)) @ root(loose @ loose.T)
         edges = np.quantile(settled("softmax", score).max(axis=1), places).tolist()
     else:
         spread = float(np.linalg.norm(loose))
-        edges = [float(weights[-1]) + spread * NormalDist().inv_cdf(at) for at in places]
+        edges = [float(weights[-1]) + spread * NormalDist().inv_cdf(share) for share in places]
     return [float(f"{edge:.{_DIGITS}g}") for edge in edges]
 
 
@@ -102,8 +102,11 @@ def judge(
     sent = _Sent(counts / reports, likely / likely.sum(), reports, reach_of(confidence))
     cuts = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
     bins = []
-    for at, (low, high) in enumerate(pairwise([0.0, *cuts, 1.0])):
-        bin_weights, with_it = matrix[:, 2 * at : 2 * at + 2].sum(axis=1), matrix[:, 2 * at + 1]
+    for bin_number, (low, high) in enumerate(pairwise([0.0, *cuts, 1.0])):
+        bin_weights, with_it = (
+            matrix[:, 2 * bin_number : 2 * bin_number + 2].sum(axis=1),
+            matrix[:, 2 * bin_number + 1],
+        )
         people = float(sent.shares @ bin_weights)
         bins.append(Bin(low, high, people, sent.ratio(with_it, bin_weights)))
     auc = sent.ratio_of_pairs(*_forms(matrix)) if kind == "logistic" else None
@@ -118,8 +121,8 @@ def _forms(matrix: Floats) -> tuple[Floats, Floats]:
     pairs = np.zeros(matrix.shape)
     pairs[1::2, ::2] = 1.0  # a person with the label, and one without
     order = (np.sign(places[:, None] - places[None, :]) + 1) / 2 * pairs
-    above, below = (matrix @ (form + form.T) @ matrix.T / 2 for form in (order, pairs))
-    return above, below
+    numerator, denominator = (matrix @ (form + form.T) @ matrix.T / 2 for form in (order, pairs))
+    return numerator, denominator
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,52 +134,61 @@ class _Sent:
     reports: int
     reach: float
 
-    def ratio(self, above: Floats, below: Floats) -> Share:
-        """Mean of `above` divided by mean of `below`; both have a number per category."""
-        means = float(self.shares @ above), float(self.shares @ below)
-        return self._share(*means, _spread(above, below, self.chances) / (self.reports - 1))
+    def ratio(self, numerator: Floats, denominator: Floats) -> Share:
+        """Mean of `numerator` divided by mean of `denominator`; both have a number per category."""
+        means = float(self.shares @ numerator), float(self.shares @ denominator)
+        return self._share(
+            *means, _spread(numerator, denominator, self.chances) / (self.reports - 1)
+        )
 
-    def ratio_of_pairs(self, above: Floats, below: Floats) -> Share:
+    def ratio_of_pairs(self, numerator: Floats, denominator: Floats) -> Share:
         """As `ratio`, for symmetric functions of two different reports."""
         n, chances = self.reports, self.chances
         above_mean, below_mean = (
             (n * float(self.shares @ form @ self.shares) - float(self.shares @ form.diagonal()))
             / (n - 1)
-            for form in (above, below)
+            for form in (numerator, denominator)
         )
-        of_one = _spread(above @ chances, below @ chances, chances)
-        of_pair = _spread(above.ravel(), below.ravel(), np.outer(chances, chances).ravel())
+        of_one = _spread(numerator @ chances, denominator @ chances, chances)
+        of_pair = _spread(
+            numerator.ravel(), denominator.ravel(), np.outer(chances, chances).ravel()
+        )
         variance = (4 * (n - 2) * of_one + 2 * of_pair) / (n * (n - 1))
         return self._share(above_mean, below_mean, variance)
 
-    def _share(self, above: float, below: float, variance: Floats) -> Share:
+    def _share(self, numerator: float, denominator: float, variance: Floats) -> Share:
         """The ratio above/below in [0, 1] with its interval; `variance` by powers of the ratio."""
-        if below <= 0:  # an estimate below 0 people is unusable
+        if denominator <= 0:  # an estimate below 0 people is unusable
             return Share(0.5, 0.0, 1.0)
         # An estimate outside [0, 1] becomes the nearest end, with the width there.
-        above = min(max(above, 0.0), below)
-        ratio = above / below
-        bounds = [*_within(above, below, self.reach**2 * variance), ratio]
+        numerator = min(max(numerator, 0.0), denominator)
+        ratio = numerator / denominator
+        bounds = [*_ratio_ends(numerator, denominator, self.reach**2 * variance), ratio]
         return Share(ratio, min(bounds), max(bounds))
 
 
-def _within(above: float, below: float, most: Floats) -> list[float]:
+def _ratio_ends(numerator: float, denominator: float, most: Floats) -> list[float]:
     """Ends of the s in [0, 1] with (above - s below)^2 at most `most`, given by powers of s."""
     constant, linear, square = (float(number) for number in most)
     bounds = [
-        s for s in (0.0, 1.0) if (above - s * below) ** 2 <= constant + s * linear + s**2 * square
+        s
+        for s in (0.0, 1.0)
+        if (numerator - s * denominator) ** 2 <= constant + s * linear + s**2 * square
     ]
     # Equality of both sides, with large common terms cancelled.
-    root = 4 * (above * (below * linear + above * square) + constant * (below**2 - square))
-    twice = 2 * (below**2 - square)
-    if twice and (inside := linear**2 + root) >= 0:
-        middle = 2 * above * below + linear
-        edges = ((middle + sign * sqrt(inside)) / twice for sign in (-1, 1))
+    root = 4 * (
+        numerator * (denominator * linear + numerator * square)
+        + constant * (denominator**2 - square)
+    )
+    twice = 2 * (denominator**2 - square)
+    if twice and (discriminant := linear**2 + root) >= 0:
+        middle = 2 * numerator * denominator + linear
+        edges = ((middle + sign * sqrt(discriminant)) / twice for sign in (-1, 1))
         bounds += [s for s in edges if 0 <= s <= 1]
     return bounds
 
 
-def _spread(above: Floats, below: Floats, chances: Floats) -> Floats:
+def _spread(numerator: Floats, denominator: Floats, chances: Floats) -> Floats:
     """Variance of above - s below, by powers of s; shape (3,)."""
-    a, b = above - float(chances @ above), below - float(chances @ below)
+    a, b = numerator - float(chances @ numerator), denominator - float(chances @ denominator)
     return np.array([chances @ (a * a), -2 * (chances @ (a * b)), chances @ (b * b)])

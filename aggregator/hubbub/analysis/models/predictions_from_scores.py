@@ -74,9 +74,9 @@ def normal_points(size: int) -> Floats:
     Richtmyer (1951).
     """
     roots = np.array([sqrt(prime) for prime in _PRIMES[:size]])
-    even = (np.arange(1, _POINTS + 1)[:, None] * roots) % 1.0
+    uniform = (np.arange(1, _POINTS + 1)[:, None] * roots) % 1.0
     inverse = NormalDist().inv_cdf
-    return np.array([[inverse(chance) for chance in row] for row in even.tolist()])
+    return np.array([[inverse(chance) for chance in row] for row in uniform.tolist()])
 
 
 def root(matrix: Floats) -> Floats:

@@ -67,7 +67,7 @@ def moments_of(
     return DirectionMoments(people, mean, variances, outer)
 
 
-def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
+def moments_from_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
     """The moments from each word's count, shape (books * words,). Raises as `moments_of`."""
     size = mechanism.dimensions
     books = cells.reshape(mechanism.books, mechanism.words)
@@ -86,10 +86,10 @@ def draw_moments(
     """Moments of one report for each unit vector, drawn from its exact law."""
     books, ranks = drawn_words(mechanism, len(units), chance)
     sent = np.empty_like(units)
-    for at, (number, rank) in enumerate(zip(books.tolist(), ranks.tolist(), strict=True)):
+    for draw_number, (number, rank) in enumerate(zip(books.tolist(), ranks.tolist(), strict=True)):
         words = words_of(mechanism, number)
-        order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
-        sent[at] = words[order[rank]]
+        order = np.argpartition(-(words @ units[draw_number]), mechanism.near - 1)
+        sent[draw_number] = words[order[rank]]
     sums = np.zeros((mechanism.books, mechanism.dimensions))
     np.add.at(sums, books, sent)
     counts = np.bincount(books, minlength=mechanism.books).astype(np.float64)

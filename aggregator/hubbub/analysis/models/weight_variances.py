@@ -69,11 +69,13 @@ def variances_of(
     slope = _SURE[kind] * _slope(kind, weights.reshape(-1, columns), class_moments, length)
     share = (1 + (along - 1) * curved) / (size - 1 + along)
     memory, variances = np.zeros(size), np.zeros(size)
-    for at in reversed(range(rounds)):
+    for round_number in reversed(range(rounds)):
         # Contribution of this round's noise to the average: its own weights and all later ones.
-        memory += (at >= rounds // 2) / (rounds - rounds // 2)
-        variances += (states[at].rate * CLIP[kind] * states[at].noise * memory) ** 2 * share
-        memory *= np.minimum(np.abs(1 - states[at].rate * slope * length * curved), 1.0)
+        memory += (round_number >= rounds // 2) / (rounds - rounds // 2)
+        variances += (
+            states[round_number].rate * CLIP[kind] * states[round_number].noise * memory
+        ) ** 2 * share
+        memory *= np.minimum(np.abs(1 - states[round_number].rate * slope * length * curved), 1.0)
     into = into_classes(size // columns)
     mapping = np.tensordot(into.T, basis.reshape(size // columns, columns, size), axes=1)
     return mapping.reshape(-1, size) ** 2 @ variances
@@ -85,8 +87,8 @@ def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
     people = sum(number for number, _ in pairs)
     if not people:
         return np.zeros((size, size)), 0
-    total: Floats = np.sum([number * outer for number, outer in pairs], axis=0) / people
-    return (total + total.T) / 2, people
+    mean_outer: Floats = np.sum([number * outer for number, outer in pairs], axis=0) / people
+    return (mean_outer + mean_outer.T) / 2, people
 
 
 def _slope(kind: ModelKind, rows: Floats, outer: Floats, length: float) -> float:
@@ -96,11 +98,11 @@ def _slope(kind: ModelKind, rows: Floats, outer: Floats, length: float) -> float
     """
     if kind not in {"logistic", "softmax"}:
         return 1.0
-    together = length**2 * rows[:, :-1] @ outer[:-1, :-1] @ rows[:, :-1].T
+    variances = length**2 * rows[:, :-1] @ outer[:-1, :-1] @ rows[:, :-1].T
     if kind == "softmax":
-        return _slope_of_classes(rows[:, -1] + normal_points(len(rows)) @ root(together))
-    normal = np.array([NormalDist().inv_cdf((at + 0.5) / _PARTS) for at in range(_PARTS)])
-    s = foretold(kind, rows[0, -1] + sqrt(max(float(together[0, 0]), 0.0)) * normal)
+        return _slope_of_classes(rows[:, -1] + normal_points(len(rows)) @ root(variances))
+    normal = np.array([NormalDist().inv_cdf((point + 0.5) / _PARTS) for point in range(_PARTS)])
+    s = foretold(kind, rows[0, -1] + sqrt(max(float(variances[0, 0]), 0.0)) * normal)
     return float((s * (1 - s) / (1 + 2 * np.minimum(s, 1 - s))).mean())
 
 
@@ -114,7 +116,7 @@ def _slope_of_classes(score: Floats) -> float:
     cube = (s**3).sum(axis=1, keepdims=True)
     lengths = np.maximum(lengths_of(s), CLIP["softmax"])
     # A clipped direction only turns: J = diag(s) - s s' has no part along the residual r.
-    along = (cube - 2 * s**2 + s - (square - s) ** 2) / lengths**2
-    clipped = CLIP["softmax"] / lengths * (1 - square - along)
+    derivatives = (cube - 2 * s**2 + s - (square - s) ** 2) / lengths**2
+    clipped = CLIP["softmax"] / lengths * (1 - square - derivatives)
     slopes = np.where(lengths > CLIP["softmax"], clipped, 1 - square)
     return float((chance * slopes).sum(axis=1).mean())

@@ -26,7 +26,7 @@ def without_privacy(
     """
     design = np.column_stack([columns, np.ones(len(columns))])
     if kind == "softmax":
-        return _of_classes(design, labels, classes)
+        return _class_weights(design, labels, classes)
     pull = np.full(design.shape[1], _LEAST + penalty)
     pull[-1] = _LEAST / len(design)
 
@@ -36,10 +36,10 @@ def without_privacy(
         slope = design.T @ (predictions - labels) / len(design) + pull * weights
         return slope, (design * bend[:, None]).T @ design / len(design) + np.diag(pull)
 
-    return _minimised(design.shape[1], derivatives, steps=_STEPS if kind == "logistic" else 1)
+    return _minimum_weights(design.shape[1], derivatives, steps=_STEPS if kind == "logistic" else 1)
 
 
-def _of_classes(design: Floats, labels: Floats, classes: int) -> Floats:
+def _class_weights(design: Floats, labels: Floats, classes: int) -> Floats:
     people, size = design.shape
     one_hot_labels = np.eye(classes)[labels.astype(int)]
     into = into_classes(classes - 1)
@@ -61,10 +61,10 @@ def _of_classes(design: Floats, labels: Floats, classes: int) -> Floats:
             curvature[a, :, a] += np.diag(pull)
         return slope.ravel(), curvature.reshape(rows.size, rows.size)
 
-    return _minimised((classes - 1) * size, derivatives, steps=_STEPS)
+    return _minimum_weights((classes - 1) * size, derivatives, steps=_STEPS)
 
 
-def _minimised(size: int, derivatives: Derivatives, *, steps: int) -> Floats:
+def _minimum_weights(size: int, derivatives: Derivatives, *, steps: int) -> Floats:
     """The weights with zero slope, by Newton's method from 0."""
     weights = np.zeros(size)
     for _ in range(steps):

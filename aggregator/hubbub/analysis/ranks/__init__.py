@@ -17,7 +17,7 @@ import numpy as np
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import pair_covariances
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.tiers import Tier, merged
+from hubbub.analysis.families.tiers import Tier, merged_tiers
 from hubbub.analysis.ranks.fitted import IndexRanks
 from hubbub.analysis.ranks.linear import LinearRanks
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -59,7 +59,7 @@ def ranks_of(
             for tier, figures in zip(live_tiers, parts, strict=True)
         ]
     numbers = [totals.reports for _, totals in live_tiers]
-    figures = merged(parts, numbers, scales)
+    figures = merged_tiers(parts, numbers, scales)
     return LinearRanks(
         edges=np.array(edges, dtype=np.float64),
         figures=figures,

@@ -93,7 +93,7 @@ class IndexRanks:
             weights = np.sqrt(totals.reports / rows.mean(axis=1))
             right = np.array(totals.cells) / totals.reports * weights
             weighted.append((rows * weights[:, None], right))
-        return _stacked(weighted)
+        return _stack_rows(weighted)
 
     @cached_property
     def _system(self) -> tuple[Floats, Floats]:
@@ -101,7 +101,7 @@ class IndexRanks:
         tiers = [(self._likely(mechanism), totals) for mechanism, totals in self.tiers]
         pilot, _ = _fit(*self._even(), np.ones((1, len(self.edges) - 1)), np.ones(1))
         repeats = self.repeats or int(len(tiers) > 1)
-        return _stacked([_whitened(*tier, pilot, repeats) for tier in tiers])
+        return _stack_rows([_whitened(*tier, pilot, repeats) for tier in tiers])
 
     @cached_property
     def _squares(self) -> tuple[Floats, Floats]:
@@ -185,15 +185,15 @@ class IndexRanks:
         """
         if self._is_resolved:
             return around(self._scores(share), reach_of(confidence))
-        near = max(1 - min(share, 1 - share) / self._haar_error, 0.0)
+        nearness = max(1 - min(share, 1 - share) / self._haar_error, 0.0)
         parts = len(self.edges) - 1
         degrees = _degrees(parts, *_DEGREES[self.tiers[0][0].NAME])
-        reach = _reach(degrees + _WAYS * near, confidence)
+        reach = _reach(degrees + _WAYS * nearness, confidence)
         part = min(max(int(np.searchsorted(self.shares, share)), 1), parts)
         score = partial(self._deviation, share)
         low = bisect_left(range(1, part), -reach, key=score)
-        above = bisect_right(range(part, parts), reach, key=score)
-        return low, part + above
+        edge_above = bisect_right(range(part, parts), reach, key=score)
+        return low, part + edge_above
 
     def share_reach(self, confidence: float) -> float:
         """Number of standard errors, more if a fit may leak over the edge."""
@@ -241,7 +241,7 @@ def _linear_fit(rows: Floats, right: Floats) -> tuple[Floats, Floats]:
     return estimates, np.sqrt((below**2).sum(axis=1))
 
 
-def _stacked(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+def _stack_rows(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     """Rows of all tiers, reduced to as many as there are parts."""
     rows, right = (np.concatenate(columns) for columns in zip(*tiers, strict=True))
     basis, triangle = np.linalg.qr(rows)

@@ -128,7 +128,7 @@ def decode_counts(
         detected=detected[groups],
         low=low[groups],
         high=high[groups],
-        fitted=np.where(detected, _fitted(fit_result), 0.0)[groups],
+        fitted=np.where(detected, _fitted_amounts(fit_result), 0.0)[groups],
         twins=tuple(tuple(group) for group in members.values() if len(group) > 1),
         others=fit_result.others if joint else None,
         misfit=_misfit(fit_result, repeats) if joint else None,
@@ -142,27 +142,30 @@ def _misfit(fit_result: Fit, repeats: int) -> tuple[float, float]:
     factor at most.
     """
     misfit = fit_result.squares / fit_result.freedom
-    coins = misfit / repeats
+    misfit_per_report = misfit / repeats
     spread = sqrt(2 / (9 * fit_result.freedom))  # Wilson and Hilferty (1931)
-    worse = erfc((coins ** (1 / 3) - 1 + 2 / (9 * fit_result.freedom)) / spread / sqrt(2)) / 2
+    worse = (
+        erfc((misfit_per_report ** (1 / 3) - 1 + 2 / (9 * fit_result.freedom)) / spread / sqrt(2))
+        / 2
+    )
     return misfit, worse
 
 
 def _search(design: Design, rate: float) -> Fit:
     """The fit on all candidates, or on those that stand out, whichever is more precise."""
     if len(design) > min(design.equations * _MAX_JOINT, _MAX_COLUMNS):
-        return _standing(design, rate)
+        return _fit_standing_out(design, rate)
     try:
         joint = fit(design, np.arange(len(design)))
     except np.linalg.LinAlgError:
-        return _standing(design, rate)  # rows that add up to others
+        return _fit_standing_out(design, rate)  # rows that add up to others
     if len(design) <= design.equations * _PLENTY:
         return joint
-    standing = _standing(design, rate)
+    standing = _fit_standing_out(design, rate)
     return min(joint, standing, key=lambda fit_result: float(np.log(fit_result.stderrs).mean()))
 
 
-def _standing(design: Design, rate: float) -> Fit:
+def _fit_standing_out(design: Design, rate: float) -> Fit:
     """The fit on the candidates that stand out in this same fit."""
     most = int(min(design.equations * _MAX, _MAX_COLUMNS))
     columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -185,7 +188,7 @@ def _fit(design: Design, columns: npt.NDArray[np.int64], *, everywhere: bool) ->
         return fit(design, independent(design, columns), everywhere=everywhere)
 
 
-def _fitted(fit_result: Fit) -> Floats:
+def _fitted_amounts(fit_result: Fit) -> Floats:
     """The non-negative fit of the columns, shrunk towards the distribution of the estimates."""
     matrix, side = fit_result.normal
     amounts = non_negative(matrix, side)
@@ -194,8 +197,8 @@ def _fitted(fit_result: Fit) -> Floats:
     errors *= np.sqrt(fit_result.squares / fit_result.freedom)
     values, stderrs = fit_result.estimates.copy(), fit_result.stderrs.copy()
     values[fit_result.fitted] = amounts[:-1]
-    inside = fit_result.fitted[indices[:-1]]
-    stderrs[inside] = errors
+    strings_fitted = fit_result.fitted[indices[:-1]]
+    stderrs[strings_fitted] = errors
     # A column that the constraint set to 0 keeps its own score, since it is part of the evidence.
     scores = np.where(values > 0, values, fit_result.estimates) / stderrs
     return np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
@@ -215,9 +218,9 @@ def shrunk(scores: Floats) -> Floats:
     if not len(scores):
         return np.zeros(0)
     low, high = min(float(scores.min()), 0.0), max(float(scores.max()), 1.0)
-    near = np.linspace(0, min(high, _TAIL), _TRUTHS)
-    far = np.geomspace(_TAIL, high, _TRUTHS)[1:] if high > _TAIL else np.zeros(0)
-    truths = np.concatenate([near, far])
+    small_truths = np.linspace(0, min(high, _TAIL), _TRUTHS)
+    large_truths = np.geomspace(_TAIL, high, _TRUTHS)[1:] if high > _TAIL else np.zeros(0)
+    truths = np.concatenate([small_truths, large_truths])
     bins = np.round((scores - low) / _BIN).astype(np.int64)
     bins, where, many = np.unique(bins, return_inverse=True, return_counts=True)
     centres = low + bins * _BIN

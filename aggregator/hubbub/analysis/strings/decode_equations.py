@@ -63,9 +63,9 @@ def once(cells: Places, padding: int) -> Places:
     If two hashes set the same bit, it counts once, and `padding` replaces the second.
     """
     places = np.sort(cells, axis=1)
-    again = np.zeros(places.shape, dtype=np.bool_)
-    again[:, 1:] = places[:, 1:] == places[:, :-1]
-    places[again] = padding
+    is_repeated = np.zeros(places.shape, dtype=np.bool_)
+    is_repeated[:, 1:] = places[:, 1:] == places[:, :-1]
+    places[is_repeated] = padding
     return places
 
 

@@ -217,9 +217,9 @@ class _Wide:
         scores: _Scores = np.empty((len(live), len(continuations)), dtype=np.float32)
         for row, before in enumerate(live):
             sums = np.full(len(continuations), -self._others)
-            for function, there in enumerate(self._cell_counts[groups]):
+            for function, counts in enumerate(self._cell_counts[groups]):
                 first, turned = self._tree.row_of(level, function, before)
-                sums += there[first + (continuations ^ turned)]
+                sums += counts[first + (continuations ^ turned)]
             scores[row] = sums / stderr
         return scores
 

@@ -71,11 +71,11 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     numpy.linalg.LinAlgError if the columns depend on each other.
     """
     columns = np.append(fitted, len(design))
-    across = np.append(design.beside_others, design.others @ design.others)
+    with_others = np.append(design.beside_others, design.others @ design.others)
     side = np.append(design.beside_target, design.others @ design.target)[columns]
     inner = np.empty((len(columns), len(columns)))
     inner[:-1, :-1] = design.products(fitted, fitted)
-    inner[-1, :] = inner[:, -1] = across[columns]
+    inner[-1, :] = inner[:, -1] = with_others[columns]
     pivots = np.diag(np.linalg.cholesky(inner)) ** 2  # of each column, beside those before it
     if (pivots < _MIN * np.diag(inner)).any():
         raise np.linalg.LinAlgError("columns depend on each other")
@@ -87,16 +87,16 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     sigma = np.sqrt(squares / freedom)
     # Remainder of a candidate's row: its length minus the part that the columns explain.
     least = _MIN * design.squares.max(initial=1.0)
-    squares_left = np.maximum(design.squares - across[:-1] ** 2 / across[-1], least)
+    squares_left = np.maximum(design.squares - with_others[:-1] ** 2 / with_others[-1], least)
     gains = design.dot(residual)
-    outside = np.ones(len(design), dtype=np.bool_)
-    outside[fitted] = False
+    unfitted = np.ones(len(design), dtype=np.bool_)
+    unfitted[fitted] = False
     if not everywhere:
-        outside &= gains > _NEAR * sigma * np.sqrt(squares_left)
-    rows = np.nonzero(outside)[0]
+        unfitted &= gains > _NEAR * sigma * np.sqrt(squares_left)
+    rows = np.nonzero(unfitted)[0]
     for first in range(0, len(rows), _CHUNK):
         chunk = rows[first : first + _CHUNK]
-        shared = np.column_stack([design.products(chunk, fitted), across[chunk]])
+        shared = np.column_stack([design.products(chunk, fitted), with_others[chunk]])
         explained = np.einsum("ij,ij->i", shared @ inverse, shared)
         squares_left[chunk] = np.maximum(design.squares[chunk] - explained, least)
     estimates, stderrs = gains / squares_left, sigma / np.sqrt(squares_left)
@@ -127,8 +127,8 @@ def independent(design: Design, columns: Indices) -> Indices:
     if not len(columns):
         return columns
     inner = design.products(columns, columns)
-    across = design.beside_others[columns]
-    inner -= np.outer(across, across) / (design.others @ design.others)
+    with_others = design.beside_others[columns]
+    inner -= np.outer(with_others, with_others) / (design.others @ design.others)
     least = _MIN * design.squares[columns]
     mask = np.zeros(len(columns), dtype=np.bool_)
     for index in range(len(columns)):

@@ -54,8 +54,8 @@ class RareHits:
 
     def scores(self, sure: Floats) -> Floats:
         """Scores as improbable as these normal scores; the inverse of `sure`."""
-        beyond = np.maximum(sure - self._sure[-1], 0.0)
-        result: Floats = np.interp(sure, self._sure, self._scores) + beyond
+        excess = np.maximum(sure - self._sure[-1], 0.0)
+        result: Floats = np.interp(sure, self._sure, self._scores) + excess
         return np.asarray(np.maximum(result, sure))
 
 
@@ -103,7 +103,7 @@ class Found:
     cut: float
 
 
-def found_from(tree: PrefixTree, reports: float) -> float:
+def detectable_share(tree: PrefixTree, reports: float) -> float:
     """Share of all reports from which a string is discovered with a probability of 95%."""
     other_variance, own_variance = tree.variance(0, 1), tree.variance(1, 1) + 1
     squared = _SURELY**2 * tree.jobs
@@ -112,7 +112,7 @@ def found_from(tree: PrefixTree, reports: float) -> float:
 
 
 @lru_cache(maxsize=1 << 17)
-def told_as(tree: PrefixTree, string: str) -> str:
+def shown_name(tree: PrefixTree, string: str) -> str:
     """The name of a discovered string in an answer: its beginning, if it is too long."""
     spelled = tree.read(tree.spelled(string))
     return string if spelled is None else spelled.text
@@ -248,13 +248,13 @@ class _Beginnings:
 
     def take(self, before: int, score: float) -> None:
         """Subtracts an accepted string: its score, or the mean over all levels if it is less."""
-        above = [
+        beginnings = [
             beginning for beginning in self._above(before) if beginning in self._scores_by_beginning
         ]
-        mean = (score + sum(self._scores_by_beginning[beginning] for beginning in above)) / (
-            len(above) + 1
+        mean = (score + sum(self._scores_by_beginning[beginning] for beginning in beginnings)) / (
+            len(beginnings) + 1
         )
-        for beginning in above:
+        for beginning in beginnings:
             self._scores_by_beginning[beginning] -= min(score, max(mean, 0.0))
             self._subtractions[beginning] += 1
 
@@ -272,7 +272,7 @@ def discover(places: Places) -> list[Found]:
         ended += [node.bits for node in new]
         level_nodes += [(level, node) for node in new]
     level_nodes += [(len(tree.ends) - 1, node) for node in live]
-    return list(_confirmed(places, level_nodes))
+    return list(_confirmed_strings(places, level_nodes))
 
 
 class _Search:
@@ -378,7 +378,7 @@ class _Search:
         self._beginnings.take(bits >> self._width, score)
 
 
-def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
+def _confirmed_strings(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
     """Found strings that other reports confirm, among nodes with their levels; strongest first.
 
     A confirmed string is subtracted from its places in every group. A false one rarely shares more
@@ -396,17 +396,19 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
     for index in np.argsort(-scores, kind="stable").tolist():
         level, bits = nodes[index][0], nodes[index][1].bits
         spelled = tree.read(bits)
-        at = places.own(bits, all_groups)
+        own_places = places.own(bits, all_groups)
         groups = all_groups[places.groups_of(level + 1, tree.jobs - 1)]
-        own_sums = residual[groups, at[groups]]
+        own_sums = residual[groups, own_places[groups]]
         score = places.less_others(float(own_sums.sum()), groups) / (places.stderr(groups) or inf)
         if spelled is None or not score > cuts[index]:
             continue
         rest = np.delete(groups, np.argmax(own_sums))
-        if len(rest) and not residual[rest, at[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
+        if len(rest) and not residual[rest, own_places[rest]].sum() > _WITHOUT_BEST * places.stderr(
+            rest
+        ):
             continue
-        residual[all_groups, at] -= places.contribution(
-            residual[all_groups, at], float(own_sums.mean()), all_groups
+        residual[all_groups, own_places] -= places.contribution(
+            residual[all_groups, own_places], float(own_sums.mean()), all_groups
         )
         yield Found(
             bits=bits,

@@ -63,7 +63,7 @@ class Smoothed:
         )
 
 
-def beside(grids: Sequence[Smoothed]) -> Smoothed:
+def join_grids(grids: Sequence[Smoothed]) -> Smoothed:
     """Several grids joined to one, along the pairs."""
     by_point = {
         name: np.concatenate([getattr(part, name) for part in grids], 1) for name in _BY_POINT
@@ -93,7 +93,7 @@ def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:
         unsure = unsure * (1 - gains[point])
     scaled = misses / spreads[:, :, None]
     times, diagonal = np.empty_like(misses), np.empty_like(errors)
-    from_on, within = np.zeros_like(misses), np.zeros_like(errors)
+    from_on, variances = np.zeros_like(misses), np.zeros_like(errors)
     later, weight = np.zeros((pairs, many)), np.zeros(pairs)
     for point in range(points - 1, 0, -1):
         damping = 1 - gains[point]
@@ -101,14 +101,14 @@ def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:
         diagonal[point] = 1 / spreads[point] + gains[point] ** 2 * weight
         later = later + times[point]
         weight = 1 / spreads[point] + damping**2 * weight
-        from_on[point], within[point] = later, weight
+        from_on[point], variances[point] = later, weight
     times[0], diagonal[0] = -later, weight
     products = np.einsum("tpi,tpj->pij", scaled[1:], misses[1:], optimize=True)
     return Smoothed(
         times=times,
         diagonal=diagonal,
         from_on=from_on,
-        within=within,
+        within=variances,
         products=products,
         log_size=np.log(spreads[1:]).sum(axis=0),
     )

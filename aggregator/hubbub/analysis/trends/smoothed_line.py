@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.trends.local_level import Smoothed, beside, smooth
+from hubbub.analysis.trends.local_level import Smoothed, join_grids, smooth
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import Mean
 
@@ -165,7 +165,9 @@ class _Model:
         """The fit for every pair of variances, grouped by the variance of the slope."""
         moved = self.gaps[:, None] * self.walks + all_jump_variances[:, None]
         smoothed = smooth(self._with_rise, self.variances[:, None] + self.own, moved)
-        return _Fit(self, beside([smoothed.explaining_last(rise) for rise in self.rises.tolist()]))
+        return _Fit(
+            self, join_grids([smoothed.explaining_last(rise) for rise in self.rises.tolist()])
+        )
 
     def prior(self) -> Floats:
         """Log prior probability of each pair."""
@@ -197,12 +199,12 @@ class _Fit:
         self._logs: Floats = likely - _log_sum(likely)
         self.weights: Floats = np.exp(self._logs)
 
-    def _less_weekdays(self, of: Floats, square: Floats, pair: int) -> tuple[Floats, Floats]:
+    def _less_weekdays(self, contrasts: Floats, square: Floats, pair: int) -> tuple[Floats, Floats]:
         """Results of one pair after explaining weekdays, per point and weekday variance."""
-        first = np.repeat(of[:, :1], len(self._model.weekdays), axis=1)
+        first = np.repeat(contrasts[:, :1], len(self._model.weekdays), axis=1)
         second = np.repeat(square[:, None], len(self._model.weekdays), axis=1)
-        if of.shape[1] > 1:
-            turned = of[:, 1:] @ self._turns[pair]
+        if contrasts.shape[1] > 1:
+            turned = contrasts[:, 1:] @ self._turns[pair]
             first = first - turned @ (self._shrunk[pair] * self._met[pair]).T
             second = second - turned**2 @ self._shrunk[pair].T
         return first, second
@@ -261,11 +263,11 @@ class _Fit:
     def step(self, chances: Floats, confidence: float) -> tuple[Step, Floats]:
         """The likeliest step, and the additional jump variance for each day."""
         size, spread = self._size(place := int(chances.argmax()))
-        inside = np.flatnonzero(chances >= _UNLIKELY)
+        likely_columns = np.flatnonzero(chances >= _UNLIKELY)
         order = np.argsort(-chances)
         region = order[: int(np.searchsorted(np.cumsum(chances[order]), confidence)) + 1]
         jump_variances = np.zeros_like(chances)
-        jump_variances[inside] = chances[inside] * (size**2 + spread**2)
+        jump_variances[likely_columns] = chances[likely_columns] * (size**2 + spread**2)
         half = reach_of(confidence) * spread
         step = Step(
             place=place,
@@ -282,17 +284,17 @@ class _Fit:
         sizes = self._model.sizes
         evidence, laws = np.full(len(self._model.columns), -np.inf), []
         for pair in range(self._model.pairs):
-            signals, within = self._less_weekdays(
+            signals, variances = self._less_weekdays(
                 self._smoothed.from_on[:, pair], self._smoothed.within[:, pair], pair
             )
             # A step of the size that what was seen speaks for is the most that any can say.
-            most = (0.5 * signals**2 / np.maximum(within, 1e-300)).max(axis=0) + self._logs[pair]
-            laws.append((most, pair, signals, within))
-        for most, pair, signals, within in sorted(laws, key=lambda law: -float(law[0].max())):
+            most = (0.5 * signals**2 / np.maximum(variances, 1e-300)).max(axis=0) + self._logs[pair]
+            laws.append((most, pair, signals, variances))
+        for most, pair, signals, variances in sorted(laws, key=lambda law: -float(law[0].max())):
             counts = most > evidence.max() - _NOTHING
             if not counts.any():
                 break
-            logs = _likelier(signals[:, counts, None], within[:, counts, None], sizes)
+            logs = _likelier(signals[:, counts, None], variances[:, counts, None], sizes)
             logs += self._logs[pair, counts, None] - np.log(len(sizes))
             evidence = np.logaddexp(evidence, _log_sum(logs, axis=(1, 2)))
         return evidence
@@ -302,11 +304,11 @@ class _Fit:
         prior, smoothed = _WIDE * self._model.sizes[-1], self._smoothed
         laws = []
         for pair in range(self._model.pairs):
-            signals, within = self._less_weekdays(
+            signals, variances = self._less_weekdays(
                 smoothed.from_on[[place], pair], smoothed.within[[place], pair], pair
             )
-            spread = prior / (1 + within[0] * prior)
-            logs = self._logs[pair] + _likelier(signals[0], within[0], prior)
+            spread = prior / (1 + variances[0] * prior)
+            logs = self._logs[pair] + _likelier(signals[0], variances[0], prior)
             laws.append((logs, signals[0] * spread, spread))
         logs, middle, variance = (np.concatenate(column) for column in zip(*laws, strict=True))
         weights = np.exp(logs - _log_sum(logs))
@@ -320,9 +322,9 @@ def _log_sum(logs: Floats, axis: tuple[int, ...] | None = None) -> Any:
     return most.squeeze(axis) + np.log(np.exp(logs - most).sum(axis=axis))
 
 
-def _likelier(signals: Floats, within: Floats, size: Any) -> Floats:
+def _likelier(signals: Floats, variances: Floats, size: Any) -> Floats:
     """Log likelihood ratio of a step with squared size about `size`."""
-    grown = 1 + within * size
+    grown = 1 + variances * size
     answer: Floats = 0.5 * signals**2 * size / grown - 0.5 * np.log(grown)
     return answer
 
@@ -345,6 +347,6 @@ def known_variances(
     powers = np.vander(levels, 3)
     parabola = np.linalg.lstsq(powers, unit_variances, rcond=1e-9)[0]
     kernel = np.ones(min(2 * _AROUND + 1, len(levels)))
-    near = np.convolve(levels * numbers, kernel, "same") / np.convolve(numbers, kernel, "same")
-    fit_values = np.vander(near, 3) @ parabola
+    smoothed = np.convolve(levels * numbers, kernel, "same") / np.convolve(numbers, kernel, "same")
+    fit_values = np.vander(smoothed, 3) @ parabola
     return np.clip(fit_values, unit_variances.min(), unit_variances.max()) / numbers

@@ -56,13 +56,13 @@ class CountLaw:
         # A secant's steps, kept between truths whose tails are too short and too long.
         least, most = np.zeros_like(numbers), np.full_like(numbers, float(self.reports))
         ends = np.clip(np.tile(estimates, 2), least, most)
-        step, off = -worth * self._stderrs(ends), np.full_like(numbers, np.nan)
+        step, gaps = -worth * self._stderrs(ends), np.full_like(numbers, np.nan)
         # Half of the rows of a long list have a low end of 0 at once: only others go on.
         answer, places = ends.copy(), np.arange(ends.size)
         for _ in range(_MAX_ROUNDS):
             following = np.clip(ends + step, 0.0, self.reports)
-            outside = (following < least) | (following > most)
-            following = np.where(outside, (least + most) / 2, following)
+            is_outside = (following < least) | (following > most)
+            following = np.where(is_outside, (least + most) / 2, following)
             moved, ends = following - ends, following
             answer[places] = ends
             stderrs = self._stderrs(ends)
@@ -71,12 +71,12 @@ class CountLaw:
                 break
             places, numbers, worth = places[going], numbers[going], worth[going]
             ends, moved, stderrs = ends[going], moved[going], stderrs[going]
-            least, most, off = least[going], most[going], off[going]
-            before, off = off, np.clip(self.scores(numbers, ends) - worth, -_FAR, _FAR)
-            least, most = np.where(off > 0, ends, least), np.where(off > 0, most, ends)
-            change = off - before
+            least, most, gaps = least[going], most[going], gaps[going]
+            before, gaps = gaps, np.clip(self.scores(numbers, ends) - worth, -_FAR, _FAR)
+            least, most = np.where(gaps > 0, ends, least), np.where(gaps > 0, most, ends)
+            change = gaps - before
             has_slope = np.abs(change) > _NEAR**2
-            step = off * np.where(has_slope, -moved / np.where(has_slope, change, 1.0), stderrs)
+            step = gaps * np.where(has_slope, -moved / np.where(has_slope, change, 1.0), stderrs)
         return answer[: len(estimates)], answer[len(estimates) :]
 
     def scores(self, supports: Floats, holders: Floats) -> Floats:
@@ -92,16 +92,16 @@ class CountLaw:
         line = m * odds + n * other_odds - x * (odds + other_odds)
         root = np.sqrt(line**2 + 4 * square * x)
         tilt = np.where(line > 0, 2 * x / (np.abs(line) + root), (root - line) / (2 * square))
-        up = p * tilt / (1 - p + p * tilt)
+        tilted = p * tilt / (1 - p + p * tilt)
         other_up = q * tilt / (1 - q + q * tilt)
-        variance = m * up * (1 - up) + n * other_up * (1 - other_up)
+        variance = m * tilted * (1 - tilted) + n * other_up * (1 - other_up)
         exponent = np.log(tilt)
         deviance = exponent * x - m * np.log1p(p * (tilt - 1))
         deviance -= n * np.log1p(q * (tilt - 1))
         score = np.sign(exponent) * np.sqrt(np.maximum(2 * deviance, 0.0))
-        far = np.abs(score) > _NEAR
-        safe = np.where(far, score, 1.0)
-        ratio = np.where(far, 2 * np.sinh(exponent / 2) * np.sqrt(variance) / safe, 1.0)
+        is_far = np.abs(score) > _NEAR
+        safe = np.where(is_far, score, 1.0)
+        ratio = np.where(is_far, 2 * np.sinh(exponent / 2) * np.sqrt(variance) / safe, 1.0)
         answer: Floats = score + np.log(ratio) / safe
         answer = np.where(supports <= 0, -np.inf, answer)
         return np.where(supports >= m + n, np.inf, answer)

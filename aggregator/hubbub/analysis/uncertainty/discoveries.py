@@ -56,13 +56,13 @@ def selection_bias(gaps: Floats, stderrs: Floats) -> tuple[float, float]:
     / `_NEAR_CUT`^2 of each estimate's variance.
     """
     places = gaps / (_NEAR_CUT * stderrs)
-    near = places < 1
-    bias = float((stderrs * (4 - 6 * places))[near].sum()) / _NEAR_CUT
-    return max(bias, 0.0), 8 / _NEAR_CUT**2 * float((stderrs[near] ** 2).sum())
+    is_near = places < 1
+    bias = float((stderrs * (4 - 6 * places))[is_near].sum()) / _NEAR_CUT
+    return max(bias, 0.0), 8 / _NEAR_CUT**2 * float((stderrs[is_near] ** 2).sum())
 
 
 def _step_up(p_values: Floats, rate: float) -> float:
     """Significance level of Benjamini and Hochberg (1995); below 0 if nothing is significant."""
     levels = rate * np.arange(1, len(p_values) + 1) / max(len(p_values), 1)
-    below = np.nonzero(np.sort(p_values) <= levels)[0]
-    return float(levels[below[-1]]) if len(below) else -1.0
+    passing = np.nonzero(np.sort(p_values) <= levels)[0]
+    return float(levels[passing[-1]]) if len(passing) else -1.0

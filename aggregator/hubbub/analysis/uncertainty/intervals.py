@@ -42,8 +42,8 @@ class Tail:
 
     def of(self, scores: Floats) -> Floats:
         """Normal scores as improbable as these scores; beyond the table at a constant distance."""
-        inside = np.interp(scores, self.scores, self.worth)
-        answer: Floats = inside + np.maximum(scores - self.scores[-1], 0.0)
+        worth = np.interp(scores, self.scores, self.worth)
+        answer: Floats = worth + np.maximum(scores - self.scores[-1], 0.0)
         return np.minimum(answer, scores)
 
     def excess(self, worth: Floats) -> Floats:
@@ -58,7 +58,9 @@ class Tail:
         return worth + self.excess(worth) / spread
 
 
-def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float = 1.0) -> Floats:
+def selection_reach(
+    places: "Floats | float", confidence: float = 0.95, *, part: float = 1.0
+) -> Floats:
     """Standard errors from an estimate down to its low end, by its place in a list, in (0, 1].
 
     As in `ValueEstimates.ranked`. `part` is the estimate's share, in (0, 1], of the variance of the
@@ -81,10 +83,10 @@ def end_of(
     """
     square = reach**2
     first, middle = 1 + square * curvature, 2 * estimates + square * growth
-    inside = (
+    at_middle = (
         4 * (growth * estimates + first * absent**2 - curvature * estimates**2) + square * growth**2
     )
-    twice = middle + reach * np.sqrt(np.maximum(inside, 0.0))
+    twice = middle + reach * np.sqrt(np.maximum(at_middle, 0.0))
     slow = first > 0
     return np.where(slow, twice / np.where(slow, 2 * first, 1.0), np.sign(reach) * np.inf)
 
@@ -107,8 +109,8 @@ def sampled(shares: Floats, people: float) -> Floats:
     smallest possible number. For mean places in [0, 1] it is an upper bound (Bhatia and Davis
     2000). The difference between two samples that share people has less variance than this implies.
     """
-    inside = np.clip(shares, 0.0, 1.0)
-    return inside * (1 - inside) / max(people, 1)
+    clipped = np.clip(shares, 0.0, 1.0)
+    return clipped * (1 - clipped) / max(people, 1)
 
 
 Bounds = tuple[float, float, float]

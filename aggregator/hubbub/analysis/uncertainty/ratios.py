@@ -49,9 +49,9 @@ def fieller(
     highest = np.full_like(estimates, np.inf if most is None else most)
     if most is None:
         # By the triangle inequality no ratio above this one is within reach.
-        above = np.maximum(numerators, 0.0) + reach * np.sqrt(np.maximum(variances[0], 0.0))
-        below = denominators - reach * np.sqrt(denominator_variances)
-        highest = np.where(clear, above / np.where(clear, below, 1.0), np.inf)
+        numerator_end = np.maximum(numerators, 0.0) + reach * np.sqrt(np.maximum(variances[0], 0.0))
+        denominator_end = denominators - reach * np.sqrt(denominator_variances)
+        highest = np.where(clear, numerator_end / np.where(clear, denominator_end, 1.0), np.inf)
 
     def is_inside(ratios: Floats) -> Mask:
         variance = np.maximum(polyval(ratios, variances, tensor=False), 0.0)

@@ -51,7 +51,7 @@ def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail
     counts = np.arange(first, min(last, reports) + 1, dtype=np.float64)
     # The chance of so many or more.
     worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
-    return _rising(counts - mean, worth, deviation)
+    return _rising_tail(counts - mean, worth, deviation)
 
 
 def law_of_counts(channel: Pure, totals: Totals) -> CountLaw | None:
@@ -79,25 +79,25 @@ def _padded_tail(q: float, totals: Totals) -> Tail | None:
         numbers = likely(trials, chance, _MIN_CHANCE**3)
         law, first = np.convolve(law, pmf(numbers, trials, chance)), first + int(numbers[0])
         mean += trials * chance
-    tail = _upper(law, first, mean, sqrt(variance))
+    tail = _upper_tail(law, first, mean, sqrt(variance))
     return replace(tail, down=tail) if totals.value_law else tail
 
 
-def _upper(law: Floats, first: int, mean: float, deviation: float) -> Tail:
+def _upper_tail(law: Floats, first: int, mean: float, deviation: float) -> Tail:
     """Upper tail of a law of counts that begins at `first`."""
     counts = first + np.arange(float(len(law)))
     upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]
     counts = counts[counts >= int(mean)]
     worth = -ndtri(np.clip(upper, _MIN_CHANCE**2, 1 - _MIN_CHANCE))
-    return _rising(counts - mean, worth, deviation)
+    return _rising_tail(counts - mean, worth, deviation)
 
 
-def _rising(off: Floats, worth: Floats, deviation: float) -> Tail:
+def _rising_tail(excess: Floats, worth: Floats, deviation: float) -> Tail:
     """The tail in which counts so far above the mean have these normal scores, where they rise."""
     worth = np.maximum.accumulate(worth)
     mask = np.append(True, np.diff(worth) > 0) & (worth <= _FAR)
     mask[0] = True
-    return Tail(off[mask] / deviation, worth[mask])
+    return Tail(excess[mask] / deviation, worth[mask])
 
 
 def repeated_tail(
@@ -126,7 +126,7 @@ def repeated_tail(
     counts = first + np.arange(float(len(upper)))
     worth = -ndtri(np.clip(upper, _MIN_CHANCE, 1 - _MIN_CHANCE))
     worth = np.where(upper > _MIN_CHANCE, worth, 2 * _FAR)
-    return _rising(counts - mean, worth, deviation)
+    return _rising_tail(counts - mean, worth, deviation)
 
 
 def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
@@ -134,19 +134,19 @@ def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
 
     The law is that of one report, convolved by its characteristic function and smoothed a little.
     """
-    off = outputs - chances @ outputs
-    square = float(chances @ off**2)
-    if float(chances @ off**4) <= _PEAKED * reports * square**2:
+    deviations = outputs - chances @ outputs
+    square = float(chances @ deviations**2)
+    if float(chances @ deviations**4) <= _PEAKED * reports * square**2:
         return None
     turn = -2j * np.pi * np.fft.rfftfreq(_POINTS, 1 / _PER_SCORE)
-    of_report = np.exp(np.outer(turn, off / np.sqrt(reports * square))) @ chances
+    of_report = np.exp(np.outer(turn, deviations / np.sqrt(reports * square))) @ chances
     law = np.fft.irfft(of_report**reports * np.exp((turn * _BLUR) ** 2 / 2), _POINTS)
     middle = _POINTS // 2
-    up, down = (
-        _upper(np.maximum(side, 0.0), 0, 0.0, _PER_SCORE)
+    upper_tail, lower_tail = (
+        _upper_tail(np.maximum(side, 0.0), 0, 0.0, _PER_SCORE)
         for side in (law[:middle], np.roll(law[::-1], 1)[:middle])
     )
-    return replace(up, down=down)
+    return replace(upper_tail, down=lower_tail)
 
 
 def laplace_tail(part: float, numbers: int) -> Tail | None:
@@ -159,7 +159,7 @@ def laplace_tail(part: float, numbers: int) -> Tail | None:
     turn = 2 * np.pi * np.fft.rfftfreq(_POINTS, 1 / _PER_SCORE)
     of_laplace = (1 + part / numbers * turn**2 / 2) ** -numbers
     law = np.fft.irfft(of_laplace * np.exp(-(1 - part + _BLUR**2) * turn**2 / 2), _POINTS)
-    tail = _upper(np.maximum(law[: _POINTS // 2], 0.0), 0, 0.0, _PER_SCORE)
+    tail = _upper_tail(np.maximum(law[: _POINTS // 2], 0.0), 0, 0.0, _PER_SCORE)
     return replace(tail, down=tail)
 
 
@@ -170,19 +170,19 @@ def collision_tail(bucket_counts: Floats, deviation: float) -> Tail | None:
     each. `deviation` is the standard error in that unit. The law is a saddlepoint approximation,
     with a relative error of some percent: Barndorff-Nielsen (1986); Lugannani and Rice (1980).
     """
-    off = bucket_counts - bucket_counts.mean(axis=1, keepdims=True)
-    stderr = np.sqrt(np.square(off).mean(axis=1).sum())
-    widest = np.abs(off).max()
+    deviations = bucket_counts - bucket_counts.mean(axis=1, keepdims=True)
+    stderr = np.sqrt(np.square(deviations).mean(axis=1).sum())
+    widest = np.abs(deviations).max()
     if not stderr > 0:
         return None
     scores, worth = [0.0], [0.0]
     # From a score of about .3 to the far end, by equal steps of the logarithm.
     for tilt in np.geomspace(0.3 / stderr, max(60.0 / widest, 9.0 / stderr), _STEPS).tolist():
-        weight = np.exp(tilt * (off - off.max(axis=1, keepdims=True)))
+        weight = np.exp(tilt * (deviations - deviations.max(axis=1, keepdims=True)))
         sums = weight.sum(axis=1)
-        mean = (weight * off).sum(axis=1) / sums
-        second = (weight * off**2).sum(axis=1) / sums
-        log = (np.log(sums / off.shape[1]) + tilt * off.max(axis=1)).sum()
+        mean = (weight * deviations).sum(axis=1) / sums
+        second = (weight * deviations**2).sum(axis=1) / sums
+        log = (np.log(sums / deviations.shape[1]) + tilt * deviations.max(axis=1)).sum()
         place, spread = mean.sum(), (second - mean**2).sum()
         deep = 2 * (tilt * place - log)
         if not (deep > 0 and spread > 0):

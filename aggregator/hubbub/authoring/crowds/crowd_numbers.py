@@ -74,8 +74,8 @@ def noisy_mean(
         return worst_variance(mechanism, of_mean)
 
     variances = [variance(candidate) for candidate in candidates]
-    near = EQUAL * min(variances)
-    return next(best for best, own in zip(candidates, variances, strict=True) if own <= near)
+    limit = EQUAL * min(variances)
+    return next(best for best, own in zip(candidates, variances, strict=True) if own <= limit)
 
 
 def _with_fixed_sum(
@@ -129,8 +129,8 @@ def _mean(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Pl
     own_steps = (
         promise.dummies_sum_scale / sum_scale(promise.dummies_scale, 1) if promise.noise else 0
     )
-    near = min(_STEPS[1:], key=lambda steps: abs(steps - own_steps))
-    for steps in (near,) if own_steps else _STEPS:
+    nearest = min(_STEPS[1:], key=lambda steps: abs(steps - own_steps))
+    for steps in (nearest,) if own_steps else _STEPS:
         grid = {"steps": steps} if steps > 1 else {}
         name = "mean.piecewise" if grid else "mean.one_bit"
         # With noise dummies a report reveals as much as it may; the caller accounts for the chosen.
@@ -148,10 +148,10 @@ def _mean(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Pl
         best, least = Planned(mechanism=name, parameters=grid, categories=steps + 1), worst
     if best is None:  # of a written law alone: one bit always is even
         raise BadParameter(
-            f"dummies_sum_scale {promise.dummies_sum_scale:g} is for {near} steps, but at a local "
-            f"epsilon of {promise.max_local_epsilon:g} lies would name neighbours more often, "
-            "which the proof does not cover; leave out the three figures of the dummies, or raise "
-            "max_local_epsilon"
+            f"dummies_sum_scale {promise.dummies_sum_scale:g} is for {nearest} steps, but at a "
+            f"local epsilon of {promise.max_local_epsilon:g} lies would name neighbours more "
+            "often, which the proof does not cover; leave out the three figures of the dummies, or "
+            "raise max_local_epsilon"
         )
     return best
 
@@ -170,10 +170,10 @@ def _too_fine(
         True,  # noqa: FBT003 from where on they are even
         key=lambda step: lies_evenly(build(name, epsilon=step * _GRAIN, **arguments)),
     )
-    enough = None
+    needed = None
     if first < steps:
-        enough = accountant.crowd_needed(promise, cells, (first + 1) * _GRAIN)
-    would = "raise max_local_epsilon" if enough is None else f"gather a crowd of {enough:,}"
+        needed = accountant.crowd_needed(promise, cells, (first + 1) * _GRAIN)
+    would = "raise max_local_epsilon" if needed is None else f"gather a crowd of {needed:,}"
     return (
         f"a crowd of {promise.reports:,} allows too small an epsilon for "
         f"{arguments[_PARTS[name]]:,} {_PARTS[name]}: lies would name neighbours more "

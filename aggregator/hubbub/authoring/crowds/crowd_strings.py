@@ -64,8 +64,8 @@ def string_errors(width: int, hashes: int, epsilon: float, reports: int) -> tupl
     stretch = width / (width - 1)
 
     def error(share: float) -> float:
-        inside = share + (1 - share) / width
-        coins = mechanism.variance(inside * reports, reports)
+        in_bucket = share + (1 - share) / width
+        coins = mechanism.variance(in_bucket * reports, reports)
         collisions = max(_SQUARES - share**2, 0) * reports**2 / (hashes * width)
         return stretch * sqrt(coins + collisions)
 

@@ -88,12 +88,12 @@ def crowd_table(
     if accountant is None:
         complain("central_epsilon", NEEDS_NUMPY)
         return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
-    promise = _padded(table, promise, shape, accountant, complain)
+    promise = _with_dummies(table, promise, shape, accountant, complain)
     if "sizes" in shape:
-        promise = _padded_parts(table, promise, shape, accountant, complain)
+        promise = _parts_with_dummies(table, promise, shape, accountant, complain)
     if "dummies" in table:
         settings |= {name: getattr(promise, name) for name in _DUMMIES}
-    planned = _planned(table, promise, shape, accountant)
+    planned = _plan_table(table, promise, shape, accountant)
     for name in planned.parameters.keys() & table.keys():
         complain(
             name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}'
@@ -113,16 +113,16 @@ def crowd_table(
             if needed is None
             else f", leave it out, or gather a crowd of {needed:,}"
         )
-        together = f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
+        epochs_text = f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
         complain(
             "epsilon",
             f"{own_epsilon:g} reveals more than central_epsilon {promise.epsilon:g} in a crowd of "
-            f"{promise.reports:,}{together}; write {largest:.6g} at most{would}",
+            f"{promise.reports:,}{epochs_text}; write {largest:.6g} at most{would}",
         )
     return {**settings, "epsilon": own_epsilon}
 
 
-def _planned(
+def _plan_table(
     table: Mapping[str, Any],
     promise: Crowd,
     shape: Mapping[str, Any],
@@ -143,7 +143,7 @@ def _planned(
     return planned_number(table, promise, accountant)
 
 
-def _padded(
+def _with_dummies(
     table: Mapping[str, Any],
     promise: Crowd,
     shape: Mapping[str, Any],
@@ -181,7 +181,7 @@ def _may_be_noise(table: Mapping[str, Any]) -> bool:
     return table.get("dummies") == NOISE or not (table.get("rolling") or table.get("breakdown"))
 
 
-def _padded_parts(
+def _parts_with_dummies(
     table: Mapping[str, Any],
     promise: Crowd,
     shape: Mapping[str, Any],

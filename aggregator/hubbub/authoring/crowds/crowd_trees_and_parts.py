@@ -77,8 +77,8 @@ def noisy_parts(
     all_parts, pairs = ({"sizes": sizes, "ways": ways} for ways in (len(sizes), 2))
     joint: Any = build(CROWD_PARTS, epsilon=promise.max_local_epsilon, **all_parts)
     padded = accountant.padded(promise, joint.points, NOISE)
-    few = can_seal(padded, joint.points)
-    if dummies == NOISE or not (padded.noise and few and joint.names_one_cell):
+    fits = can_seal(padded, joint.points)
+    if dummies == NOISE or not (padded.noise and fits and joint.names_one_cell):
         return padded if dummies == NOISE else promise
     plain = planned_geometry(CROWD_PARTS, pairs, table, promise, accountant)
     paired: Any = build(CROWD_PARTS, epsilon=plain.epsilon, **pairs)
@@ -103,10 +103,12 @@ def cell_variance(
     """
     channel, groups, holders = mechanism.channel, mechanism.groups, share * reports
     if groups > 1:
-        even = 1 / prod(mechanism.sizes[part] for part in parts)
+        uniform = 1 / prod(mechanism.sizes[part] for part in parts)
         lied, growth = channel.variance(0, 1), channel.variance(1, 1) - channel.variance(0, 1)
-        other = groups * lied + (groups - 1) * even**2
-        return float(reports * other + holders * (groups * growth + (groups - 1) * (1 - 2 * even)))
+        other = groups * lied + (groups - 1) * uniform**2
+        return float(
+            reports * other + holders * (groups * growth + (groups - 1) * (1 - 2 * uniform))
+        )
     summed = prod(size for part, size in enumerate(mechanism.sizes) if part not in parts)
     b = summed * float(channel.q)
     a = channel.gap + b

@@ -76,14 +76,14 @@ def codes_epsilon(
     round_promise = replace(promise, epsilon=epsilon_of_mu(mu, promise.delta), epochs=1)
     low = floor(promise.epsilon / promise.epochs * _GRAIN)
     most = floor(promise.max_local_epsilon * _GRAIN)
-    about = _last(keeps_one, low, most)
+    guess = _last(keeps_one, low, most)
     wide = _WIDE
-    while about > low and not holds(about / _GRAIN):
-        about, wide = max(about - wide, low), 2 * wide
+    while guess > low and not holds(guess / _GRAIN):
+        guess, wide = max(guess - wide, low), 2 * wide
     step = _WIDE
-    while about < most and holds(min(about + step, most) / _GRAIN):
-        about, step = min(about + step, most), 2 * step
-    grains = _last(lambda place: holds(place / _GRAIN), about, min(about + step, most))
+    while guess < most and holds(min(guess + step, most) / _GRAIN):
+        guess, step = min(guess + step, most), 2 * step
+    grains = _last(lambda place: holds(place / _GRAIN), guess, min(guess + step, most))
     if not holds(grains / _GRAIN):
         raise BadParameter(promise.unkept())
     return grains / _GRAIN

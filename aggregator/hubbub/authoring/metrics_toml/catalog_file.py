@@ -120,12 +120,12 @@ def read_catalog(
     `accountant` computes the local epsilon of metrics with a central promise, which are refused
     without it. Raises CatalogInvalid, a line per problem, if it cannot be read or breaks a rule.
     """
-    text, document = _parsed(path, text)
+    text, document = _read_toml(path, text)
     problems: list[str] = []
 
     def complain(metric: str, name: str, problem: str, kind: str = "metric") -> None:
-        where = f'{kind} "{metric}", ' if metric else ""
-        message = visible(f'{where}field "{name}": {problem}')
+        section_name = f'{kind} "{metric}", ' if metric else ""
+        message = visible(f'{section_name}field "{name}": {problem}')
         problems.append(f"{path}:{_line(text, metric, name)}: {message}")
 
     def wrong(name: str, problem: str) -> None:
@@ -136,9 +136,9 @@ def read_catalog(
     defaults = {"keep": document["keep"]} if "keep" in document else {}
     of_experiment = partial(complain, kind="experiment")
     experiments = _experiments(document, of_experiment)
-    around = Around(path.parent, caps, accountant, document.get("cover") is True, experiments)
-    metrics = _metrics_of(tables, defaults, around, complain)
-    metrics |= _learned(document, tables, defaults, around, complain)
+    context = Around(path.parent, caps, accountant, document.get("cover") is True, experiments)
+    metrics = _metrics_of(tables, defaults, context, complain)
+    metrics |= _model_metrics(document, tables, defaults, context, complain)
     caps, metrics = with_gaussians(caps, metrics, accountant)
     if not problems:  # of metrics that are wrong themselves this would be no news
         for name, place, problem in _misfits(document, metrics):
@@ -164,7 +164,7 @@ def read_catalog(
         keep=document.get("keep", ""),
         runs=runs,
         log=document.get("log", ""),
-        cover=around.filled,
+        cover=context.filled,
         tokens=tokens,
     )
 
@@ -172,7 +172,7 @@ def read_catalog(
 def _metrics_of(
     tables: Mapping[str, Any],
     defaults: Mapping[str, Any],
-    around: Around,
+    context: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
     """Metrics of the [metrics.NAME] tables; `defaults` are fields that a table may omit."""
@@ -187,7 +187,7 @@ def _metrics_of(
         metric = read_metric(
             name if is_valid else "renamed",
             {**defaults, **table},
-            around,
+            context,
             partial(complain, name),
         )
         if metric is not None and is_valid:
@@ -195,11 +195,11 @@ def _metrics_of(
     return metrics
 
 
-def _learned(
+def _model_metrics(
     document: Mapping[str, Any],
     metrics: Mapping[str, Any],
     defaults: Mapping[str, Any],
-    around: Around,
+    context: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
     """Metrics of the reports of valid models, each with a unique name."""
@@ -215,12 +215,12 @@ def _learned(
             problem = "is a metric, too; give the model another name"
         if problem:
             complain("", "models", f'"{name}" {problem}')
-        elif metric := read_model(name, {**defaults, **table}, around, partial(complain, name)):
+        elif metric := read_model(name, {**defaults, **table}, context, partial(complain, name)):
             learned[name] = metric
     return learned
 
 
-def _parsed(path: Path, text: str | None) -> tuple[str, dict[str, Any]]:
+def _read_toml(path: Path, text: str | None) -> tuple[str, dict[str, Any]]:
     """The text, of the file if it is None, and its TOML."""
     try:
         text = read_text(path) if text is None else text
@@ -288,7 +288,11 @@ def _tables(document: dict[str, Any], complain: Complain) -> dict[str, Any]:
     """The metrics' tables, after checking the top level of the file."""
     catalog_fields = {field.name: field for field in fields_of(Catalog)}
     for name in [name for name in document if name not in catalog_fields]:
-        meant = f'did you mean "{near}"? else ' if (near := similar(name, catalog_fields)) else ""
+        meant = (
+            f'did you mean "{suggestion}"? else '
+            if (suggestion := similar(name, catalog_fields))
+            else ""
+        )
         complain(
             name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table"
         )
@@ -319,13 +323,13 @@ def _experiments(
 
 def _line(text: str, metric: str, field: str) -> int:
     """Line of a field; otherwise of its metric's header; otherwise the first line."""
-    line_number, inside = 1, not metric
+    line_number, in_metric = 1, not metric
     for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(_TABLE, line):
-            inside = header[1] == metric
-            line_number = number if inside else line_number
+            in_metric = header[1] == metric
+            line_number = number if in_metric else line_number
         elif re.match(r"\s*\[\s*\w+\s*\]", line):  # [caps], [budget]
-            inside = not metric
-        elif inside and re.match(rf"\s*{re.escape(field)}\s*=", line):
+            in_metric = not metric
+        elif in_metric and re.match(rf"\s*{re.escape(field)}\s*=", line):
             return number
     return line_number

@@ -15,12 +15,12 @@ from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.programs.text_files import read_list
 
 
-def spelled(table: dict[str, Any], complain: Complain) -> dict[str, Any]:
+def table_with_domain(table: dict[str, Any], complain: Complain) -> dict[str, Any]:
     """A metric's table with the values or the domain that its kind implies."""
-    name = table.get("kind", "rate" if "rate" in table else None)
+    kind_name = table.get("kind", "rate" if "rate" in table else None)
     # An unknown kind is reported together with errors in all other fields, as of a similar kind.
-    named = KINDS.get(name if name in [*KINDS] else similar(name, KINDS))
-    value_kind = LISTED if name is None else named or KINDS["boolean"]
+    kind = KINDS.get(kind_name if kind_name in [*KINDS] else similar(kind_name, KINDS))
+    value_kind = LISTED if kind_name is None else kind or KINDS["boolean"]
     counts_steps = has_number(table.get("mechanism"), "steps")
     unfit = {
         field: reason
@@ -119,18 +119,18 @@ def read_candidates(
     mechanism: str, table: dict[str, Any], folder: Path, complain: Complain
 ) -> dict[str, Any]:
     """The table with the strings of its candidates' file, without repetition."""
-    listed = table.get("candidates")
-    if listed is None:
+    candidates = table.get("candidates")
+    if candidates is None:
         return table
     if mechanism not in REGISTRY or REGISTRY[mechanism].VALUES != "strings":
         complain(
             "candidates", f"is for mechanisms over strings, and {mechanism} is not; leave it out"
         )
         return {name: value for name, value in table.items() if name != "candidates"}
-    if not isinstance(listed, str):
+    if not isinstance(candidates, str):
         return table
     try:
-        lines = read_list(folder / listed)
+        lines = read_list(folder / candidates)
     except ValueError as error:
         complain("candidates", f"{error}; fix the file")
         return {name: value for name, value in table.items() if name != "candidates"}

@@ -10,7 +10,12 @@ from typing import Any, Final, NamedTuple
 from hubbub.authoring.auto_mechanism import own_fields, resolve
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.crowds.crowd_table import crowd_mechanisms, crowd_table
-from hubbub.authoring.metrics_toml.domain import ranges_of, read_candidates, read_values, spelled
+from hubbub.authoring.metrics_toml.domain import (
+    ranges_of,
+    read_candidates,
+    read_values,
+    table_with_domain,
+)
 from hubbub.authoring.metrics_toml.sole_choice import with_sole_choice, with_wishes
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.auto_choice import AUTO
@@ -75,7 +80,7 @@ class Around(NamedTuple):
 
 
 def read_metric(
-    name: str, table: dict[str, Any], around: Around, complain: Complain
+    name: str, table: dict[str, Any], context: Around, complain: Complain
 ) -> Metric | None:
     """The metric of one table; None after a complaint."""
     complained: set[str] = set()
@@ -85,7 +90,7 @@ def read_metric(
         complain(field, problem)
 
     fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
-    source_table = spelled(table, wrong)
+    source_table = table_with_domain(table, wrong)
     table = with_sole_choice(source_table)
     mechanism: Any = table.get("mechanism")
     of_percentiles = mechanism == AUTO and "buckets" in table
@@ -93,14 +98,14 @@ def read_metric(
     if fields["mechanism"].problem(mechanism):
         _look_without_mechanism(table, fields, wrong)
         return None
-    listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
+    values = read_values(fields["values"], mechanism, table, context.folder, wrong)
     takes_other = kind_named(table.get("kind")).TAKES_OTHER
-    if listed and table.get("other") is True and takes_other and OTHER not in listed:
-        listed = (*listed, OTHER)
-    listed = with_none(listed, table)
-    table = _with_crowd(table, fields, listed, around.accountant, wrong)
+    if values and table.get("other") is True and takes_other and OTHER not in values:
+        values = (*values, OTHER)
+    values = with_none(values, table)
+    table = _with_crowd(table, fields, values, context.accountant, wrong)
     mechanism = table["mechanism"]
-    table = read_candidates(mechanism, table, around.folder, wrong)
+    table = read_candidates(mechanism, table, context.folder, wrong)
     extras = own_fields(mechanism)
     takes = [*_names(fields), *(field.name for field in extras)]
     refuse_unknown(table, takes, f"for {mechanism}", wrong, owners=_mechanisms_with)
@@ -119,11 +124,11 @@ def read_metric(
         }
     own_values = {field.name: table[field.name] for field in extras if field.name in table}
     try:
-        categories = len(listed) if listed else None
+        categories = len(values) if values else None
         chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
         settings |= {"mechanism": chosen, "parameters": parameters, "choice": choice}
-        settings |= {"values": listed, "ranges": ranges_of(table.get("parts"))}
-        built = _built(name, around, settings | _in_arms(settings, around.experiments))
+        settings |= {"values": values, "ranges": ranges_of(table.get("parts"))}
+        built = _built(name, context, settings | _with_arms(settings, context.experiments))
         built = with_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
@@ -132,7 +137,9 @@ def read_metric(
     return None if complained else built
 
 
-def _in_arms(settings: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> dict[str, Any]:
+def _with_arms(
+    settings: Mapping[str, Any], experiments: Mapping[str, Experiment]
+) -> dict[str, Any]:
     """The experiment that a table names, and its public fields together with the arms."""
     if "experiment" not in settings:
         return {}
@@ -154,9 +161,9 @@ def _in_arms(settings: Mapping[str, Any], experiments: Mapping[str, Experiment])
 _ENDS: Final = ("low", "high")
 
 
-def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
+def _built(name: str, context: Around, fields: Mapping[str, Any]) -> Metric:
     arguments = joined(Metric, fields)
-    metric = Metric(name=name, caps=around.caps, filled=around.filled, **arguments)
+    metric = Metric(name=name, caps=context.caps, filled=context.filled, **arguments)
     ends = [*metric.edges, *(metric.parameters[end] for end in _ENDS if end in metric.parameters)]
     if metric.alert and ends:
         metric.alert.check_says_something(min(ends), max(ends))
@@ -198,7 +205,7 @@ def _look_without_mechanism(
 def _with_crowd(
     table: dict[str, Any],
     fields: Mapping[str, CatalogField],
-    listed: tuple[str, ...] | None,
+    values: tuple[str, ...] | None,
     accountant: Accountant | None,
     complain: Complain,
 ) -> dict[str, Any]:
@@ -215,11 +222,11 @@ def _with_crowd(
     promise = _central(table, fields, complain)
     extras = () if mechanism == AUTO else own_fields(mechanism)
     if promise and not any(_problem_with_own(mechanism, field, table) for field in extras):
-        shape: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
+        shape: dict[str, Any] = {} if "domain" in table else {"categories": len(values or "ab")}
         if "parts" in table or kind_named(table.get("kind")).CROWD:
-            if listed is None:
+            if values is None:
                 return {**unknown, **table}
-            shape = size_of(mechanism, listed)
+            shape = size_of(mechanism, values)
         if "parts" in table:
             shape |= {"ways": table["ways"]} if "ways" in table else {}
         try:

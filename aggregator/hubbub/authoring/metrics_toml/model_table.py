@@ -45,7 +45,7 @@ AS_METRICS: Final = (
 _SHARED: Final = [field for field in fields_of(Metric) if field.name in AS_METRICS]
 
 
-def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Complain) -> Any:
+def read_model(name: str, table: Mapping[str, Any], context: Around, complain: Complain) -> Any:
     """The metric of one model's table; None after a complaint."""
     complained = set()
 
@@ -58,7 +58,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
     crowded = any(name in table for name in PROMISE)
     if crowded:
         table = {"rounds": CROWD_ROUNDS, "rounds_each": CROWD_ROUNDS_EACH, **table}
-    settings = _shared(table, wrong, crowded=crowded)
+    settings = _shared_fields(table, wrong, crowded=crowded)
     penalty = 0.01 if table.get("kind") == "ridge" else 0.0
     fields = read_fields(Learning, {"penalty": penalty, **table}, wrong)
     if not complained and (
@@ -70,14 +70,14 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
     try:
         learning = Learning(**fields)
         if crowded:
-            settings |= _with_crowd(learning, settings, around.accountant, wrong)
+            settings |= _with_crowd(learning, settings, context.accountant, wrong)
         elif learning.rounds_each:
             wrong("rounds_each", "needs a crowd; write central_epsilon and crowd, or leave it out")
         if complained:
             return None
         return Metric(
             name=name,
-            caps=around.caps,
+            caps=context.caps,
             mechanism=VectorCodes.NAME,
             parameters={"dimensions": learning.dimensions, **pool_for(settings["epsilon"])},
             limits=limits_of(learning, settings["epsilon"], settings.get("central_epsilon")),
@@ -89,7 +89,9 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
         return None
 
 
-def _shared(table: Mapping[str, Any], complain: Complain, *, crowded: bool) -> dict[str, Any]:
+def _shared_fields(
+    table: Mapping[str, Any], complain: Complain, *, crowded: bool
+) -> dict[str, Any]:
     """Fields that a model shares with metrics; if `crowded`, some follow from a promise."""
     settings: dict[str, Any] = {}
     for says in _SHARED:

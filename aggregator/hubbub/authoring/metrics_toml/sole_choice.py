@@ -34,16 +34,16 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     """
     if table.get("mechanism") != AUTO:
         return table
-    plain = {name: value for name, value in table.items() if name not in _WISHES}
-    if chosen := kind_named(table.get("kind")).sole_choice(plain):
+    without_wishes = {name: value for name, value in table.items() if name not in _WISHES}
+    if chosen := kind_named(table.get("kind")).sole_choice(without_wishes):
         return {**chosen}
     if "parts" in table:
-        return plain | {"mechanism": PairedParts.NAME}
+        return without_wishes | {"mechanism": PairedParts.NAME}
     if table.get("domain") != DOMAINS["strings"] or any(name in table for name in PROMISE):
         return table
     if "candidates" in table:
-        return _SKETCH | plain | {"mechanism": HadamardSketch.NAME}
-    return plain | {"mechanism": PrefixTree.NAME}
+        return _SKETCH | without_wishes | {"mechanism": HadamardSketch.NAME}
+    return without_wishes | {"mechanism": PrefixTree.NAME}
 
 
 def with_wishes(table: Mapping[str, Any], metric: Metric, complain: Complain) -> Metric:

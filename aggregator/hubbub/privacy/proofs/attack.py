@@ -124,9 +124,9 @@ def _choose(
             hits, others = half - hits, half - others
     scores = sorted(sign * features["score"] for features in (*first, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
-        past = partial(_passes, sign=sign, cut=cut)
-        bound = _bound(sum(map(past, first)), sum(map(past, other)), half, alarm)
-        options.append((bound, past, "a likelihood ratio past a threshold"))
+        passing = partial(_passes, sign=sign, cut=cut)
+        bound = _bound(sum(map(passing, first)), sum(map(passing, other)), half, alarm)
+        options.append((bound, passing, "a likelihood ratio past a threshold"))
     best = max(options, key=lambda option: option[0])
     return best[1], best[2]
 

@@ -26,7 +26,7 @@ import numpy as np
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
-from hubbub.catalog.models.held_out_reports import judged, judging
+from hubbub.catalog.models.held_out_reports import evaluation_report, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -85,7 +85,7 @@ Step = Check | None
 
 def audit_coins(source: BitSource) -> Check:
     """Proves the coin source."""
-    return _checked("the coin source", "proof", lambda: prove_coins(source))
+    return _check_result("the coin source", "proof", lambda: prove_coins(source))
 
 
 def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
@@ -93,7 +93,7 @@ def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
     for mechanism in mechanisms:
         for proof in PROOFS:
             name = proof.__name__.replace("_", " ")
-            yield _checked(repr(mechanism), name, lambda p=proof, m=mechanism: p(m))  # type: ignore[misc]
+            yield _check_result(repr(mechanism), name, lambda p=proof, m=mechanism: p(m))  # type: ignore[misc]
 
 
 def steps_of(metric: Metric, observations: int) -> int:
@@ -123,7 +123,7 @@ def audit_metric(
     `observations` is the number of people whose reports are drawn, per value; `alarm` bounds the
     probability that an honest metric fails.
     """
-    yield _walked(metric)
+    yield _check_by_walk(metric)
     if _has_counts(metric):
         alarm /= 2
         yield from _whole_epochs(metric, source, alarm)
@@ -131,7 +131,7 @@ def audit_metric(
         alarm /= 2
         yield from _judges(metric, source, observations, alarm)
     under_attack = partial(
-        _under_attack,
+        _attack_reports,
         metric,
         values=family_for(metric.randomizer).far_apart(metric.randomizer),
         observations=observations,
@@ -156,7 +156,7 @@ def audit_metric(
 
         yield from under_attack("a second report", after_another)
         return
-    yield _checked(metric.name, "a device's memory", lambda: _remembers(metric.name, devices))
+    yield _check_result(metric.name, "a device's memory", lambda: _remembers(metric.name, devices))
 
     def again_and_again(value: Any) -> Reports:
         device = devices(metric.name)
@@ -174,11 +174,11 @@ class _FewBooks(VectorCodes):
     """Codes that order the words of a book once for each vector. All coins are the mechanism's."""
 
     def order(self, value: Sequence[float], number: int) -> list[int]:
-        return _ordered(self, tuple(value), number)
+        return _order_values(self, tuple(value), number)
 
 
 @lru_cache(maxsize=256)
-def _ordered(codes: VectorCodes, value: tuple[float, ...], number: int) -> list[int]:
+def _order_values(codes: VectorCodes, value: tuple[float, ...], number: int) -> list[int]:
     return VectorCodes.order(codes, value, number)
 
 
@@ -195,9 +195,9 @@ def _few_books(codes: Any) -> _FewBooks:
 
 def _remembers(name: str, devices: Devices) -> None:
     """Proves that a device's permanent coins never change, and differ from another device's."""
-    purpose, half = b"permanent of the audit", Probability.at_most(Fraction(1, 2))
+    purpose, half_chance = b"permanent of the audit", Probability.at_most(Fraction(1, 2))
     device, other = devices(name), devices(name)
-    drawn = [memory.coins(purpose).mask(half, 256) for memory in (device, device, other)]
+    drawn = [memory.coins(purpose).mask(half_chance, 256) for memory in (device, device, other)]
     if drawn[0] != drawn[1]:
         raise ProofFailed("a device draws its permanent coins again")
     if drawn[0] == drawn[2]:
@@ -215,15 +215,15 @@ def _report(metric: Metric, source: BitSource) -> Callable[[Memo, Any], bytes]:
 def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) -> Iterator[Step]:
     """Attacks reports of a model's judges: lowest bin without the label, highest with it."""
     mechanism = judging(metric)
-    edges = [float(at) for at in range(mechanism.categories // 2 - 1)]
+    edges = [float(edge) for edge in range(mechanism.categories // 2 - 1)]
     people = {0: (-1.0, 0.0), mechanism.categories - 1: (edges[-1] + 1, 1.0)}
 
     def draw(value: int) -> Reports:
-        sent = judged(metric, *people[value], edges, source)
+        sent = evaluation_report(metric, *people[value], edges, source)
         [category] = metric.randomizer.layout.cells(sent)
         return (mechanism.layout.encode(category),)
 
-    yield from _under_attack(
+    yield from _attack_reports(
         metric,
         "a judge's report",
         draw,
@@ -235,7 +235,7 @@ def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) 
     )
 
 
-def _under_attack(
+def _attack_reports(
     metric: Metric,
     kind: str,
     draw: Draw,
@@ -320,7 +320,7 @@ def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
     return first, other, 1
 
 
-def _walked(metric: Metric) -> Check:
+def _check_by_walk(metric: Metric) -> Check:
     """Checks the worst ratio of the metric's own mechanism, if it has few enough outcomes."""
     mechanism = metric.randomizer
     probes = list(mechanism.probes())
@@ -334,7 +334,7 @@ def _walked(metric: Metric) -> Check:
     except TooMany:
         text = "too many outcomes to walk: its code is proven at small sizes"
         return Check(what=metric.name, kind=NOT_WALKED, passed=True, detail=text)
-    return _checked(
+    return _check_result(
         metric.name,
         "own parameters",
         lambda: ratios_are_within_the_claim(rows, mechanism),
@@ -342,7 +342,7 @@ def _walked(metric: Metric) -> Check:
     )
 
 
-def _checked(what: str, kind: str, prove: Callable[[], None], sound: str = "sound") -> Check:
+def _check_result(what: str, kind: str, prove: Callable[[], None], sound: str = "sound") -> Check:
     try:
         prove()
     except HubbubError as error:

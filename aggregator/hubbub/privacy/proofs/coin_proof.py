@@ -42,8 +42,8 @@ def prove_coins(source: BitSource) -> None:
             with _drawing(supply, 4 * width):
                 chances[source.mask(probability, width)] += Fraction(1, 1 << 4 * width)
         for mask, chance in chances.items():
-            ones = mask.bit_count()
-            exact = probability.exact**ones * (1 - probability.exact) ** (width - ones)
+            one_bits = mask.bit_count()
+            exact = probability.exact**one_bits * (1 - probability.exact) ** (width - one_bits)
             hold(chance == exact, "the bits of a mask do not have exactly their chance")
     three = 3  # the first of these draws that is below 5
     with _drawing(0b011_101_110_111, 12):

@@ -52,8 +52,8 @@ def payloads_have_one_length_and_fit_the_layout(mechanism: AnyMechanism) -> None
     for row in rows(mechanism):
         for payload in row:
             hold(len(payload) == layout.payload_bytes, "payloads differ in length")
-            inside = all(0 <= cell < layout.size for cell in layout.cells(payload))
-            hold(inside, "a payload adds to a cell that there is not")
+            fits = all(0 <= cell < layout.size for cell in layout.cells(payload))
+            hold(fits, "a payload adds to a cell that there is not")
 
 
 def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
@@ -160,10 +160,10 @@ def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
         return
     for value in mechanism.probes()[:2]:
         # With fixed permanent answers, only the second step is random.
-        fresh = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
-        again = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
+        fresh = distribution(lambda coins, v=value: mechanism.randomize_again(v, _memory(), coins))  # type: ignore[misc]
+        second = distribution(lambda coins, v=value: mechanism.randomize_again(v, _memory(), coins))  # type: ignore[misc]
         total_law = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
-        hold(fresh == again and fresh != total_law, "the permanent response is drawn again")
+        hold(fresh == second and fresh != total_law, "the permanent response is drawn again")
 
 
 PROOFS = (
@@ -181,10 +181,10 @@ PROOFS = (
 """All of them; each raises ProofFailed."""
 
 
-def hold(holds: bool, otherwise: str) -> None:  # noqa: FBT001 what must hold
+def hold(holds: bool, message: str) -> None:  # noqa: FBT001 what must hold
     """Raises ProofFailed with this message unless `holds`."""
     if not holds:
-        raise ProofFailed(otherwise)
+        raise ProofFailed(message)
 
 
 def _worst_ratio(law: Sequence[Mapping[bytes, Fraction]]) -> Fraction:
@@ -243,6 +243,6 @@ class _Truthful:
         return (1 << width) - 1 if probability.exact > Fraction(1, 2) else 0
 
 
-def _fixed() -> _SingleSourceMemo:
+def _memory() -> _SingleSourceMemo:
     """A memory that is the same in every report: its coins come from one key."""
     return _SingleSourceMemo(KeyedBits(bytes(32)))

@@ -41,8 +41,8 @@ class Replay:
         if threshold in (0, denominator):  # no coin: no fork
             return ((1 << width) - 1) * (threshold >> DIGITS)
         bits = self._branch(1 << width)
-        ones = bits.bit_count()
-        self.numerator *= threshold**ones * (denominator - threshold) ** (width - ones)
+        one_bits = bits.bit_count()
+        self.numerator *= threshold**one_bits * (denominator - threshold) ** (width - one_bits)
         self.denominator <<= DIGITS * width
         return bits
 

@@ -66,17 +66,17 @@ def draw_neighbours(
     near_chances = family_for(mechanism).near_chances
 
     def on_both(value: Any, likelier: int = 1) -> list[float]:
-        named = [likelier * chance for chance in near_chances(mechanism, value, values[:2])]
-        return [*named, max(0.0, 1 - sum(named))]
+        near_shares = [likelier * chance for chance in near_chances(mechanism, value, values[:2])]
+        return [*near_shares, max(0.0, 1 - sum(near_shares))]
 
     alike = values[1] == values[2]
-    even = [1 / crowd.categories, 1 / crowd.categories, 1 - 2 / crowd.categories]
+    even_shares = [1 / crowd.categories, 1 / crowd.categories, 1 - 2 / crowd.categories]
 
     def drawn(value: Any, epochs: int) -> Counts:
         difference = np.zeros(epochs, dtype=np.int64)
         for reports, chances in (
             (crowd.others, on_both(values[2])),
-            (crowd.dummies, even),
+            (crowd.dummies, even_shares),
             (1, on_both(value, crowd.groups)),
         ):
             if reports:
@@ -89,7 +89,7 @@ def draw_neighbours(
         return difference
 
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
-    v, w = (np.concatenate([drawn(value, many) for many in parts]) for value in values[:2])
+    v, w = (np.concatenate([drawn(value, count) for count in parts]) for value in values[:2])
     return v, w
 
 
@@ -132,8 +132,8 @@ def _loss(law: Floats, counts: Counts) -> Floats:
 
 def _log(law: Floats, numbers: Counts) -> Floats:
     """Logarithms of the probabilities of numbers; of a law whose last probability is 0."""
-    inside = (numbers >= 0) & (numbers < len(law))
-    return np.log(np.maximum(law[np.where(inside, numbers, -1)], np.exp(-2 * _CERTAIN)))
+    is_inside = (numbers >= 0) & (numbers < len(law))
+    return np.log(np.maximum(law[np.where(is_inside, numbers, -1)], np.exp(-2 * _CERTAIN)))
 
 
 def attack_epochs(
@@ -150,10 +150,13 @@ def attack_epochs(
         thresholds = np.unique(
             np.quantile(first[:half], np.linspace(0, 1, _THRESHOLDS), method="nearest")
         )
-        passed, also = _passed(first[:half], thresholds), _passed(other[:half], thresholds)
+        passed, also = (
+            _passed_counts(first[:half], thresholds),
+            _passed_counts(other[:half], thresholds),
+        )
         cut = thresholds[[int(np.argmax(_bounds(passed, also, half, delta, alarm / 4)))]]
         rest = len(first) - half
-        hits, others = _passed(first[half:], cut), _passed(other[half:], cut)
+        hits, others = _passed_counts(first[half:], cut), _passed_counts(other[half:], cut)
         lower = float(_bounds(hits, others, rest, delta, alarm / 4)[0])
         reached = np.minimum(rest, np.round(rest * delta + exp(claim) * others))
         reach = float(_bounds(reached, others, rest, delta, alarm / 4)[0])
@@ -162,10 +165,10 @@ def attack_epochs(
     return best
 
 
-def _passed(counts: Counts, cuts: Counts | Floats) -> Floats:
+def _passed_counts(counts: Counts, cuts: Counts | Floats) -> Floats:
     """Number of counts that reach each threshold."""
-    below = np.searchsorted(np.sort(counts), cuts, side="left")
-    return np.asarray(len(counts) - below, dtype=np.float64)
+    numbers_below = np.searchsorted(np.sort(counts), cuts, side="left")
+    return np.asarray(len(counts) - numbers_below, dtype=np.float64)
 
 
 def _bounds(

@@ -48,17 +48,17 @@ def misfits(former: Bundle | None, bundle: Bundle, log: ReadLog) -> Iterator[str
         yield f"two bundles at once: its serial {bundle.serial} is not above {former.serial}"
 
 
-def fetch_from(where: str) -> Fetch:
+def fetch_from(source: str) -> Fetch:
     """Reads a log at an address or in a folder. Raises BadParameter if the folder has none."""
-    if not where.startswith(("http://", "https://")):
-        if not (Path(where) / CHECKPOINT).exists():
-            raise BadParameter(f"{where}: contains no log; give its folder or its URL")
-        return folder_fetch(Path(where))
+    if not source.startswith(("http://", "https://")):
+        if not (Path(source) / CHECKPOINT).exists():
+            raise BadParameter(f"{source}: contains no log; give its folder or its URL")
+        return folder_fetch(Path(source))
 
     calls = HttpCalls(_SECONDS)
 
     def fetch(path: str) -> bytes:
-        url = f"{where.rstrip('/')}/{path}"
+        url = f"{source.rstrip('/')}/{path}"
         most = _MAX_BYTES if path.startswith("content/") else _TILE_BYTES
         try:
             answer = calls.answer(urllib.request.Request(url), most)  # noqa: S310 as checked

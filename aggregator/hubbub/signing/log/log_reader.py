@@ -68,7 +68,7 @@ class ReadLog:
 
 def bundle_sizes(entries: Sequence[Entry]) -> list[int]:
     """The log's sizes at which each bundle among its first entries was shipped."""
-    return [at + 1 for at, entry in enumerate(entries) if entry.kind == "bundle"]
+    return [index + 1 for index, entry in enumerate(entries) if entry.kind == "bundle"]
 
 
 def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:

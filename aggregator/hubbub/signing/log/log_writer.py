@@ -135,7 +135,9 @@ def _refuse_lost(folder: Path, key: NoteKey, checkpoint: Checkpoint, whose: str)
     read_log(folder_fetch(folder), key).refuse_other(checkpoint, whose)
 
 
-def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None) -> bytes:
+def append_to_log(
+    signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None
+) -> bytes:
     """Appends a bundle to the log; returns it with the line that proves that.
 
     The keys that devices must trust are logged before it, if they changed. `old` is the previous

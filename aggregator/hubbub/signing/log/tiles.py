@@ -47,13 +47,13 @@ def packed_entries(entries: Sequence[bytes], *, since: int = 0) -> Iterator[tupl
 
 def entries_in(packed: bytes) -> list[bytes]:
     """The entries in one entry file. Raises BadParameter if it is cut off."""
-    entries, at = [], 0
-    while at < len(packed):
-        start = at + _LENGTH_BYTES
-        at = start + int.from_bytes(packed[at:start], "big")
-        if len(packed) < max(at, start):
+    entries, position = [], 0
+    while position < len(packed):
+        start = position + _LENGTH_BYTES
+        position = start + int.from_bytes(packed[position:start], "big")
+        if len(packed) < max(position, start):
             raise BadParameter("the file of entries is cut off; copy the log again")
-        entries.append(packed[start:at])
+        entries.append(packed[start:position])
     return entries
 
 

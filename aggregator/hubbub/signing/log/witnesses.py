@@ -74,16 +74,16 @@ def cosign_newest(
     """
     witness, key = _read_witness(folder)
     while True:
-        before = _cosigned_before(state, log, witness, first=first)
+        before = _last_cosigned(state, log, witness, first=first)
         # Before the lock: a slow log would keep the witness from cosigning others.
         read_now = read_log(fetch, log)
         with _alone(folder):
-            if _cosigned_before(state, log, witness, first=first) != before:
+            if _last_cosigned(state, log, witness, first=first) != before:
                 continue  # it may have grown past what was read
             if before:
-                checkpoint, at = before
+                checkpoint, signed_at = before
                 read_now.refuse_other(checkpoint, str(state))
-                if at > now:
+                if signed_at > now:
                     raise BadParameter(
                         f"{state}: was cosigned later than this machine's clock, {_utc(now)}; "
                         "correct the clock"
@@ -120,11 +120,11 @@ def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str
 
 
 def refuse_unwitnessed(
-    checkpoint: Checkpoint, log: NoteKey, witnesses: Sequence[NoteKey], enough: int, now: float
+    checkpoint: Checkpoint, log: NoteKey, witnesses: Sequence[NoteKey], needed: int, now: float
 ) -> list[str]:
     """Sentences about each witness's signature of a checkpoint.
 
-    `enough` is how many must have cosigned it, in [1, witnesses]. Raises BadParameter if two
+    `needed` is how many must have cosigned it, in [1, witnesses]. Raises BadParameter if two
     witnesses, or one and the log, are the same; LogBroken, naming the missing ones, if fewer did.
     """
     publics = [log.public, *(witness.public for witness in witnesses)]
@@ -135,17 +135,17 @@ def refuse_unwitnessed(
     lines, wrong = [], []
     for witness in witnesses:
         try:
-            at = cosigned_at(checkpoint.note, witness)
+            signed_at = cosigning_time(checkpoint.note, witness)
         except BadParameter as error:
             wrong.append(str(error))
             continue
-        if at > now + _CLOCKS_DIFFER:
+        if signed_at > now + _CLOCKS_DIFFER:
             wrong.append(f"the time of {witness.name} is ahead of this machine's clock")
         else:
-            lines.append(f"{witness.name}: cosigned it at {_utc(at)}")
-    if len(lines) < enough:
+            lines.append(f"{witness.name}: cosigned it at {_utc(signed_at)}")
+    if len(lines) < needed:
         raise LogBroken(
-            f"{CHECKPOINT}: {len(lines)} of {enough} required cosignatures; {'; '.join(wrong)}; "
+            f"{CHECKPOINT}: {len(lines)} of {needed} required cosignatures; {'; '.join(wrong)}; "
             "wait until it is cosigned, or contact the witness"
         )
     return [*lines, *wrong]
@@ -179,7 +179,7 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _cosigned_before(
+def _last_cosigned(
     state: Path, log: NoteKey, witness: NoteKey, *, first: bool
 ) -> tuple[Checkpoint, int] | None:
     if first and state.exists():
@@ -192,7 +192,7 @@ def _cosigned_before(
         )
     checkpoint = _read_checkpoint(state, log, BadParameter)
     try:
-        return checkpoint, cosigned_at(checkpoint.note, witness)
+        return checkpoint, cosigning_time(checkpoint.note, witness)
     except BadParameter as error:
         raise BadParameter(f"{state}: {error}; restore the last cosigned state") from error
 
@@ -217,33 +217,33 @@ def witness_key(name: str, key: Ed25519PrivateKey) -> NoteKey:
     return NoteKey(name, key.public_key().public_bytes_raw(), COSIGNATURE)
 
 
-def cosign(note: str, name: str, key: Ed25519PrivateKey, at: int) -> str:
+def cosign(note: str, name: str, key: Ed25519PrivateKey, time: int) -> str:
     """Adds a witness's line to a checkpoint's note, in place of an earlier one.
 
-    `at` is in seconds since 1970, in [0, 2^63 - 1]. The caller must have checked that the log grew.
+    `time` is in seconds since 1970, below 2^63. The caller must have checked that the log grew.
     Raises BadParameter if it is no note, or one with too many lines.
     """
     text = note_text(note)
-    signature = at.to_bytes(_TIME_BYTES, "big") + key.sign(_message(text, at).encode())
+    signature = time.to_bytes(_TIME_BYTES, "big") + key.sign(_message(text, time).encode())
     return merge_notes(note, signed_note(text, witness_key(name, key), signature))
 
 
-def cosigned_at(note: str, witness: NoteKey) -> int:
+def cosigning_time(note: str, witness: NoteKey) -> int:
     """When a witness last cosigned a checkpoint's note, in seconds since 1970.
 
     Raises BadParameter if it is no note, the witness did not sign it, or a line of it does not fit.
     """
     text = note_text(note)
-    return max(_signed_time(signed, text, witness) for signed in signatures(note, witness))
+    return max(_signature_time(signed, text, witness) for signed in signatures(note, witness))
 
 
-def _signed_time(signed: bytes, text: str, witness: NoteKey) -> int:
-    at = int.from_bytes(signed[:_TIME_BYTES], "big")
-    if len(signed) != _TIME_BYTES + _SIGNATURE_BYTES or at > _LAST_SECOND:
+def _signature_time(signed: bytes, text: str, witness: NoteKey) -> int:
+    time = int.from_bytes(signed[:_TIME_BYTES], "big")
+    if len(signed) != _TIME_BYTES + _SIGNATURE_BYTES or time > _LAST_SECOND:
         raise BadParameter(f"the signature of {witness.name} is not of type cosignature/v1")
-    refuse_unfit(signed[_TIME_BYTES:], _message(text, at), witness)
-    return at
+    refuse_unfit(signed[_TIME_BYTES:], _message(text, time), witness)
+    return time
 
 
-def _message(text: str, at: int) -> str:
-    return f"cosignature/v1\ntime {at}\n{text}"
+def _message(text: str, time: int) -> str:
+    return f"cosignature/v1\ntime {time}\n{text}"

@@ -48,8 +48,8 @@ def refuse_inconsistent(
     place, last = size - 1, size_after - 1
     while place % 2:
         place, last = place >> 1, last >> 1
-    then, now = _climb(path[0], path[1:], place, last, "consistency")
-    if then != root or now != root_after:
+    computed_root, computed_root_after = _climb(path[0], path[1:], place, last, "consistency")
+    if computed_root != root or computed_root_after != root_after:
         raise BadParameter("the later tree does not begin with the earlier tree")
 
 
@@ -60,17 +60,17 @@ def _climb(
 
     `place` and `last` are indexes among subtrees of this height.
     """
-    then = now = start
-    for beside in proof:
+    old_root = new_root = start
+    for sibling in proof:
         if not last:
             raise BadParameter(f"a proof of {of} is too long")
         if place % 2 or place == last:
-            then, now = node_hash(beside, then), node_hash(beside, now)
+            old_root, new_root = node_hash(sibling, old_root), node_hash(sibling, new_root)
             while not place % 2 and place:
                 place, last = place >> 1, last >> 1
         else:
-            now = node_hash(now, beside)
+            new_root = node_hash(new_root, sibling)
         place, last = place >> 1, last >> 1
     if last:
         raise BadParameter(f"a proof of {of} is too short")
-    return then, now
+    return old_root, new_root

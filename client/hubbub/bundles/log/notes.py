@@ -65,9 +65,9 @@ class NoteKey:
     @classmethod
     def read(cls, text: str, kind: bytes) -> Self:
         """Reads what `str()` made of a key of this kind. Raises BadParameter for anything else."""
-        name, _, rest = text.partition("+")
+        name, _, encoded = text.partition("+")
         try:
-            public = base64.b64decode(rest.partition("+")[2], validate=True)
+            public = base64.b64decode(encoded.partition("+")[2], validate=True)
         except ValueError:
             public = b""
         key = cls(name, public[1:], kind)

@@ -45,12 +45,12 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     crowd = metric.crowd
     if crowd is None or None in (crowd.epsilon, crowd.reports):
         if metric.mechanism == CROWD_PARTS and metric.parameters.get("ways", 2) > 2:  # noqa: PLR2004 a pair
-            alone: Any = build(metric.mechanism, **metric.arguments)
-            error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY
+            mechanism: Any = build(metric.mechanism, **metric.arguments)
+            error = sqrt(mechanism.groups * mechanism.variance(0, _MANY)) / _MANY
             return {
-                "ways": f"{alone.ways} needs a crowd: at epsilon {metric.epsilon:g} a cell is off "
-                f"by {error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or leave "
-                "ways out"
+                "ways": f"{mechanism.ways} needs a crowd: at epsilon {metric.epsilon:g} a cell is "
+                f"off by {error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or "
+                "leave ways out"
             }
         message = "is only for a central promise; write central_epsilon and crowd"
         if crowd and crowd.count_epsilon is not None:
@@ -78,12 +78,12 @@ def central_conflicts(metric: Any) -> dict[str, str]:
 
 def _misfits(metric: Any) -> dict[str, str]:
     """What conflicts with any crowd."""
-    problems, listed, crowd = {}, metric.mechanism == CROWD_LISTED, metric.crowd
+    problems, is_listed, crowd = {}, metric.mechanism == CROWD_LISTED, metric.crowd
     if isinstance(crowd.dummies, str):
         problems["dummies"] = f'is "{crowd.dummies}" only in metrics.toml; write a number here'
-    elif crowd.dummies and not listed:
+    elif crowd.dummies and not is_listed:
         problems["dummies"] = DUMMIES_OF_LISTED
-    if crowd.dummies_each and (crowd.dummies or not listed):
+    if crowd.dummies_each and (crowd.dummies or not is_listed):
         problems["dummies_each"] = DUMMIES_OF_ONE if crowd.dummies else DUMMIES_OF_LISTED
     elif crowd.dummies_each and crowd.rolling:
         problems["dummies_each"] = DUMMIES_OF_EPOCHS

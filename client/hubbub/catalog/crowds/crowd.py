@@ -214,9 +214,9 @@ class Crowd:
 
     def unkept(self) -> str:
         """The error message if no local epsilon is small enough to keep it."""
-        together = f" over {self.epochs:,} epochs together" if self.epochs > 1 else ""
+        epochs_text = f" over {self.epochs:,} epochs together" if self.epochs > 1 else ""
         return (
-            f"a crowd of {self.reports:,} keeps a central epsilon of {self.epsilon:g}{together} "
-            f"only if a report says less than {MIN_EPSILON:.3g}, and none does: gather more "
-            f"reports, or raise central_epsilon"
+            f"a crowd of {self.reports:,} keeps a central epsilon of {self.epsilon:g}{epochs_text} "
+            f"only if the local epsilon is below {MIN_EPSILON:.3g}, the smallest possible: gather "
+            "more reports, or raise central_epsilon"
         )

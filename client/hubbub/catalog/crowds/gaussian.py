@@ -32,8 +32,8 @@ _MOST: Final = 1e6
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
     """The delta of two Gaussians `mu` apart at this epsilon, rounded up."""
-    near, far = _tail(epsilon / mu - mu / 2), _tail(epsilon / mu + mu / 2)
-    return near - (exp(epsilon + log(far)) if far > 0 else 0.0) + _ROUNDING * near
+    gain, loss = _tail(epsilon / mu - mu / 2), _tail(epsilon / mu + mu / 2)
+    return gain - (exp(epsilon + log(loss)) if loss > 0 else 0.0) + _ROUNDING * gain
 
 
 @lru_cache(maxsize=16)

@@ -77,12 +77,12 @@ class Feature:
         if not (isinstance(value, bool) or is_number(value)):
             raise ValueOutOfDomain(f'feature "{self.name}": the value is not a finite number')
         ends = [float(end) for end in self.says]
-        inside = min(max(float(value), ends[0]), ends[-1])
-        clipped = inside != value
+        clamped = min(max(float(value), ends[0]), ends[-1])
+        clipped = clamped != value
         if len(ends) == _PAIR:
-            return [(inside - ends[0]) / (ends[1] - ends[0])], clipped
-        band = max((at for at, end in enumerate(ends[:-1]) if inside >= end), default=0)
-        return [float(band == at) for at in range(len(ends) - 1)], clipped
+            return [(clamped - ends[0]) / (ends[1] - ends[0])], clipped
+        band = max((index for index, end in enumerate(ends[:-1]) if clamped >= end), default=0)
+        return [float(band == index) for index in range(len(ends) - 1)], clipped
 
 
 def features_of(table: Mapping[str, Any]) -> tuple[Feature, ...]:

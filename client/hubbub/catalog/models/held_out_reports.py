@@ -21,7 +21,7 @@ _BINS: Final = ((1.5, 4), (3.0, 6), (5.0, 8), (float("inf"), 12))
 
 def bins_for(epsilon: float) -> int:
     """The number of bins of scores at this epsilon."""
-    return next(bins for upto, bins in _BINS if not epsilon > upto)
+    return next(bins for limit, bins in _BINS if not epsilon > limit)
 
 
 def judging(metric: Any) -> "GeneralizedRandomizedResponse":
@@ -31,7 +31,7 @@ def judging(metric: Any) -> "GeneralizedRandomizedResponse":
     return GeneralizedRandomizedResponse(metric.epsilon, 2 * bins_for(metric.epsilon))
 
 
-def judged(
+def evaluation_report(
     metric: Any, score: float, label: float, edges: Sequence[float], source: BitSource
 ) -> bytes:
     """The report of one person in the evaluation of a model, with the score's bin between `edges`.

@@ -75,14 +75,14 @@ def _features() -> kinds.Kind:
 
 
 def _classes() -> kinds.Kind:
-    words, listed = "a list of texts, none empty and none twice", kinds.values()
+    words, values_field = "a list of texts, none empty and none twice", kinds.values()
 
     def problem(value: Any) -> str:
         texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
-        return listed.problem(value) if texts else f"must be {words}"
+        return values_field.problem(value) if texts else f"must be {words}"
 
-    schema = listed.schema()["anyOf"][0]
-    return replace(listed, words=lambda: words, problem=problem, schema=lambda: schema)
+    schema = values_field.schema()["anyOf"][0]
+    return replace(values_field, words=lambda: words, problem=problem, schema=lambda: schema)
 
 
 def _begins() -> kinds.Kind:
@@ -275,8 +275,8 @@ class Learning:
         first = self._first(length)
         if length != MINUTE:
             return first
-        again = max(0, epoch_at(now, length) - first) // (self.last + 1)
-        return first + again * (self.last + 1)
+        cycles = max(0, epoch_at(now, length) - first) // (self.last + 1)
+        return first + cycles * (self.last + 1)
 
     def epoch_of(self, number: int, length: str, first: int) -> int:
         """The epoch of a round, if round 0 is in the epoch `first`."""
@@ -329,9 +329,9 @@ class Learning:
         else:
             raise ValueOutOfDomain("features must be a mapping by name or a sequence")
         codes = [feature.coded(value) for feature, value in zip(self.features, values, strict=True)]
-        place, outside = self._label(label)
+        place, is_clipped = self._label(label)
         columns = tuple(x for feature_columns, _ in codes for x in feature_columns)
-        return Example(columns, place, outside + sum(clipped for _, clipped in codes))
+        return Example(columns, place, is_clipped + sum(clipped for _, clipped in codes))
 
     def _label(self, label: Any) -> tuple[float, int]:
         """A label in [0, 1], or the index of its class, and whether it was clipped."""
@@ -350,8 +350,8 @@ class Learning:
         if not is_number(label):
             raise ValueOutOfDomain("label is not a finite number")
         low, high = self.range
-        inside = min(max(float(label), low), high)
-        return (inside - low) / (high - low), int(inside != label)
+        clamped = min(max(float(label), low), high)
+        return (clamped - low) / (high - low), int(clamped != label)
 
     def _first(self, length: str) -> int:
         begins = self.begins

@@ -60,7 +60,7 @@ def limits_of(learning: "Learning", epsilon: float, central: float | None) -> Li
     return Limits(1, learning.reports * epsilon, central)
 
 
-def in_minutes(metric: Any, begins: date) -> Any:
+def with_minute_rounds(metric: Any, begins: date) -> Any:
     """A model in development: rounds of a minute, the first of which is soon."""
     return replace(metric, epoch=MINUTE, model=replace(metric.model, begins=begins))
 

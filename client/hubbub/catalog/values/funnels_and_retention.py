@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 from hubbub.catalog.epochs import epoch_at, epoch_start
-from hubbub.catalog.values.past_kind import PastKind, without
+from hubbub.catalog.values.past_kind import PastKind, reasons_without
 from hubbub.errors import BadParameter
 from hubbub.fields.field import Entry
 from hubbub.fields.kinds import names, whole
@@ -35,7 +35,7 @@ class Funnel(PastKind):
 
     COUNTS: ClassVar[bool] = True
     LISTS: ClassVar[str] = "steps"
-    NOT_ITS: ClassVar[Mapping[str, str]] = without("steps")
+    NOT_ITS: ClassVar[Mapping[str, str]] = reasons_without("steps")
     FIELD: ClassVar[tuple[str, Entry] | None] = ("steps", STEPS)
 
     def check(self, metric: Any, domain: str) -> None:
@@ -99,7 +99,7 @@ class Retention(PastKind):
     PYTHON: ClassVar[str] = "None"
     TYPESCRIPT: ClassVar[str] = "undefined"
     LISTS: ClassVar[str] = "weeks"
-    NOT_ITS: ClassVar[Mapping[str, str]] = without("weeks")
+    NOT_ITS: ClassVar[Mapping[str, str]] = reasons_without("weeks")
     FIELD: ClassVar[tuple[str, Entry] | None] = ("weeks", WEEKS)
 
     def base_values(self, written: int) -> tuple[str, ...]:

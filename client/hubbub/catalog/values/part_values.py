@@ -66,7 +66,7 @@ class PartRange:
         return numeric_kinds()[self.kind].place(self, value)
 
 
-def _with_edges(table: Any) -> Any:
+def _compute_edges(table: Any) -> Any:
     """Returns the table with growing edges computed."""
     if not (isinstance(table, dict) and isinstance(table.get("edges"), Mapping)):
         return table
@@ -78,8 +78,8 @@ def _with_edges(table: Any) -> Any:
 _TABLE: Final = table_of(PartRange)
 RANGE: Final = replace(
     _TABLE,
-    problem=lambda value: _TABLE.problem(_with_edges(value)),
-    read=lambda value: _TABLE.read(_with_edges(value)),
+    problem=lambda value: _TABLE.problem(_compute_edges(value)),
+    read=lambda value: _TABLE.read(_compute_edges(value)),
 )
 """A part as metrics.toml has it: { edges = [0, 18, 65, 120] }."""
 
@@ -106,7 +106,7 @@ def _part_kind() -> Kind:
     """Returns the kind of the field that lists each part's values."""
     words = f"a table of 2 to {MAX_PARTS} parts, each with a list of texts or of true and false, "
     words += "or a table of edges"
-    listed = kinds.values()
+    values_field = kinds.values()
 
     def problem(parts: Any) -> str:
         if not (isinstance(parts, Mapping) and 2 <= len(parts) <= MAX_PARTS):  # noqa: PLR2004 a pair
@@ -118,7 +118,7 @@ def _part_kind() -> Kind:
                 if reason := RANGE.problem(values):
                     return f"{part}: {reason}"
                 continue
-            if reason := listed.problem(values):
+            if reason := values_field.problem(values):
                 return f"{part}: {reason}"
             if not len(values) >= 2:  # noqa: PLR2004 one value is no question
                 return f"{part}: has one value; list two or more, or leave the part out"
@@ -131,11 +131,15 @@ def _part_kind() -> Kind:
             "type": "object",
             "minProperties": 2,
             "maxProperties": MAX_PARTS,
-            "additionalProperties": {"anyOf": [{**listed.schema(), "minItems": 2}, RANGE.schema()]},
+            "additionalProperties": {
+                "anyOf": [{**values_field.schema(), "minItems": 2}, RANGE.schema()]
+            },
         },
         read=lambda parts: listed_parts(
             {
-                part: RANGE.read(names).values if isinstance(names, Mapping) else listed.read(names)
+                part: RANGE.read(names).values
+                if isinstance(names, Mapping)
+                else values_field.read(names)
                 for part, names in parts.items()
             }
         ),
@@ -155,9 +159,9 @@ def check_ranges(
     """Raises BadParameter if ranges and listed values contradict each other."""
     if ranges and REGISTRY[mechanism].FAMILY != "pairs":
         raise BadParameter(f"{mechanism} does not report parts; leave ranges out")
-    listed = parts_of(values or ()) if ranges else {}
+    part_values = parts_of(values or ()) if ranges else {}
     for part, part_range in ranges.items():
-        if listed.get(part) != part_range.values:
+        if part_values.get(part) != part_range.values:
             raise BadParameter(f"ranges: the values of {part} must be those that its edges make")
 
 

@@ -27,7 +27,7 @@ _NOT_ITS: Final[Mapping[str, str]] = {
 }
 
 
-def without(field: str) -> Mapping[str, str]:
+def reasons_without(field: str) -> Mapping[str, str]:
     """Returns the NOT_ITS of a kind that requires this field."""
     return {name: reason for name, reason in _NOT_ITS.items() if name != field}
 
@@ -48,14 +48,14 @@ class PastKind(ValueKind):
         if self.FIELD is None:
             return {**table, "values": [*self.base_values(None)]}
         name, says = self.FIELD
-        plain = {field: value for field, value in table.items() if field != name}
+        other_fields = {field: value for field, value in table.items() if field != name}
         if name not in table:
             complain(name, says.missing(name))
-            return {**plain, "values": ["1", "2"]}
+            return {**other_fields, "values": ["1", "2"]}
         if problem := says.kind.problem(table[name]):
             complain(name, f"{problem}; write {name} = {says.example}")
-            return {**plain, "values": ["1", "2"]}
-        return {**plain, "values": [*self.base_values(says.kind.read(table[name]))]}
+            return {**other_fields, "values": ["1", "2"]}
+        return {**other_fields, "values": [*self.base_values(says.kind.read(table[name]))]}
 
     def base_values(self, written: Any) -> Sequence[str]:
         """Returns the base values for the content of FIELD."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from math import sqrt
 from typing import Any, ClassVar, Final
 
-from hubbub.catalog.values.past_kind import PastKind, without
+from hubbub.catalog.values.past_kind import PastKind, reasons_without
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.vectors import Vector
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -60,7 +60,7 @@ class Rate(PastKind, Vector):
     SETS: ClassVar[str] = Vector.SETS
     LISTS: ClassVar[str] = "rates"
     NOT_ITS: ClassVar[Mapping[str, str]] = {
-        **without("rate"),
+        **reasons_without("rate"),
         "max_length": "follows from `most` of the rate; leave it out",
         "release": Vector.NOT_ITS["release"],
     }

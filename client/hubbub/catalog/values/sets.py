@@ -38,8 +38,8 @@ class ValueSet(ValueKind):
             raise ValueOutOfDomain("the value is not a list or set; pass one, empty for nothing")
         code, other = 0, places[OTHER] if metric.other else None
         for member in value:
-            plain = as_python(member, places)
-            text = str(plain).lower() if isinstance(plain, bool) else plain
+            python_value = as_python(member, places)
+            text = str(python_value).lower() if isinstance(python_value, bool) else python_value
             place = places.get(text, other) if isinstance(text, str) else None
             if place is None:
                 raise ValueOutOfDomain(
@@ -49,7 +49,7 @@ class ValueSet(ValueKind):
         return code
 
     def named(self, values: Sequence[str], code: Any) -> str:
-        return ", ".join(name for at, name in enumerate(values) if code >> at & 1) or "none"
+        return ", ".join(name for index, name in enumerate(values) if code >> index & 1) or "none"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
         return {"none": 0, **{f"{name} alone": 1 << place for place, name in enumerate(values)}}
@@ -59,9 +59,9 @@ class ValueSet(ValueKind):
 
     def reader(self, metric: Any) -> Callable[[Any], Any]:
         """Returns a reader of values separated by |. Raises BadParameter if a value contains |."""
-        if odd := next((value for value in metric.values or () if "|" in value), None):
+        if bad_value := next((value for value in metric.values or () if "|" in value), None):
             raise BadParameter(
-                f'metric "{metric.name}": its value "{odd[:60]}" contains |, which '
+                f'metric "{metric.name}": its value "{bad_value[:60]}" contains |, which '
                 "separates the values of a set in the file, so its sets cannot be read; "
                 "rename it for the rehearsal"
             )

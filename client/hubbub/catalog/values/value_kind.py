@@ -84,8 +84,8 @@ class ValueKind:
             )
         if metric.outside and not (metric.edges or domain == "numbers"):
             raise BadParameter("outside: is only for numbers; leave it out")
-        listed = self.TAKES_OTHER and OTHER in (metric.values or ())
-        if metric.other and not listed:
+        lists_other = self.TAKES_OTHER and OTHER in (metric.values or ())
+        if metric.other and not lists_other:
             raise BadParameter('other: is for listed values without a value "other"; leave it out')
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:

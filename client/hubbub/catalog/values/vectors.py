@@ -19,14 +19,16 @@ from hubbub.mechanisms.probability import MIN_EPSILON
 def _coordinates() -> Kind:
     """Returns the kind of the field with the coordinates' names, or their number."""
     words = f"a list of 2 to {MAX_DIMENSIONS} texts, none twice; or how many there are"
-    listed = values_kind()
+    values_field = values_kind()
 
     def problem(value: Any) -> str:
         if is_whole(value):
             return "" if 2 <= value <= MAX_DIMENSIONS else f"must be {words}"  # noqa: PLR2004 one number is a mean
         if not (isinstance(value, list | tuple) and 2 <= len(value) <= MAX_DIMENSIONS):  # noqa: PLR2004 as above
             return f"must be {words}"
-        return f"must be {words}" if True in value or False in value else listed.problem(value)
+        return (
+            f"must be {words}" if True in value or False in value else values_field.problem(value)
+        )
 
     texts = {"type": "string", "minLength": 1}
     return Kind(
@@ -93,15 +95,15 @@ class Vector(ValueKind):
     TYPESCRIPT: ClassVar[str] = "readonly number[] | Float32Array | Float64Array"
 
     def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
-        plain = {name: value for name, value in table.items() if name != "coordinates"}
+        other_fields = {name: value for name, value in table.items() if name != "coordinates"}
         coordinates = table.get("coordinates")
         if coordinates is None:
             complain("coordinates", COORDINATES.missing("coordinates"))
         elif problem := COORDINATES.kind.problem(coordinates):
             complain("coordinates", problem)
         else:
-            return {**plain, "values": [*COORDINATES.kind.read(coordinates)]}
-        return {**plain, "values": ["1", "2"]}
+            return {**other_fields, "values": [*COORDINATES.kind.read(coordinates)]}
+        return {**other_fields, "values": ["1", "2"]}
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the table, with a pool that fits its epsilon unless a promise decides epsilon."""
@@ -140,8 +142,8 @@ class Vector(ValueKind):
         from hubbub.mechanisms.vector_codes import apart  # noqa: PLC0415 of vectors alone
 
         largest, scaled = apart(numbers)
-        long = length(scaled)
-        shorter = min(largest * long, mechanism.max_length) / max(long, 1.0)
+        vector_length = length(scaled)
+        shorter = min(largest * vector_length, mechanism.max_length) / max(vector_length, 1.0)
         return tuple(shorter * x for x in scaled)
 
     def named(self, values: Sequence[str], code: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
 from hubbub.catalog import Metric, epoch_start, grace_seconds
 from hubbub.client.clock import Clock
-from hubbub.client.cover import FILLER, beside, fills
+from hubbub.client.cover import FILLER, fills, other_tiers
 from hubbub.client.files import seconds_left
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.report_counters import Diagnostics
@@ -49,7 +49,7 @@ class Sealer:
         nothing = replace(drawn, tag="", payload=FILLER)
         along = [
             self._entry(number, replace(nothing, stream=stream.name), stream, key)
-            for stream in beside(self._bundle, drawn.stream)
+            for stream in other_tiers(self._bundle, drawn.stream)
         ]
         # A dummy is recorded like a filler: even the device cannot tell later which value it had.
         along += [

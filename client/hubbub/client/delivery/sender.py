@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle, open_notice
 from hubbub.client.clock import Clock
-from hubbub.client.cover import WaitingReport, held_back, seconds_to_next
+from hubbub.client.cover import WaitingReport, seconds_to_next, waiting_epochs
 from hubbub.client.delivery.entering import Entering
 from hubbub.client.delivery.waits import longest_soon, soon
-from hubbub.client.device_metric import kept_notice
+from hubbub.client.device_metric import stored_notice
 from hubbub.client.files import limited_to, seconds_left
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.report_counters import Diagnostics
@@ -93,7 +93,7 @@ class Sender:
 
     def has_covered(self) -> bool:
         """Returns whether reports of past epochs wait, of metrics with a default."""
-        exclusions = held_back(self._bundle, self._clock.now())
+        exclusions = waiting_epochs(self._bundle, self._clock.now())
         if not exclusions:
             return False
         return self._state.waiting(exclusions) > self._state.waiting(
@@ -110,7 +110,7 @@ class Sender:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _held_back(self) -> WaitingReport:
-        exclusions = held_back(self._bundle, self._clock.now())
+        exclusions = waiting_epochs(self._bundle, self._clock.now())
         return [*exclusions, *self.tokens.held] if self.tokens else exclusions
 
     def flush(self, seconds: float, *, patient: bool) -> bool:
@@ -303,10 +303,10 @@ class Sender:
             part = parts.pop()
             if self._stopped.is_set():
                 return fates, TryAgain("stopped")
-            plain = [_with_token(report, tokens.get(report.id)) for report in part]
+            messages = [_with_token(report, tokens.get(report.id)) for report in part]
             remaining_seconds = max(0.0, deadline - self._clock.monotonic())
             try:
-                answer = self._transport.submit(plain, remaining_seconds)
+                answer = self._transport.submit(messages, remaining_seconds)
             except TryAgain as error:
                 self._hear(error.notice)
                 return fates, error
@@ -314,8 +314,8 @@ class Sender:
                 if len(part) == 1:
                     fates[part[0].id] = f"rejected_{error.reason}"
                 else:
-                    half = len(part) // 2
-                    parts += [part[half:], part[:half]]
+                    middle = len(part) // 2
+                    parts += [part[middle:], part[:middle]]
                 continue
             part_fates = {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
             self._hear(answer.notice)
@@ -339,7 +339,7 @@ class Sender:
             notice = open_notice(signed, operator=operator)
 
             def follows(stored: bytes) -> bool:
-                former = kept_notice(stored, operator)
+                former = stored_notice(stored, operator)
                 return former is None or notice.follows(former)
 
             self._state.heed(signed, follows)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from hubbub.bundles import Bundle
 from hubbub.catalog import epoch_at, epoch_start, grace_seconds
 from hubbub.client.clock import Clock
-from hubbub.client.cover import held_back
+from hubbub.client.cover import waiting_epochs
 from hubbub.client.delivery.waits import soon
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.report_counters import Diagnostics
@@ -71,7 +71,7 @@ class TokenStore:
             if not is_entered or self._clock.monotonic() < self._not_before:
                 return
             # A device that runs in an epoch with a default reports on it sooner or later.
-            says = held_back(self._bundle, self._clock.now())
+            says = waiting_epochs(self._bundle, self._clock.now())
             due = self._due(waiting=bool(says) or self._state.waiting() > 0)
             ends = self._clock.monotonic() + timeout_seconds
             # A failed request for daily epochs does not stop one for hourly epochs.
@@ -212,33 +212,33 @@ class TokenStore:
         requests: dict[Kind, Inputs] = self._state.wallet(lambda wallet: wallet.ask(new_inputs))
         if requests:
             inputs = {
-                kind: [(nonce, poprf.blind(nonce, by)) for nonce, by in pairs]
+                kind: [(nonce, poprf.blind(nonce, blinding)) for nonce, blinding in pairs]
                 for kind, pairs in requests.items()
             }
             sent = {
-                kind[:2]: [token_input.element for _, token_input in of]
-                for kind, of in inputs.items()
+                kind[:2]: [token_input.element for _, token_input in evaluations]
+                for kind, evaluations in inputs.items()
             }
             answer = ask(token_messages.request_of(sent), timeout_seconds)
             issued = token_messages.issued_in(answer, len(sent))
             minted: dict[Kind, list[Minted]] = {}
             wrong: BadParameter | None = None
-            for (kind, whole), evaluation in zip(inputs.items(), issued, strict=True):
+            for (kind, blinded_pairs), evaluation in zip(inputs.items(), issued, strict=True):
                 if evaluation is None:
                     self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, kind[0])
                     continue  # the next process asks again: the issuer may know the stream by then
                 evaluated, proof = evaluation
                 arguments = (evaluated, proof, issuer.public, token_info(*kind[:2]))
                 # An issuer with another stream table may give only the first tokens.
-                of = whole[: len(evaluated)]
+                evaluations = blinded_pairs[: len(evaluated)]
                 if not evaluated:  # for another device of the account
                     self._diagnostics.warn_once("tokens_had", _TOKENS_HAD, kind[0])
                 try:
-                    outputs = poprf.finalize(of, *arguments) if evaluated else []
+                    outputs = poprf.finalize(evaluations, *arguments) if evaluated else []
                 except BadParameter as error:
                     wrong = error  # of this stream alone; the next request is the same
                     continue
-                nonces = (nonce for nonce, _ in of)
+                nonces = (nonce for nonce, _ in evaluations)
                 minted[kind] = [Minted(*pair) for pair in zip(nonces, outputs, strict=False)]
             self._state.wallet(lambda wallet: wallet.keep(minted))
             self._lacking -= minted.keys()

@@ -66,8 +66,8 @@ def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
     generation = max(earlier.generation, later.generation)
     preference, local = later.preference, later.local
     if not ordered:
-        on = is_on(earlier.generation) and is_on(later.generation)
-        generation = turned(generation, on=on)
+        is_enabled = is_on(earlier.generation) and is_on(later.generation)
+        generation = turned(generation, on=is_enabled)
         preference = min(earlier.preference, later.preference)
         local = min(earlier.local, later.local)
     return Consent(generation, preference, max(earlier.since, later.since), local)

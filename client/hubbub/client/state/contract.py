@@ -235,12 +235,12 @@ def settled_by(entries: Sequence[OutboxEntry], standing: DeviceState) -> set[tup
 
 def excess(sizes: Sequence[int], bounds: Bounds) -> int:
     """Returns how many of the oldest reports, with these sizes in bytes, are too many."""
-    over = max(0, len(sizes) - bounds.reports)
-    size = sum(sizes[over:])
+    surplus = max(0, len(sizes) - bounds.reports)
+    size = sum(sizes[surplus:])
     while size > bounds.size_bytes:
-        size -= sizes[over]
-        over += 1
-    return over
+        size -= sizes[surplus]
+        surplus += 1
+    return surplus
 
 
 def fitting(reports: list[OutboxReport], max_bytes: int) -> list[OutboxReport]:

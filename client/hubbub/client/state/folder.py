@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
-from hubbub.client.files import settled
+from hubbub.client.files import resolved_folder
 from hubbub.client.state import payload_queries, sealed_tables
 from hubbub.client.state.consent import is_on, turned
 from hubbub.client.state.contract import (
@@ -57,7 +57,7 @@ class FolderState:
         bounds: Bounds | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._folder = folder = settled(folder)
+        self._folder = folder = resolved_folder(folder)
         self._bounds = bounds or Bounds()
         self._operators: float = inf  # number of changes of operator when `remember` was called
         self._watch = Watch(folder, clock)
@@ -109,13 +109,13 @@ class FolderState:
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
             standing, done = self._standing(rows), payload_queries.done(rows, name)
-            fresh = [e for e in entries if e.number > done]
+            new_entries = [e for e in entries if e.number > done]
             if not standing.may_send:
-                lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in fresh)]
-                fresh = []
-            admissions, refused = admit(fresh, standing)
+                lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in new_entries)]
+                new_entries = []
+            admissions, refused = admit(new_entries, standing)
             payload_queries.insert(rows, admissions)
-            payload_queries.count_events(rows, {}, settled := settled_by(fresh, standing))
+            payload_queries.count_events(rows, {}, settled := settled_by(new_entries, standing))
             standing.settle(settled)
             sealed_tables.save(
                 rows, {e.metric.base_name: standing.account(e.metric) for e in admissions}
@@ -150,9 +150,9 @@ class FolderState:
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
                 done = payload_queries.done(rows, path.name)
-            fresh = [(number, drawn) for number, drawn in records if number > done]
-            if fresh:
-                yield path.name, fresh
+            new_records = [(number, drawn) for number, drawn in records if number > done]
+            if new_records:
+                yield path.name, new_records
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:

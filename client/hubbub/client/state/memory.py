@@ -102,16 +102,16 @@ class MemoryState:
         """As the State protocol defines. PRIVACY: spending is stored before this returns."""
         with self._lock, self._shared.alone():
             self._heed()
-            fresh = [entry for entry in entries if entry.number > self._done]
+            new_entries = [entry for entry in entries if entry.number > self._done]
             charged = replace(self._standing, accounts=deepcopy(self._standing.accounts))
-            admissions, refused = admit(fresh, charged)
+            admissions, refused = admit(new_entries, charged)
             if admissions:
                 self._shared.tell(charged)
                 self._standing.accounts = charged.accounts
             for entry in admissions:
                 self._last += 1
                 self._reports[self._last] = entry, ""
-            self._standing.settle(settled_by(fresh, self._standing))
+            self._standing.settle(settled_by(new_entries, self._standing))
             self._done = max(self._done, upto)
             for id_ in [id_ for id_, (_, fate) in self._reports.items() if fate][:-HISTORY]:
                 del self._reports[id_]
@@ -323,8 +323,8 @@ class MemoryState:
     def _overflow(self) -> list[Dropped]:
         entries = self._remaining()
         sizes = [len(entry.sealed) for entry in entries.values()]
-        over = excess(sizes, self._bounds)
-        gone = list(entries)[:over]
+        surplus = excess(sizes, self._bounds)
+        gone = list(entries)[:surplus]
         for id_ in gone:
             self._reports[id_] = entries[id_], "outbox_full"
         return [Dropped(entries[id_].drawn.stream, "outbox_full") for id_ in gone]

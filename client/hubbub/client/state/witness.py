@@ -21,8 +21,8 @@ from hubbub.client.files import (
     locked_file,
     read_file,
     replace_file,
+    resolved_folder,
     seconds_left,
-    settled,
 )
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.state.witnessed_state import StateMoment
@@ -77,8 +77,8 @@ class Witness:
     def write(self, moment: StateMoment) -> None:
         """Replaces the file atomically. Raises StateUnusable if that fails."""
         with self._errors():
-            aside = self._damaged_path() if self.is_damaged else None
-            replace_file(self.path, moment.document(), aside=aside)
+            damaged_path = self._damaged_path() if self.is_damaged else None
+            replace_file(self.path, moment.document(), aside=damaged_path)
 
     def remove(self) -> None:
         """Deletes the file and its damaged copies. Raises OSError."""
@@ -152,7 +152,7 @@ class Witnesses:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder = settled(folder)
+        self.folder = folder = resolved_folder(folder)
         self.beside = (
             Witness(folder.with_name(folder.name + ".witness")),
             Witness(folder / "witness"),
@@ -163,8 +163,8 @@ class Witnesses:
     @property
     def chosen(self) -> Witness:
         """Returns the witness beside the folder that can be written."""
-        outside, inside = self.beside
-        return outside if outside.usable() else inside
+        outer, inner = self.beside
+        return outer if outer.usable() else inner
 
     def read_all(self) -> list[StateMoment]:
         """Returns the versions in all of them, the newest last."""

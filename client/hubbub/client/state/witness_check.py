@@ -127,8 +127,8 @@ class Watch:
         now = mine
         names = []
         put_back = False
-        beside = [moment for witness in self._witnesses.beside if (moment := witness.read())]
-        newest = max(beside, key=lambda moment: moment.commits, default=None)
+        moments = [moment for witness in self._witnesses.beside if (moment := witness.read())]
+        newest = max(moments, key=lambda moment: moment.commits, default=None)
         if newest and not is_continued(newest, mine, str(payload_queries.meta(rows, "witnessed"))):
             put_back = True
             names = ["state_rolled_back" if newest.state == mine.state else "state_lost"]

@@ -91,10 +91,10 @@ class _Timed(http.client.HTTPConnection):
         """Sends a whole request."""
         if self.sock is None:
             self.connect()
-        rest = memoryview(data)
-        while rest:
+        unsent = memoryview(data)
+        while unsent:
             self.sock.settimeout(_seconds_left(self.deadline))
-            rest = rest[self.sock.send(rest) :]
+            unsent = unsent[self.sock.send(unsent) :]
 
     def _response(self, sock: socket.socket, **options: Any) -> http.client.HTTPResponse:
         response = http.client.HTTPResponse(sock, **options)
@@ -177,10 +177,10 @@ class HttpExchange:
 
     def __init__(self, place: str, type_: str, trust: ssl.SSLContext | None) -> None:
         self._trust, self._type = trust, type_
-        where = urlsplit(f"//{place}")
-        self._host = where.hostname or ""
-        self._port = where.port or (443 if trust else 80)
-        self._path = where.path or "/"
+        address = urlsplit(f"//{place}")
+        self._host = address.hostname or ""
+        self._port = address.port or (443 if trust else 80)
+        self._path = address.path or "/"
         self._lock = threading.Lock()
         self._idle: list[_Timed] = []
         self._busy: set[_Timed] = set()

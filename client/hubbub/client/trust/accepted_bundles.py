@@ -231,9 +231,9 @@ def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | 
     if before is None and bundle.log is None:
         return None
     if before and bundle.log != before.key:
-        named = f"names the log {bundle.log}" if bundle.log else "names no log"
+        text = f"names the log {bundle.log}" if bundle.log else "names no log"
         raise BundleRefused(
-            f"bundles of {_who(app)} are in the log {before.key}, but this bundle {named}; ship a "
+            f"bundles of {_who(app)} are in the log {before.key}, but this bundle {text}; ship a "
             "bundle that is in that log: hubbub catalog build"
         )
     if bundle.log is None or bundle.proof is None:

@@ -89,13 +89,13 @@ class TrustFile:
             self._place = None  # an unread file must not be overwritten
             raise
         except MALFORMED:
-            aside = path.with_name(f"damaged.{path.name}")
+            damaged_path = path.with_name(f"damaged.{path.name}")
             warn(
                 "%s is damaged, and set aside; the state folders identify the trusted operator",
                 path,
             )
             with contextlib.suppress(OSError):
-                path.replace(aside)
+                path.replace(damaged_path)
             return Trust()
 
 
@@ -129,13 +129,15 @@ def look(places: Iterable[Path]) -> Trust:
 def _locked_place(path: Path, temporary: Path, stack: contextlib.ExitStack) -> Path | None:
     """Locks and returns the place that this start may write; None if it may write neither."""
     deadline = time.monotonic() + _LOCK_SECONDS
-    for place in (path, temporary):
+    for trust_path in (path, temporary):
         with contextlib.suppress(OSError):
-            place.parent.mkdir(parents=place is path, exist_ok=True, mode=0o700)
-            folder = place.parent
-            if os.access(folder, os.W_OK | os.X_OK) if place is path else is_own(folder):
-                stack.enter_context(locked_file(place.with_name(f"{place.name}.lock"), deadline))
-                return place
+            trust_path.parent.mkdir(parents=trust_path is path, exist_ok=True, mode=0o700)
+            folder = trust_path.parent
+            if os.access(folder, os.W_OK | os.X_OK) if trust_path is path else is_own(folder):
+                stack.enter_context(
+                    locked_file(trust_path.with_name(f"{trust_path.name}.lock"), deadline)
+                )
+                return trust_path
     return None
 
 

@@ -101,8 +101,8 @@ def _metrics(path: Path | None, options: AuditOptions) -> list[Metric]:
     return [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
 
 
-def _tracked(steps: Iterable[Check | None], many: int, name: str) -> list[Check]:
-    return [step for step in tracked(steps, many, name) if step]
+def _tracked(steps: Iterable[Check | None], count: int, name: str) -> list[Check]:
+    return [step for step in tracked(steps, count, name) if step]
 
 
 def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> Document:

@@ -26,7 +26,7 @@ from hubbub.installation.endpoints import nothing_runs
 from hubbub.installation.redis_programs import Server
 from hubbub.installation.snapshot import (
     copy_into,
-    loaded,
+    loaded_server,
     number_of_keys,
     read_together,
     refuse_keys,
@@ -124,9 +124,9 @@ def _backup(options: BackupOptions) -> None:
     urls = {role: _url(role, home) for role in ROLES}
     _make_empty(folder)
     try:
-        with ExitStack() as stack, _bars("bytes") as on:
+        with ExitStack() as stack, _bars("bytes") as progress:
             files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
-            asyncio.run(read_together(urls, files, on))
+            asyncio.run(read_together(urls, files, progress))
         absent = pack(home, folder / "installation.age", lock, passphrase)
         write_manifest(folder)
     except BaseException as error:
@@ -158,7 +158,7 @@ def _verify(options: VerifyOptions) -> None:
         number = unpack(folder / "installation.age", opener, None)
         say(f"installation.age: opens, {number:,} files")
     for role in ROLES:
-        with loaded(_rdb(folder, role)) as server:
+        with loaded_server(_rdb(folder, role)) as server:
             number = asyncio.run(number_of_keys(server.url))
         say(f"{role}.rdb: {number:,} keys, {_needs(folder, role)}")
     say(f"{folder}: complete and unchanged, made {manifest['made']} by hubbub {manifest['hubbub']}")
@@ -203,10 +203,10 @@ def _fill(urls: dict[str, str], folder: Path) -> None:
     """Loads both files into empty servers, after checking both servers."""
     for role, url in urls.items():
         asyncio.run(refuse_keys(url, role))
-    with _bars("keys") as on:
+    with _bars("keys") as progress:
         for role, url in urls.items():
-            with loaded(_rdb(folder, role)) as source:
-                asyncio.run(copy_into(source.url, url, f"{role}:", partial(on, role)))
+            with loaded_server(_rdb(folder, role)) as source:
+                asyncio.run(copy_into(source.url, url, f"{role}:", partial(progress, role)))
 
 
 def _needs(folder: Path, role: str) -> str:

@@ -187,8 +187,8 @@ def _say_promise(metric: Metric) -> None:
     """Prints the central epsilon of one epoch and of several, and what limits it."""
     # Imports numpy and scipy, which reading the promise needed already.
     from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
+        all_epochs_sentence,
         kept_by,
-        of_all_epochs,
         shuffled_of,
         what_decides,
     )
@@ -199,7 +199,7 @@ def _say_promise(metric: Metric) -> None:
         f"{metric.name}: a whole epoch of {promise.reports:,} reports or more reveals epsilon "
         f"{promise.epsilon:.4g} at delta {promise.delta:g} of one person, {promise.assumption}"
     )
-    if sentence := of_all_epochs(metric):
+    if sentence := all_epochs_sentence(metric):
         explain(f"{metric.name}:{sentence}")
     if sentence := count_sentence(metric):
         waits = f"The shuffler waits for {minimum(metric):,} reports and dummies."
@@ -260,10 +260,10 @@ def _codegen(options: CodegenOptions) -> None:
         name, path, module = "--python", options.python, python_module
     module_text = "\n".join(module(catalog))
     try:
-        there = path.read_text("utf-8") if path.exists() else None
-        if there is not None and not there.startswith(FIRST_LINES[name]):
+        existing = path.read_text("utf-8") if path.exists() else None
+        if existing is not None and not existing.startswith(FIRST_LINES[name]):
             raise BadParameter(f"{path}: was not made by codegen; give another file, or move it")
-        if options.check and there != module_text:
+        if options.check and existing != module_text:
             raise BadParameter(
                 f"{path}: does not match {options.catalog}; run: hubbub catalog codegen "
                 f"{options.catalog} {name} {path}"

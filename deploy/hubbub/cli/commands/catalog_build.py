@@ -38,8 +38,8 @@ def build(options: BuildOptions) -> None:
             say(f"{metric.name}: has {len(metric.values or ())} values since {metric.stream}")
     for line in kept_mechanisms(catalog, bundle.metrics.values()):
         say(line)
-    over = f"; key handovers: {len(bundle.handovers)}" if bundle.handovers else ""
-    say(f"{options.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
+    handovers = f"; key handovers: {len(bundle.handovers)}" if bundle.handovers else ""
+    say(f"{options.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{handovers}")
     if bundle.log:
         folder = options.log or options.out.with_name(LOG)
         say(f"{folder}: the log contains it; serve the folder at https://{bundle.log.name}/")

@@ -232,12 +232,15 @@ def _refuse_unused(options: NewOptions) -> None:
         "--refuse": options.refuse,
     }
     if options.edges or options.range:
-        whose, rest = "--values", {"--other": options.other}
+        whose, other_options = "--values", {"--other": options.other}
     elif options.boolean or _of_past(options):
-        whose, rest = "--edges, --range and --values", of_numbers | {"--other": options.other}
+        whose, other_options = (
+            "--edges, --range and --values",
+            of_numbers | {"--other": options.other},
+        )
     else:
-        whose, rest = "--edges and --range", of_numbers
-    if unused := [name for name, is_set in rest.items() if is_set]:
+        whose, other_options = "--edges and --range", of_numbers
+    if unused := [name for name, is_set in other_options.items() if is_set]:
         raise BadParameter(f"{', '.join(unused)}: only with {whose}; leave out what does not apply")
 
 
@@ -315,8 +318,8 @@ def _missing(options: NewOptions) -> str:
         lines.append("  --description is needed: what the metric asks, in one line")
     if not options.owner.strip():
         lines.append("  --owner is needed: the address of the person responsible for the metric")
-    listed = options.boolean or options.values.strip() or _of_past(options)
-    if not (listed or options.range or options.edges):
+    has_values = options.boolean or options.values.strip() or _of_past(options)
+    if not (has_values or options.range or options.edges):
         lines.append(
             "  one of --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH is "
             "needed: what apps report; or, of events, --steps A,B, --rate OF PER, --activity or "
@@ -360,8 +363,8 @@ def _of_past(options: NewOptions) -> dict[str, str]:
     if options.steps:
         return {"kind": _quoted("funnel"), "steps": _values(options.steps, "--steps")}
     if options.rate:
-        of, per = map(_quoted, options.rate)
-        return {"rate": f"{{ of = {of}, per = {per}, most = {options.most} }}"}
+        numerator, denominator = map(_quoted, options.rate)
+        return {"rate": f"{{ of = {numerator}, per = {denominator}, most = {options.most} }}"}
     if options.activity:
         return {"kind": _quoted("activity")}
     if options.retention is not None:

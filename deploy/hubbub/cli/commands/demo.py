@@ -20,7 +20,7 @@ from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
 from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
 from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
-from hubbub.cli.terminal.output import filled, say
+from hubbub.cli.terminal.output import paragraph, say
 from hubbub.cli.terminal.progress import progress
 from hubbub.client import Client
 from hubbub.conservation import TERMS, Window, balances
@@ -63,18 +63,18 @@ def people(number: int) -> list[Person]:
     domains = candidates()
     weights = list(accumulate(1 / rank for rank in range(1, len(domains) + 1)))
     homepages = secrets.SystemRandom().choices(domains, cum_weights=weights, k=number)
-    again = (row for _ in range(number // len(census) + 1) for row in census)
+    repeated = (row for _ in range(number // len(census) + 1) for row in census)
     return [
         {
             "income_over_50k": "yes" if row["income"] == ">50K" else "no",
             "education": row["education"],
             "occupation": row["occupation"],
             "age_group": next(
-                (name for below, name in AGE_GROUPS if int(row["age"]) < below), "65+"
+                (name for age_limit, name in AGE_GROUPS if int(row["age"]) < age_limit), "65+"
             ),
             "homepage": homepage,
         }
-        for row, homepage in zip(islice(again, number), homepages, strict=True)
+        for row, homepage in zip(islice(repeated, number), homepages, strict=True)
     ]
 
 
@@ -152,8 +152,8 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
         _add_history(run, everyone, today)
         seconds["history"] = _lap(mark)
         seconds["total"] = _lap(started)
-        off = abs(terms["acknowledged"] - sent.acknowledged)
-        balanced = balances(terms) and off <= _SIGMAS * stderr
+        difference = abs(terms["acknowledged"] - sent.acknowledged)
+        balanced = balances(terms) and difference <= _SIGMAS * stderr
         _show_law(sent, terms, seconds, stderr, balanced=balanced)
         if json_file:
             _write(json_file, answers, terms, seconds, balanced=balanced)
@@ -167,8 +167,8 @@ def _send(
     run: LocalRun, everyone: Sequence[Person], seconds: dict[str, float], stderr: float
 ) -> tuple[Sent, dict[str, int]]:
     """Sends every person's answers; returns what was sent, and the law's terms afterwards."""
-    both = BOTH_WAYS[0]
-    for line in _send_one(run, everyone[0], len(everyone), both.alone, both.crowd):
+    comparison = BOTH_WAYS[0]
+    for line in _send_one(run, everyone[0], len(everyone), comparison.alone, comparison.crowd):
         say(line)
     say("")
     with progress() as bars:
@@ -187,7 +187,9 @@ def _send(
     return sent, terms
 
 
-def _send_one(run: LocalRun, person: Person, people: int, alone: str, crowd: str) -> list[str]:
+def _send_one(
+    run: LocalRun, person: Person, people: int, alone_metric: str, crowd_metric: str
+) -> list[str]:
     """Sends one person's reports before all others'; returns the lines that explain one of them."""
     client = Client.from_bundle(run.bundle_path, state_dir=run.home / DEMO_DEVICE)
     for metric, value in person.items():
@@ -205,31 +207,31 @@ def _send_one(run: LocalRun, person: Person, people: int, alone: str, crowd: str
             await server.close()
         return sealed
 
-    payload, other = payloads[alone], payloads[crowd]
-    sealed = asyncio.run(pooled(Window(alone, payload.epoch)))
+    payload, other = payloads[alone_metric], payloads[crowd_metric]
+    sealed = asyncio.run(pooled(Window(alone_metric, payload.epoch)))
     meant, meant_other = payload.meanings(), other.meanings()
     if not (meant and meant_other and other.stream and payload.stream):
         return []
     odds = meant[0][1] / meant[-1][1]
     at_most = exp(payload.stream.report_loss)
     likely = ", ".join(f"{value} {chance:.0%}" for value, chance in meant[:_MAX_MEANINGS])
-    value, sure = meant_other[0]
+    value, posterior = meant_other[0]
     return [
-        f"One of {people:,} devices, and its answer to {alone}:",
-        f"  the person's answer, which stays there   {person[alone]}",
+        f"One of {people:,} devices, and its answer to {alone_metric}:",
+        f"  the person's answer, which stays there   {person[alone_metric]}",
         f"  the randomized payload, in hex           {payload.payload.hex()}",
         f"  what was sent: it, encrypted             {sealed[:_HEX].hex()}...",
         f"  what it could have meant                 {likely},",
         f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
-        filled(
+        paragraph(
             "Nobody can tell, not even someone who breaks the encryption: each of the "
             f"{len(meant)} answers could have produced these bytes, the likeliest {odds:.1f} times "
             f"as often as the least likely (the bound is {at_most:.1f} times). Over many people "
             "the random answers average out; over one person they do not."
         ),
-        filled(
-            f"Asked in a crowd ({crowd}) the same device randomized less, and sent "
-            f"{other.payload.hex()}: read by itself, that report is {sure:.0%} likely to mean "
+        paragraph(
+            f"Asked in a crowd ({crowd_metric}) the same device randomized less, and sent "
+            f"{other.payload.hex()}: read by itself, that report is {posterior:.0%} likely to mean "
             f'"{value}". Only the crowd hides it: the shuffler releases '
             f"{other.stream.crowd or 0:,} reports or more at once, in a random order, or none."
         ),
@@ -275,11 +277,11 @@ def _add_history(run: LocalRun, everyone: Sequence[Person], today: int) -> None:
     """Adds the days before today, and shows their trend in both ways."""
     days = days_before(run.bundle, everyone, today)
     write_history(days, run.aggregator_redis, run.shuffler_redis)
-    moved = epoch_date(today - CHANGED_DAYS_AGO, _DAY_SECONDS)
+    change_date = epoch_date(today - CHANGED_DAYS_AGO, _DAY_SECONDS)
     text = "made up: from here on fewer people have yahoo.com as their home page"
-    mark = {"date": moved, "text": text, "metric": "homepage"}
+    mark = {"date": change_date, "text": text, "metric": "homepage"}
     run.endpoints.service.ask("/v1/marks/yahoo", body=mark, method="PUT")
-    say(filled(f"{drawn_notice(today)} {STORY}"))
+    say(paragraph(f"{drawn_notice(today)} {STORY}"))
     first, now = (epoch_date(epoch, _DAY_SECONDS) for epoch in (today - DAYS, today))
     show_change(run.endpoints.connection, BOTH_WAYS[0], "Bachelors", first, now)
     say("")
@@ -319,9 +321,9 @@ def _show_next(run: LocalRun, *, keep: bool) -> None:
         say(f"{program()} demo --keep leaves all this running, with a web page to look at it.")
         return
     ask = f"{program()} {{}} --home {run.home}"
-    wide = BOTH_WAYS[1]
+    pair = BOTH_WAYS[1]
     say(f"Look at it: {run.endpoints.page}   (Ctrl-C ends it; state in {run.home})")
-    say(f"  both ways: {run.endpoints.page}metric?name={wide.crowd}&beside={wide.alone}")
+    say(f"  both ways: {run.endpoints.page}metric?name={pair.crowd}&beside={pair.alone}")
     say("Or from another terminal:")
     say(f"  {ask.format('top homepage')}")
     say(f"  {ask.format('trend ' + BOTH_WAYS[0].crowd)}")

@@ -104,8 +104,8 @@ def _queues(service: ServiceOptions) -> Iterator[Finding]:
         )
     total = law["total"]
     waiting = total["in_flight"] + (total["pooled"] or 0)
-    where = "between devices and totals" if total["pooled"] is not None else "in flight"
-    text = f"{several(waiting, 'report')} {where}, {total['counted']:,} counted"
+    place = "between devices and totals" if total["pooled"] is not None else "in flight"
+    text = f"{several(waiting, 'report')} {place}, {total['counted']:,} counted"
     yield Finding("queues", "ok", text)
     if total["rejected"]:
         text = f"{several(total['rejected'], 'report')} refused by the aggregator: hubbub status"

@@ -70,9 +70,9 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     if not windows:
         say(f"{name}: {_why_none(length, before)}")
         return
-    number = sum(window_counts[window] for window in windows)
+    reports = sum(window_counts[window] for window in windows)
     dates = sorted(epoch_date(window.epoch, EPOCH_SECONDS[length[window]]) for window in windows)
-    what = f"{name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
+    what = f"{name}: {several(reports, 'report')}, of {dates[0]} to {dates[-1]}"
     if not options.yes:
         say(f"{what}, would be deleted, for good; to do it, add --yes")
         return

@@ -164,8 +164,8 @@ def _new(options: NewOptions) -> None:
 )
 def _rotate(options: RotateOptions) -> None:
     now = time.time()
-    anew = first_second(options.anew_from) if options.anew_from else None
-    if anew is not None and anew < now // _DAY * _DAY:
+    new_start = first_second(options.anew_from) if options.anew_from else None
+    if new_start is not None and new_start < now // _DAY * _DAY:
         raise BadParameter(
             f"--anew-from {options.anew_from} is in the past, and reports that were counted stay "
             "counted; name today (UTC) or a later day"
@@ -175,14 +175,14 @@ def _rotate(options: RotateOptions) -> None:
             f"--today {options.today} differs from this machine's clock, "
             f"{day_of(int(now))}; correct the wrong one"
         )
-    if anew is not None and anew > now + _MAX_DAYS * _DAY:
+    if new_start is not None and new_start > now + _MAX_DAYS * _DAY:
         raise BadParameter(f"--anew-from {options.anew_from} is more than {_MAX_DAYS} days ahead")
     added, deleted = rotate_keys(
         options.folder,
         now=now,
         period_seconds=options.lifetime.days * _DAY,
         periods=options.lifetime.periods,
-        anew_from=anew,
+        anew_from=new_start,
         sure=options.today is not None,
         longest=options.longest,
     )

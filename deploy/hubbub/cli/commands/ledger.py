@@ -58,8 +58,8 @@ def _ledger(options: LedgerOptions) -> None:
         for app, pin in pins.items():
             if state_dir or pin.folder == Path(folder).name:
                 who = f'the app "{app}"' if app else "this folder"
-                over = f"; key handovers: {len(pin.before)}" if pin.before else ""
-                say(f"{who} trusts the operator {to_text(pin.operator)}{over}")
+                handovers = f"; key handovers: {len(pin.before)}" if pin.before else ""
+                say(f"{who} trusts the operator {to_text(pin.operator)}{handovers}")
 
 
 def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:

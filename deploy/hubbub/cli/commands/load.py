@@ -73,11 +73,11 @@ def _run(options: LoadOptions) -> int:
         )
     metrics = _metrics(bundle, options.metrics)
     fewest = min(bundle.metric(name).limits.reports_per_epoch for name in metrics)
-    needed = options.rate * options.seconds / len(metrics) / fewest
-    if options.devices < needed:
+    needed_reports = options.rate * options.seconds / len(metrics) / fewest
+    if options.devices < needed_reports:
         raise BadParameter(
             f"{options.devices:,} devices cannot report so often in one epoch (limits of the "
-            f"metrics): give --devices {-int(-needed // 1):,}, or less --rate or --seconds"
+            f"metrics): give --devices {-int(-needed_reports // 1):,}, or less --rate or --seconds"
         )
     load = Load(
         bundle=path,

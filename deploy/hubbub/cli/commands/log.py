@@ -33,12 +33,12 @@ _HASH_LETTERS: Final = 12
 _ORIGIN: Final = Exclusive(required=True)
 
 
-def _read_where(_option: str, where: str) -> str:
-    if where.startswith(("http://", "https://")) and server_parts(where) is None:
+def _read_where(_option: str, source: str) -> str:
+    if source.startswith(("http://", "https://")) and server_parts(source) is None:
         raise BadParameter(
-            f"{shown_url(where)} is not the address of a log; write https://HOST/PATH"
+            f"{shown_url(source)} is not the address of a log; write https://HOST/PATH"
         )
-    return where
+    return source
 
 
 def _read_key(option: str, text: str, kind: bytes = ED25519) -> NoteKey:
@@ -136,17 +136,17 @@ class PublishOptions:
 def _audit(options: AuditOptions) -> int:
     fetch = fetch_from(options.where)
     bundle, key = _origin(options)
-    witnesses, enough = options.witness, options.witnesses
-    if enough is None:
-        enough = len(witnesses)
-    elif not 1 <= enough <= len(witnesses):
+    witnesses, needed = options.witness, options.witnesses
+    if needed is None:
+        needed = len(witnesses)
+    elif not 1 <= needed <= len(witnesses):
         raise BadParameter(
-            f"--witnesses {enough} must be from 1 to {len(witnesses)}, the number of --witness"
+            f"--witnesses {needed} must be from 1 to {len(witnesses)}, the number of --witness"
         )
     log = read_log(fetch, key)
     say(f"{options.where}: {_entries(len(log.entries))}, signed by {key}")
     if witnesses:
-        for line in refuse_unwitnessed(log.checkpoint, key, witnesses, enough, time.time()):
+        for line in refuse_unwitnessed(log.checkpoint, key, witnesses, needed, time.time()):
             say(line)
     if options.known:
         _refuse_unknown(log, key, options.known)

@@ -73,10 +73,10 @@ def _publish(options: PublishOptions) -> None:
     while True:
         try:
             with options.service.connection() as connection:
-                signed = publish_models(connection.service, options.keys, out)
+                round_by_model = publish_models(connection.service, options.keys, out)
             failing = ""
-            if signed:
-                rounds = (f"{name} after round {number}" for name, number in signed.items())
+            if round_by_model:
+                rounds = (f"{name} after round {number}" for name, number in round_by_model.items())
                 say(f"{out}: signed, {', '.join(rounds)}")
             elif options.every is None:
                 say(f"{out}: nothing new to sign")

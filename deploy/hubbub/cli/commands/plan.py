@@ -171,9 +171,9 @@ def _plan(options: PlanOptions) -> None:
     if (error_of_ratio := _ratio_error(options, question, metric)) is not None:
         ratio_error = error_of_ratio(rows[0], 0.0)
     if options.format == "json":
-        named = zip((item.mechanism for item in rows), errors, strict=False)
+        rows_with_errors = zip((item.mechanism for item in rows), errors, strict=False)
         further = {
-            "rank_errors": {name: error for name, error in named if isfinite(error)},
+            "rank_errors": {name: error for name, error in rows_with_errors if isfinite(error)},
             "ratio_error": ratio_error,
             "simulated": drawing,
         }
@@ -307,14 +307,14 @@ def _ratio_error(
     """
     if (ratio := options.ratio) is None:
         return None
-    above, below = ratio
+    numerator, denominator = ratio
     is_rate = question.kind == "vector"
-    sign = 1 if is_rate or 2 * above < below else -1
+    sign = 1 if is_rate or 2 * numerator < denominator else -1
     is_apart = options.apart or (metric is not None and isinstance(metric.value_kind, Retention))
 
     def error(row: Row, effect: float) -> float:
-        moved = above + sign * below * (effect if is_rate else min(effect, _FARTHEST))
-        return ratio_error(question, row, (moved, below), is_apart=is_apart)
+        moved = numerator + sign * denominator * (effect if is_rate else min(effect, _FARTHEST))
+        return ratio_error(question, row, (moved, denominator), is_apart=is_apart)
 
     return error
 

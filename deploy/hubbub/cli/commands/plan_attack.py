@@ -139,7 +139,7 @@ def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dic
     }
     if options.simulate:
         # Along the diagonal between all axes.
-        maxima = (float(words_of(codes, at).sum(axis=1).max()) for at in range(codes.books))
+        maxima = (float(words_of(codes, book).sum(axis=1).max()) for book in range(codes.books))
         sent = max(maxima) / UNIT / codes.dimensions / codes.reach
         effect["measured"] = fake * sent
     return effect

@@ -187,11 +187,11 @@ def _show(
         "shuffler per report"
     )
     whose = "measured now" if options.measure else "from benchmarks/RESULTS.md"
-    rest = costs.aggregator_us + costs.pool_us + costs.totals_us
+    others = costs.aggregator_us + costs.pool_us + costs.totals_us
     say(
         f"then {costs.open_us:.0f} us of a processor to open it ({costs.x_wing_us:.0f} if sealed "
-        f"by X-Wing; {whose}), {rest:.0f} us for the rest, and {costs.tag_bytes:.0f} bytes of the "
-        "totals' Redis for three epochs and an hour"
+        f"by X-Wing; {whose}), {others:.0f} us for the rest, and {costs.tag_bytes:.0f} bytes of "
+        "the totals' Redis for three epochs and an hour"
     )
 
 
@@ -209,9 +209,9 @@ def _least(number: float) -> str:
 
 
 def _show_crowd(crowd: LargestCrowd, machine_gb: float, nodes: int) -> None:
-    where = "the pool" if nodes == 1 else f"each of {nodes} nodes of the pool"
+    place = "the pool" if nodes == 1 else f"each of {nodes} nodes of the pool"
     say(
-        f"the largest crowd has {crowd.reports:,.0f} reports: {where} holds "
+        f"the largest crowd has {crowd.reports:,.0f} reports: {place} holds "
         f"{crowd.gigabytes:,.1f} GB of it and the next crowd; cutting takes "
         f"{_minutes(crowd.cut_seconds)}, counting {_minutes(crowd.count_seconds)} more"
     )

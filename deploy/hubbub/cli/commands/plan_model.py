@@ -50,9 +50,9 @@ class ModelOptions:
 
 @command("plan model", text="show how many people a model needs")
 def _model(options: ModelOptions) -> None:
-    numbers = dimensions_of_plan(options.kind, options.features, options.classes)
+    dimensions = dimensions_of_plan(options.kind, options.features, options.classes)
     epsilons = _EPSILONS if options.epsilon is None else (options.epsilon,)
-    _show(options, [_row(numbers, epsilon, options.reports) for epsilon in epsilons])
+    _show(options, [_row(dimensions, epsilon, options.reports) for epsilon in epsilons])
 
 
 def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:

@@ -245,10 +245,10 @@ def _picture(privacy_card: Card) -> Table:
     answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(privacy_card).items()}
     rows = []
     for what, epsilon in (answers | spans).items():
-        sure = max_posterior(epsilon)
-        filled = round(_BAR * (2 * sure - 1))
+        sureness = max_posterior(epsilon)
+        filled = round(_BAR * (2 * sureness - 1))
         bar = "█" * filled + "░" * (_BAR - filled)
-        rows.append((what, verdict(epsilon), bar, f"{sure:.1%}"))
+        rows.append((what, verdict(epsilon), bar, f"{sureness:.1%}"))
     title = "How sure an observer can be who started from 50:50: from 50% (not at all) to 100%"
     return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
 
@@ -258,7 +258,7 @@ def _alike(privacy_card: Card) -> dict[float, str]:
     names: dict[float, list[str]] = {}
     for metric in privacy_card.metrics:
         names.setdefault(metric.per_report, []).append(metric.name)
-    return {epsilon: ", ".join(some) for epsilon, some in names.items()}
+    return {epsilon: ", ".join(metric_names) for epsilon, metric_names in names.items()}
 
 
 def _facts(privacy_card: Card) -> Table:

@@ -95,7 +95,7 @@ def _crowd(options: CrowdOptions) -> None:
             "and no --dummies"
         )
     with announced_if_long(lambda: "computing what the crowd hides; this may take half a minute"):
-        crowd, central, together = _worked_out(options)
+        crowd, central, composed = _worked_out(options)
     local = crowd.epsilon_local
     if options.json:
         document = {
@@ -109,7 +109,7 @@ def _crowd(options: CrowdOptions) -> None:
             "dummies": crowd.dummies,
             "dummies_each": crowd.each,
             "epochs": options.epochs,
-            "epsilon_all_epochs": together if isfinite(together) else None,
+            "epsilon_all_epochs": composed if isfinite(composed) else None,
             "stderr_rare": crowd.stderr(0.0),
             "stderr_tenth": crowd.stderr(0.1),
         }
@@ -120,7 +120,7 @@ def _crowd(options: CrowdOptions) -> None:
             document["stderr"] = crowd.stderr(0.0)
         say_json(document)
         return
-    _tell(options, crowd, central, together)
+    _tell(options, crowd, central, composed)
 
 
 def _check(options: CrowdOptions) -> None:
@@ -156,8 +156,8 @@ def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
         law = best_noise(crowd, central, options.delta, options.epochs)
         crowd = replace(crowd, noise_dummies=noise_of(*law))
     central = central_epsilon(crowd, options.delta)
-    together = composed_epsilon([(crowd, options.epochs)], options.delta)
-    return crowd, central, together
+    composed = composed_epsilon([(crowd, options.epochs)], options.delta)
+    return crowd, central, composed
 
 
 def _promise(options: CrowdOptions) -> Crowd:
@@ -174,7 +174,7 @@ def _promise(options: CrowdOptions) -> Crowd:
     )
 
 
-def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together: float) -> None:
+def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, composed: float) -> None:
     """Says the result in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
@@ -189,7 +189,7 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
     )
     explain(f"epsilon of one person after the shuffler: {central:.6g} at delta {options.delta:g}")
     if options.epochs > 1:
-        explain(f"of {options.epochs:,} such epochs together, as values may change: {together:.6g}")
+        explain(f"of {options.epochs:,} such epochs together, as values may change: {composed:.6g}")
     explain(f"epsilon of one report, even if all servers collude: {local:.6g}")
     explain(
         f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of a value held by a "
@@ -205,5 +205,5 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
     )
     if options.central is not None and options.dummies != NOISE:
         promise = _promise(options)
-        if sentence := what_decides(promise, local, together, options.values, options.hashes):
+        if sentence := what_decides(promise, local, composed, options.values, options.hashes):
             explain(sentence)

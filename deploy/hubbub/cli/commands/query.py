@@ -324,13 +324,16 @@ def show_cross(answer: Document) -> None:
     crossed += f" by {answer['by']}" if answer["by"] else ""
     heading = f"{answer['metric']}: {crossed}, {answer['reports']:,} reports, {answer['dates']}"
     split = [(part["value"], part["share"]) for part in answer["slices"]] or [("", 1.0)]
-    grids = [_grid(answer, [cell for cell in cells if cell["slice"] == of]) for of, _ in split]
+    grids = [
+        _grid(answer, [cell for cell in cells if cell["slice"] == slice_name])
+        for slice_name, _ in split
+    ]
     if all(grids):
         say_notice(answer)
         if answer["by"]:
             explain(heading)
-        for (of, share), grid in zip(split, grids, strict=True):
-            part = f"{answer['by']}={visible(of)}, {share:.1%} of the reports"
+        for (slice_name, share), grid in zip(split, grids, strict=True):
+            part = f"{answer['by']}={visible(slice_name)}, {share:.1%} of the reports"
             table(part if answer["by"] else heading, *(grid or ()))
         level = f"{100 * answer['confidence']:.6g}%"
         explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
@@ -347,9 +350,9 @@ def show_cross(answer: Document) -> None:
     ):
         explain(sentence)
     if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
-        third = " PART" if answer["by"] else ""
+        argument = " PART" if answer["by"] else ""
         explain(
-            f"other tables: hubbub cross {answer['metric']} PART PART{third}; its parts are "
+            f"other tables: hubbub cross {answer['metric']} PART PART{argument}; its parts are "
             f"{', '.join(map(visible, answer['parts']))}"
         )
     say_below("cross", answer)

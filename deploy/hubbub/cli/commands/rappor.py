@@ -90,8 +90,8 @@ def _show(rows: list[tuple[str | int, ...]]) -> None:
         ],
     )
     rest_count = len(detected) - _ROWS
-    rest = f"{rest_count:,} more were detected, " if rest_count > 0 else ""
-    say(f"{rest}{len(rows) - len(detected):,} were not: --out FILE writes them all")
+    more_text = f"{rest_count:,} more were detected, " if rest_count > 0 else ""
+    say(f"{more_text}{len(rows) - len(detected):,} were not: --out FILE writes them all")
 
 
 def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> None:

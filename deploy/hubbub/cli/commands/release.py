@@ -11,7 +11,7 @@ from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.query_results.unit_text import End, measured
+from hubbub.query_results.unit_text import End, number_text
 
 _RELEASES: Final = "/v1/releases"
 
@@ -86,7 +86,7 @@ def _show(release: Document) -> None:
 
         def figure(value: Document, part: str, end: End = "") -> str:
             if release["query"] == "mean":
-                return measured(value[part], value["stderr"], end=end)
+                return number_text(value[part], value["stderr"], end=end)
             return f"{value[part]:,.0f}"
 
         table(
@@ -108,21 +108,21 @@ def _show(release: Document) -> None:
             f"{release['promised']:g} at delta {release['promised_delta']:g}"
         )
         return
-    again = "released before, on " if release["again"] else "released and paid for, on "
-    rest = "a budget whose rest only callers with access to all metrics see"
+    when = "released before, on " if release["again"] else "released and paid for, on "
+    remaining = "a budget whose rest only callers with access to all metrics see"
     if release["epsilon_left"] is not None:
         epsilon, delta = release["epsilon_left"], release["delta_left"]
-        rest = f"epsilon {epsilon:g} and delta {delta:g} left this year"
-    explain(f"{again}{_day(release)}; {release['purpose']} has {rest}")
+        remaining = f"epsilon {epsilon:g} and delta {delta:g} left this year"
+    explain(f"{when}{_day(release)}; {release['purpose']} has {remaining}")
 
 
 def _show_record(record: Document, options: ReleaseOptions) -> None:
-    together = _together(record["records"], options.delta) if record["records"] else None
+    composed = _together(record["records"], options.delta) if record["records"] else None
     if options.format == "json":
         document = {
             "records": record["records"],
             "purposes": record["purposes"],
-            "together": together,
+            "together": composed,
             "unreadable": record["unreadable"],
         }
         say(json.dumps(document, indent=1, ensure_ascii=False))
@@ -161,16 +161,16 @@ def _show_record(record: Document, options: ReleaseOptions) -> None:
             f"{record['unreadable']} entries of the record are unreadable; their largest "
             "possible cost is counted"
         )
-    if together is not None:
+    if composed is not None:
         explain(
-            f"All releases together reveal epsilon {together['best']:.4g} at most about one "
-            f"person, at delta {together['delta']:g}; the epsilons paid add up to "
+            f"All releases together reveal epsilon {composed['best']:.4g} at most about one "
+            f"person, at delta {composed['delta']:g}; the epsilons paid add up to "
             f"{sum(line['epsilon'] for line in record['records']):g}"
         )
 
 
-def _rest_text(rest: float | None) -> str:
-    return "hidden" if rest is None else f"{rest:g}"
+def _rest_text(remaining: float | None) -> str:
+    return "hidden" if remaining is None else f"{remaining:g}"
 
 
 def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:

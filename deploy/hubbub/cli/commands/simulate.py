@@ -21,9 +21,9 @@ from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
-from hubbub.programs.text_files import csv_rows, peeked, read_text
+from hubbub.programs.text_files import csv_rows, first_row_and_rest, read_text
 from hubbub.query_results.rows import percentile_name
-from hubbub.query_results.unit_text import error_of, measured
+from hubbub.query_results.unit_text import error_of, number_text
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth
@@ -51,7 +51,7 @@ def _simulate(options: SimulateOptions) -> None:
     started = time.monotonic()
     bundle = _bundle(options, text)
     metric = bundle.metric(options.metric)
-    head, rows = peeked(csv_rows(options.values, "--values"))
+    head, rows = first_row_and_rest(csv_rows(options.values, "--values"))
     if has_days(head, metric):
         simulate_days(options, bundle, rows)
         return
@@ -211,9 +211,11 @@ def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
         [
             (
                 percentile_name(row.percentile),
-                f"{measured(row.true_low, end='low')} to {measured(row.true_high, end='high')}",
-                measured(row.estimate, error_of(row.low, row.high)),
-                f"{measured(row.low, end='low')} to {measured(row.high, end='high')}",
+                " to ".join(
+                    (number_text(row.true_low, end="low"), number_text(row.true_high, end="high"))
+                ),
+                number_text(row.estimate, error_of(row.low, row.high)),
+                f"{number_text(row.low, end='low')} to {number_text(row.high, end='high')}",
                 "" if row.holds else "misses",
             )
             for row in last.percentiles

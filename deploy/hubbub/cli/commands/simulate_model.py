@@ -64,22 +64,22 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
         confidence=options.confidence,
     )
     trained = list(tracked(rehearsal, runs, "rehearsing", FEWER_RUNS))
-    plain = without_privacy(
+    weights = without_privacy(
         model.kind, people.columns, people.labels, model.penalty, len(model.classes)
     )
-    scores = linear(model.kind, test.columns, plain)
-    beside = evaluate(model.kind, foretold(model.kind, scores), test.labels)
+    scores = linear(model.kind, test.columns, weights)
+    with_truth = evaluate(model.kind, foretold(model.kind, scores), test.labels)
     document = {
         **_question(model, options, trained[-1], people, test),
         "summary": {
             name: _over([getattr(run.judged, name) for run in trained]) for name in _FIGURES
         },
-        "without_privacy": asdict(beside),
+        "without_privacy": asdict(with_truth),
         "runs": [
             {
                 **asdict(run.judged),
                 "told_by_held_out": asdict(run.judgement) if run.judgement else None,
-                "coefficients": _coefficients(model, run, plain, options.confidence),
+                "coefficients": _coefficients(model, run, weights, options.confidence),
             }
             for run in trained
         ],
@@ -139,14 +139,14 @@ def _over(figures: Sequence[float | None]) -> dict[str, float] | None:
 
 
 def _coefficients(
-    model: Model, run: Trained, plain: Any, confidence: float
+    model: Model, run: Trained, plain_weights: Any, confidence: float
 ) -> list[dict[str, Any]]:
     """Per feature, then the intercept, all for columns in their own units."""
     estimates = coefficients(model, run.learned.weights, run.learned.stderrs, confidence)
-    truth = in_own_units(model, plain).tolist()
+    truth = in_own_units(model, plain_weights).tolist()
     return [
-        {**asdict(estimate), "without_privacy": beside}
-        for estimate, beside in zip(estimates, truth, strict=True)
+        {**asdict(estimate), "without_privacy": true_value}
+        for estimate, true_value in zip(estimates, truth, strict=True)
     ]
 
 
@@ -173,14 +173,14 @@ def _show(document: dict[str, Any]) -> None:
             for place, row in enumerate(last["calibration"], start=1)
         ],
     )
-    where = "people held out" if document["held_out"] else "the same people: --test has others"
-    say(f"on {document['tested']:,} {where}; {len(document['runs'])} runs, mean (low to high):")
+    tested = "people held out" if document["held_out"] else "the same people: --test has others"
+    say(f"on {document['tested']:,} {tested}; {len(document['runs'])} runs, mean (low to high):")
     for name, meaning in _FIGURES.items():
-        if over := document["summary"][name]:
-            beside = document["without_privacy"][name]
+        if row := document["summary"][name]:
+            without_privacy = document["without_privacy"][name]
             say(
-                f"  {meaning}: {over['mean']:.4f} ({over['low']:.4f} to {over['high']:.4f}), "
-                f"without privacy {'none' if beside is None else f'{beside:.4f}'}"
+                f"  {meaning}: {row['mean']:.4f} ({row['low']:.4f} to {row['high']:.4f}), "
+                f"without privacy {'none' if without_privacy is None else f'{without_privacy:.4f}'}"
             )
     say(
         f"noise of a round's mean direction, of length 1 at most: {document['noise']:.3f}; models "

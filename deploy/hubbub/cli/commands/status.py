@@ -244,11 +244,11 @@ def _equation(answer: Mapping[str, Any], total: Row) -> str:
     come = numbers["acknowledged"]
     if total["dummies"]:
         come += f" + {numbers['dummies']}"
-    where = " + ".join(numbers[term] for term in _where(total))
+    parts = " + ".join(numbers[term] for term in _where(total))
     if not answer["complete"]:
-        return f"{come} = {where}"
+        return f"{come} = {parts}"
     verdict = "The law balances." if answer["balanced"] else "THE LAW DOES NOT BALANCE."
-    return f"{come} = {where}. {verdict}"
+    return f"{come} = {parts}. {verdict}"
 
 
 def _where(total: Row) -> list[str]:

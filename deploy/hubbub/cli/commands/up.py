@@ -51,8 +51,8 @@ def demo_catalog() -> Catalog:
 def _up(options: UpOptions) -> None:
     if not 1 <= options.port <= LAST_BASE:
         raise BadParameter(f"--port {options.port} is outside [1, {LAST_BASE}]")
-    here = Path("metrics.toml")
-    path = options.catalog or (here if here.exists() else None)
+    catalog_path = Path("metrics.toml")
+    path = options.catalog or (catalog_path if catalog_path.exists() else None)
     catalog = read_aloud(path) if path else demo_catalog()
     home = options.home.absolute()
     ports = Ports.from_base(options.port)
@@ -75,11 +75,11 @@ def _up(options: UpOptions) -> None:
 
 def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
     """A function that takes the catalog anew if it changed since the last call."""
-    stamp = _looked(path)
+    stamp = _file_version(path)
 
     def look() -> None:
         nonlocal stamp
-        if (now := _looked(path)) == stamp:
+        if (now := _file_version(path)) == stamp:
             return
         stamp = now
         try:
@@ -99,7 +99,7 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
     return look
 
 
-def _looked(path: Path) -> tuple[int, int] | None:
+def _file_version(path: Path) -> tuple[int, int] | None:
     """What identifies a version of the file; None while an editor replaces it."""
     try:
         status = path.stat()
@@ -122,8 +122,10 @@ def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> 
             if time.monotonic() >= publishing:
                 with suppress(ServiceUnavailable):  # again soon
                     run.publish_models()
-                often = _DEVELOPMENT_MODELS_SECONDS if run.bundle.development else _MODELS_SECONDS
-                publishing = time.monotonic() + often
+                interval = (
+                    _DEVELOPMENT_MODELS_SECONDS if run.bundle.development else _MODELS_SECONDS
+                )
+                publishing = time.monotonic() + interval
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         say("Ending.")

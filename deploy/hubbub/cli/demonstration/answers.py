@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric
 from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays
-from hubbub.cli.terminal.output import filled, say, table
+from hubbub.cli.terminal.output import paragraph, say, table
 from hubbub.errors import HubbubError
 from hubbub.notebook import Connection
-from hubbub.simulation.demo_history import listed
+from hubbub.simulation.demo_history import value_text
 from hubbub.simulation.devices import Person
 
 _ROWS: Final = 12
@@ -53,7 +53,7 @@ def ask_all(
         except HubbubError as error:
             answers[metric.name] = MetricAnswer(metric, None, [], str(error))
             continue
-        truth = Counter(listed(person[metric.name]) for person in everyone)
+        truth = Counter(value_text(person[metric.name]) for person in everyone)
         rows = [
             {"true": truth[value["value"]], **{name: value[name] for name in _FIGURES}}
             for value in document["values"]
@@ -64,8 +64,8 @@ def ask_all(
 
 def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
     """Shows questions that were asked in both ways side by side, and others in a line each."""
-    for both in BOTH_WAYS:
-        _show_both(both, answers[both.alone], answers[both.crowd])
+    for comparison in BOTH_WAYS:
+        _show_both(comparison, answers[comparison.alone], answers[comparison.crowd])
     table(
         "How many 95% intervals contain the true count, of values that ...",
         ("metric", "mechanism", "epsilon", "values", "somebody has", "that stand out"),
@@ -92,14 +92,16 @@ def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
             "reports together and to hide who sent which; if it colluded with the aggregator, "
             f"{BOTH_WAYS[0].crowd} would reveal epsilon {crowd.report_loss:.3g} about that person."
         )
-        say(f"{filled(rests)}\n")
+        say(f"{paragraph(rests)}\n")
 
 
-def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None:
-    if alone.document is None or crowd.document is None:
+def _show_both(
+    comparison: BothWays, alone_answer: MetricAnswer, crowd_answer: MetricAnswer
+) -> None:
+    if alone_answer.document is None or crowd_answer.document is None:
         return
-    by_value = {row["value"]: row for row in alone.rows}
-    rows = sorted(crowd.rows, key=lambda row: -row["estimate"])[:_ROWS]
+    by_value = {row["value"]: row for row in alone_answer.rows}
+    rows = sorted(crowd_answer.rows, key=lambda row: -row["estimate"])[:_ROWS]
     table_rows = [
         (
             row["value"],
@@ -112,12 +114,13 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
         for row in rows
     ]
     table(
-        f"{both.title}, asked of the same {alone.document['reports']:,} people in both ways",
+        f"{comparison.title}, asked of the same {alone_answer.document['reports']:,} people in "
+        "both ways",
         ("value", "true", "alone", "alone, 95% sure", "in a crowd", "in a crowd, 95% sure"),
         table_rows,
         spare=(0, 0, 1, 0, 1, 0),
     )
-    for way, answer in (("alone", alone), ("in a crowd", crowd)):
+    for way, answer in (("alone", alone_answer), ("in a crowd", crowd_answer)):
         epsilon = f"epsilon {answer.metric.report_loss:.3g}"
         if answer.metric.central and answer.document:
             epsilon = f"central epsilon {answer.document['shuffled']['epsilon']:.2g}"
@@ -138,11 +141,11 @@ def _interval(row: Mapping[str, Any]) -> str:
 
 
 def show_change(
-    connection: Connection, both: BothWays, value: str, before: str, after: str
+    connection: Connection, comparison: BothWays, value: str, before: str, after: str
 ) -> None:
     """Shows the change of one value's share between two days, as each way estimates it."""
     say(f'"{value}", share of the people on {before} and on {after}:')
-    for way, name in (("alone", both.alone), ("in a crowd", both.crowd)):
+    for way, name in (("alone", comparison.alone), ("in a crowd", comparison.crowd)):
         try:
             changes = connection.compare(name, before, after)
         except HubbubError as error:

@@ -133,21 +133,21 @@ def _show(plan: CentralPlan, question: MetricDraft) -> None:
             + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )
         further_fields = ', domain = "string", mechanism = "auto"'
-    say(_in_catalog(promise, best) + further_fields)
+    say(_catalog_fields(promise, best) + further_fields)
     if is_count:
         _say_dummies(plan)
         lowest = min(way["epsilon_central"] for way in ways if way["epsilon_local"] == best)
-        listed = question.size if question.kind == "values" else None
-        if sentence := what_decides(promise, best, lowest, listed):
+        value_count = question.size if question.kind == "values" else None
+        if sentence := what_decides(promise, best, lowest, value_count):
             explain(sentence)
 
 
 def _dummies_text(promise: Crowd, question: MetricDraft) -> str:
     """The dummies beside the reports, of each value or device and in all; "" without any."""
     if promise.noise:
-        named, total = ("cell" if question.parts else "value"), promise.dummies_shift
+        unit, total = ("cell" if question.parts else "value"), promise.dummies_shift
         cells = prod(question.parts) if question.parts else question.size
-        return f" and {total} dummies of each {named} on average, {total * cells:,} in all,"
+        return f" and {total} dummies of each {unit} on average, {total * cells:,} in all,"
     if promise.dummies_each:
         total = round(promise.dummies_each * promise.reports)
         return f" with {promise.dummies_each:g} dummies each, {total:,} in all,"
@@ -166,8 +166,8 @@ def _say_dummies(plan: CentralPlan) -> None:
         ("a rare value", padded["stderr_rare"], rare),
         ("one in ten", padded["stderr_tenth"], tenth),
     )
-    text = ", ".join(f"{without:,.4g} of {name}" for name, _, without in errors)
-    if better := [name for name, with_them, without in errors if with_them < without]:
+    text = ", ".join(f"{errors_without:,.4g} of {name}" for name, _, errors_without in errors)
+    if better := [name for name, with_them, errors_without in errors if with_them < errors_without]:
         say(f"the dummies win for {' and '.join(better)}: without them the errors are {text}")
     else:
         say(f"leave the dummies out: without them the errors are {text}, none larger")
@@ -195,7 +195,7 @@ def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def _in_catalog(promise: Crowd, epsilon_local: float) -> str:
+def _catalog_fields(promise: Crowd, epsilon_local: float) -> str:
     """The catalog's fields for this promise, but for those whose default it has."""
     most = promise.max_local_epsilon
     fields: dict[str, Any] = {"central_epsilon": promise.epsilon, "crowd": promise.reports}

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.families import family_for
-from hubbub.analysis.strings.tree_search import found_from
+from hubbub.analysis.strings.tree_search import detectable_share
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
@@ -84,9 +84,9 @@ def central_plan(promise: Crowd, question: MetricDraft, dummies: int | str) -> C
     return _PLANS[question.kind](promise, question, dummies)
 
 
-def _floors(central: float, most: float, apart: float = 0.0) -> list[float]:
-    """Local epsilons to show, ascending up to `most`; the others are `apart` below it."""
-    return [*(floor for floor in _FLOORS if central < floor < most - apart), most]
+def _floors(central: float, most: float, margin: float = 0.0) -> list[float]:
+    """Local epsilons to show, ascending up to `most`; the others are `margin` below it."""
+    return [*(floor for floor in _FLOORS if central < floor < most - margin), most]
 
 
 def _way(name: str, local: float | None, central: float, errors: Errors) -> Way:
@@ -103,17 +103,17 @@ def _crowd_way(name: str, crowd: ShuffledEpoch, promise: Crowd, errors: Errors) 
     return _way(name, crowd.epsilon_local, central_epsilon(crowd, promise.delta), errors)
 
 
-def _other_ways(promise: Crowd, alone: str, errors: Errors) -> list[Way]:
+def _other_ways(promise: Crowd, mechanism_name: str, errors: Errors) -> list[Way]:
     """Reports that keep the promise by themselves, with these errors; and a curator of counts."""
     central = promise.epsilon
     stderr = 2 * sqrt(2) / central  # one person moves one report from one count to another
     return [
-        _way(f"alone, {alone}", central, central, errors),
+        _way(f"alone, {mechanism_name}", central, central, errors),
         _way(_CURATOR, None, central, (stderr, stderr)),
     ]
 
 
-def _of_values(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
+def _value_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
     reports, central, ways = promise.reports, promise.epsilon, list[Way]()
     if isinstance(dummies, str):
         promise = ExactAccountant().padded(promise, question.size, dummies)
@@ -125,12 +125,12 @@ def _of_values(promise: Crowd, question: MetricDraft, dummies: int | str) -> Cen
         local = ExactAccountant().largest(without, question.size)
         plain = _errors(crowd_of_promise(without, question.size, local))
     most = ExactAccountant().largest(promise, question.size)
-    for local in _floors(central, most, apart=0.25):
+    for local in _floors(central, most, margin=0.25):
         crowd = crowd_of_promise(promise, question.size, local)
         ways.append(_crowd_way("crowd", crowd, promise, _errors(crowd)))
     [best, *_] = plan(question, central, reports)
-    alone = build(best.mechanism, **best.parameters)
-    rare, tenth = (sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1))
+    alone_mechanism = build(best.mechanism, **best.parameters)
+    rare, tenth = (sqrt(alone_mechanism.variance(share * reports, reports)) for share in (0.0, 0.1))
     ways += _other_ways(promise, best.mechanism, (rare, tenth))
     return CentralPlan(promise=promise, ways=ways, plain=plain)
 
@@ -139,11 +139,11 @@ def _errors(crowd: ShuffledEpoch) -> Errors:
     return crowd.stderr(0.0), crowd.stderr(0.1)
 
 
-def _of_strings(promise: Crowd, question: MetricDraft, _dummies: int | str) -> CentralPlan:
+def _string_ways(promise: Crowd, question: MetricDraft, _dummies: int | str) -> CentralPlan:
     """Ways for strings, with the best number of hash buckets at each floor."""
     reports, central, ways = promise.reports, promise.epsilon, list[Way]()
     accountant = ExactAccountant()
-    for floor in _floors(central, promise.max_local_epsilon, apart=0.25):
+    for floor in _floors(central, promise.max_local_epsilon, margin=0.25):
         floored = replace(promise, max_local_epsilon=floor)
         planned = planned_strings({"mechanism": AUTO}, floored, accountant)
         width, hashes = int(planned.categories), planned.groups
@@ -153,9 +153,11 @@ def _of_strings(promise: Crowd, question: MetricDraft, _dummies: int | str) -> C
             errors = string_errors(width, hashes, local, reports)
             ways.append(_crowd_way(f"crowd, {hashes} x {width:,} buckets", crowd, promise, errors))
     [best, *_] = plan(question, central, reports)
-    alone = build(best.mechanism, **best.parameters)
+    alone_mechanism = build(best.mechanism, **best.parameters)
     shares = np.array([0.1, *[0.9 / question.size] * question.size])
-    expected = family_for(alone).expected(alone, [*question.values(), "one more"], shares, reports)
+    expected = family_for(alone_mechanism).expected(
+        alone_mechanism, [*question.values(), "one more"], shares, reports
+    )
     errors = reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
     ways += _other_ways(promise, best.mechanism, errors)
 
@@ -164,10 +166,12 @@ def _of_strings(promise: Crowd, question: MetricDraft, _dummies: int | str) -> C
         return planned_strings(table, promise, accountant).epsilon or promise.epsilon
 
     tree = planned_tree(tree_epsilon)
-    return CentralPlan(promise=promise, ways=ways, tree=tree, found_from=found_from(tree, reports))
+    return CentralPlan(
+        promise=promise, ways=ways, tree=tree, found_from=detectable_share(tree, reports)
+    )
 
 
-def _of_parts(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
+def _part_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
     """Crowds with 2, 3 or all parts a report, and alone with 2; errors are of the first table."""
     sizes, ways = question.parts, list[Way]()
     if isinstance(dummies, str):
@@ -182,15 +186,17 @@ def _of_parts(promise: Crowd, question: MetricDraft, dummies: int | str) -> Cent
         planned = planned_geometry(CROWD_PARTS, shape, {}, ways_promise, ExactAccountant())
         mechanism: Any = build(CROWD_PARTS, epsilon=planned.epsilon, **shape)
         mechanisms[number] = mechanism
-        lies = even_lies(mechanism, mechanism.privacy_loss())
-        crowd = crowd_of_promise(ways_promise, lies.categories, lies.epsilon, lies.groups)
+        lie_model = even_lies(mechanism, mechanism.privacy_loss())
+        crowd = crowd_of_promise(
+            ways_promise, lie_model.categories, lie_model.epsilon, lie_model.groups
+        )
         if ways_promise.noise:
             name, errors = f"crowd, all {number} parts", _errors(crowd)
         else:
             name, errors = f"crowd, tables of {number}", _cell_errors(mechanism, promise.reports)
         ways.append(_crowd_way(name, crowd, promise, errors))
-    alone = build(CROWD_PARTS, epsilon=promise.epsilon, sizes=sizes)
-    ways += _other_ways(promise, "tables of 2", _cell_errors(alone, promise.reports))
+    alone_mechanism = build(CROWD_PARTS, epsilon=promise.epsilon, sizes=sizes)
+    ways += _other_ways(promise, "tables of 2", _cell_errors(alone_mechanism, promise.reports))
     tables = _errors_of_tables(promise, sizes, mechanisms) if promise.noise else ()
     return CentralPlan(promise=promise, ways=ways, tables=tables)
 
@@ -246,7 +252,7 @@ def _listed_errors(
     return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
 
 
-def _of_numbers(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
+def _number_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
     """Ways for numbers; `dummies` is, for a mean, "noise" or "auto" for noise dummies."""
     reports, central = promise.reports, promise.epsilon
     ways, padded = list[Way](), promise
@@ -266,8 +272,8 @@ def _of_numbers(promise: Crowd, question: MetricDraft, dummies: int | str) -> Ce
     [best, *_] = plan(question, central, reports)
     # One person moves a mean by its range over n, one report from one part to another, or as many
     # means as a vector has, by the root of their number together.
-    moved = {"mean": 1.0, "ranges": 2.0, "vector": sqrt(question.size)}[question.kind]
-    noise = moved * sqrt(2) / central / reports
+    sensitivity = {"mean": 1.0, "ranges": 2.0, "vector": sqrt(question.size)}[question.kind]
+    noise = sensitivity * sqrt(2) / central / reports
     ways.append(_number_way("alone", best.mechanism, central, central, best.rare))
     ways.append(_number_way(_CURATOR, None, None, central, noise))
     return CentralPlan(promise=padded, ways=ways)
@@ -330,10 +336,10 @@ def _crowd(promise: Crowd, question: MetricDraft, dummies: str) -> tuple[Crowd, 
 
 
 _PLANS: Final[Mapping[str, Callable[[Crowd, MetricDraft, int | str], CentralPlan]]] = {
-    "values": _of_values,
-    "strings": _of_strings,
-    "parts": _of_parts,
-    "mean": _of_numbers,
-    "ranges": _of_numbers,
-    "vector": _of_numbers,
+    "values": _value_ways,
+    "strings": _string_ways,
+    "parts": _part_ways,
+    "mean": _number_ways,
+    "ranges": _number_ways,
+    "vector": _number_ways,
 }

@@ -8,7 +8,7 @@ from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.analysis.strings.tree_search import found_from
+from hubbub.analysis.strings.tree_search import detectable_share
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.cli.terminal.output import listing, say
@@ -135,7 +135,7 @@ def found_unlisted(row: Row) -> float | None:
     """The share from which a prefix tree finds a string in as many reports; None if never."""
     if not isfinite(row.reports):
         return None
-    share = found_from(planned_tree(lambda _cells: row.epsilon), row.reports)
+    share = detectable_share(planned_tree(lambda _cells: row.epsilon), row.reports)
     return share if share < 1 else None
 
 
@@ -148,8 +148,8 @@ def people_a_report(metric: Metric) -> float:
 def _say_columns(question: MetricDraft, best: Row) -> None:
     """Explains the columns of errors, and for strings what is found without a list."""
     mean = question.kind in MEANS
-    wide = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
-    unit = f"of the range{wide}" if mean else "of all reports"
+    width_text = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
+    unit = f"of the range{width_text}" if mean else "of all reports"
     say(f"std. error: of one estimate, as a share {unit}")
     say("of population: includes the choice of who reports from the population")
     if mean:
@@ -171,9 +171,9 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
 
 def _say_people(metric: Metric) -> None:
     """Says how many people are needed if only some are asked in each epoch."""
-    if (of := people_a_report(metric)) != 1:
+    if (people := people_a_report(metric)) != 1:
         say(
-            f"reports: of one {metric.epoch}, from {of:,.4g} times as many people, since each "
+            f"reports: of one {metric.epoch}, from {people:,.4g} times as many people, since each "
             + ("reports on one day of a period" if metric.report_on else "is asked by chance")
         )
 

@@ -170,7 +170,7 @@ def show_trend(answer: Answer) -> None:
     points = iter(rows("trend", answer))
     series_rows = [[*islice(points, len(series["points"]))][-_ROWS:] for series in answer["series"]]
     every = [*chain.from_iterable(series_rows)]
-    columns, pictures = _with_pictures(
+    columns, pictures = _add_pictures(
         "trend",
         answer,
         every,
@@ -208,7 +208,7 @@ def show_table(
     """
     say_notice(*(answer["metrics"] if question == "metrics" else [answer]))
     table_rows = rows(question, answer) if table_rows is None else table_rows
-    cells, pictures = _with_pictures(question, answer, table_rows, drawn, columns)
+    cells, pictures = _add_pictures(question, answer, table_rows, drawn, columns)
     _table(
         question,
         answer,
@@ -224,7 +224,7 @@ def _columns_without(field: str, question: QueryName, answer: Answer) -> list[Co
     return [column for column in columns_of(question, answer) if column.field != field]
 
 
-def _with_pictures(
+def _add_pictures(
     question: QueryName,
     answer: Answer,
     table_rows: Sequence[Row],
@@ -239,7 +239,7 @@ def _with_pictures(
     }
     if drawn is None or not sys.stdout.isatty():
         return cells, []
-    return _with_room(cells, partial(title, question=question, answer=answer), drawn)
+    return _columns_with_bars(cells, partial(title, question=question, answer=answer), drawn)
 
 
 def _table(
@@ -267,7 +267,7 @@ def _table(
     )
 
 
-def _with_room(
+def _columns_with_bars(
     columns: Mapping[Column, list[str]], name: Callable[[Column], str], drawn: Intervals
 ) -> tuple[dict[Column, list[str]], list[str]]:
     """The columns that leave room for bars, and the bars; if there is no room, all columns."""

@@ -21,7 +21,7 @@ from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
 from hubbub.programs.options import option, options
-from hubbub.signing.succession import grown
+from hubbub.signing.succession import continued_metrics
 
 _CROWD: Final = b"central_epsilon"
 _RATE: Final = 0.2
@@ -57,7 +57,7 @@ class LastBundle:
         """The metrics of the catalog, as continued from the last bundle."""
         if not self.previous.exists():
             return {**catalog.metrics}
-        return grown(catalog.metrics, read_bundle(self.previous))
+        return continued_metrics(catalog.metrics, read_bundle(self.previous))
 
 
 def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str]:
@@ -112,7 +112,7 @@ def obsolete_metrics(catalog: Catalog) -> Iterator[str]:
                 f'{metric.name}: the experiment "{experiment.name}" has ended, since an arm has '
                 f"weight 0: devices {arms}, and report in no arm"
             )
-        elif sentence := _unfinished(metric, now):
+        elif sentence := _unfinished_warning(metric, now):
             yield f"{metric.name}: {sentence}"
 
 
@@ -134,7 +134,7 @@ def wide_rates(metrics: Iterable[Metric]) -> Iterator[str]:
             )
 
 
-def _unfinished(metric: Metric, now: datetime) -> str:
+def _unfinished_warning(metric: Metric, now: datetime) -> str:
     """Why a model will not learn in all its rounds; "" if it will."""
     model = metric.model
     if model is None:

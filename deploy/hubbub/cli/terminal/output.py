@@ -46,11 +46,11 @@ def explain(sentence: str) -> None:
         say(sentence)
         return
     for line in sentence.split("\n"):
-        first, *others = wrapped(line, _columns() - len(_SET_IN))
+        first, *others = wrapped_lines(line, _columns() - len(_SET_IN))
         say("\n".join([first, *(_SET_IN + other for other in others)]))
 
 
-def filled(sentences: str) -> str:
+def paragraph(sentences: str) -> str:
     """Sentences as a paragraph of readable width, also in a pipe."""
     return textwrap.fill(sentences, min(_TEXT_WIDTH, _columns()))
 
@@ -80,25 +80,25 @@ def table(
     columns = [
         Sized(
             head=visible(name),
-            cells=[_shortened(row[place]) for row in rows],
+            cells=[_short_text(row[place]) for row in rows],
             shortest=0 if place >= text_columns else _SHORTEST_TEXT if place else _SHORTEST_NAME,
             spare=spare[place] if spare else 0,
             picture=pictures and place == len(header) - 1,
         )
         for place, name in enumerate(header)
     ]
-    layout = fitted(columns, width)
+    layout = fitting_columns(columns, width)
     if not layout and not sys.stdout.isatty():
         # A pipe has no width.
-        layout = fitted(columns, sum(column.widest + 3 for column in columns) + 1)
-    lines = [_bold(line) for line in wrapped(visible(title), width)]
-    lines += [line for sentence in below for line in wrapped(visible(sentence), width)]
+        layout = fitting_columns(columns, sum(column.widest + 3 for column in columns) + 1)
+    lines = [_bold(line) for line in wrapped_lines(visible(title), width)]
+    lines += [line for sentence in below for line in wrapped_lines(visible(sentence), width)]
     if layout:
-        lines += drawn(layout, _line())
+        lines += table_lines(layout, _line())
     else:
         for name, cell_lines in blocks(columns, width - 2):
-            lines += [_bold(line) for line in wrapped(name, width)]
-            lines += [f"  {part}" for line in cell_lines for part in wrapped(line, width - 2)]
+            lines += [_bold(line) for line in wrapped_lines(name, width)]
+            lines += [f"  {part}" for line in cell_lines for part in wrapped_lines(line, width - 2)]
         lines.append("")
     print("\n".join(lines), flush=True)  # noqa: T201 as say
 
@@ -184,7 +184,7 @@ def announced_if_long(what: Callable[[], str]) -> Iterator[None]:
         timer.cancel()
 
 
-def _shortened(text: str) -> str:
+def _short_text(text: str) -> str:
     """A cell's text, shortened so that it does not fill pages."""
     return visible(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")
 
@@ -227,13 +227,13 @@ class Sized:
         return max(word, min(longest, self.shortest or longest))
 
 
-def fitted(columns: Sequence[Sized], room: int) -> list[tuple[Sized, int]]:
+def fitting_columns(columns: Sequence[Sized], room: int) -> list[tuple[Sized, int]]:
     """The columns that fit into `room` characters, with their widths; empty if they cannot."""
     for spare in sorted({0, *(column.spare for column in columns)}):
         visible_columns = [column for column in columns if not 0 < column.spare <= spare]
-        rest = room - 1 - sum(_AROUND + column.narrowest for column in visible_columns)
-        if rest >= 0:
-            return _shared_out(visible_columns, rest)
+        free_room = room - 1 - sum(_AROUND + column.narrowest for column in visible_columns)
+        if free_room >= 0:
+            return _widen_columns(visible_columns, free_room)
     return []
 
 
@@ -254,18 +254,18 @@ def blocks(columns: Sequence[Sized], room: int) -> list[tuple[str, list[str]]]:
     return result
 
 
-def drawn(columns: Sequence[tuple[Sized, int]], line: str) -> list[str]:
+def table_lines(columns: Sequence[tuple[Sized, int]], line: str) -> list[str]:
     """The lines of a table; `line` is the character under its head."""
     head = [column.head for column, _ in columns]
     rows = zip(*(column.cells for column, _ in columns), strict=True)
-    between = " " + line * (sum(width + _AROUND for _, width in columns) - 1)
-    lines = ["", *_row(head, columns), between]
+    separator = " " + line * (sum(width + _AROUND for _, width in columns) - 1)
+    lines = ["", *_row(head, columns), separator]
     for row in rows:
         lines += _row(row, columns)
     return [*lines, ""]
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrapped_lines(text: str, width: int) -> list[str]:
     """The text in lines of this width, cut between words, after "..", or inside longer words."""
     if cell_len(text) <= width:
         return [text]
@@ -292,7 +292,7 @@ def cell_len(text: str) -> int:
 
 def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str]:
     """The lines of one row."""
-    parts = [wrapped(cell, width) for cell, (_, width) in zip(cells, columns, strict=True)]
+    parts = [wrapped_lines(cell, width) for cell, (_, width) in zip(cells, columns, strict=True)]
     lines = []
     for number in range(max(map(len, parts))):
         line = ""
@@ -304,13 +304,13 @@ def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str
     return lines
 
 
-def _shared_out(columns: Sequence[Sized], rest: int) -> list[tuple[Sized, int]]:
-    """Widens the columns by `rest`, figures first, so that their headings stay on one line."""
+def _widen_columns(columns: Sequence[Sized], free_room: int) -> list[tuple[Sized, int]]:
+    """Widens the columns by `free_room`, figures first, so that their headings stay on one line."""
     widths = [column.narrowest for column in columns]
     for place in sorted(range(len(columns)), key=lambda place: columns[place].shortest > 0):
-        widening = min(rest, columns[place].widest - widths[place])
+        widening = min(free_room, columns[place].widest - widths[place])
         widths[place] += widening
-        rest -= widening
+        free_room -= widening
     return list(zip(columns, widths, strict=True))
 
 

@@ -64,9 +64,9 @@ def read_confidence(name: str, confidence: float) -> float:
     return confidence
 
 
-def confidence_option(of: str) -> Any:
-    """The option for a confidence level, of the intervals that `of` names."""
-    return option(f"confidence of {of} (%(default)s)", default=0.95, read=read_confidence)
+def confidence_option(subject: str) -> Any:
+    """The option for a confidence level, of the intervals that `subject` names."""
+    return option(f"confidence of {subject} (%(default)s)", default=0.95, read=read_confidence)
 
 
 @options

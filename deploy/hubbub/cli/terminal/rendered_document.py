@@ -42,15 +42,15 @@ class Document:
         parts = [f"# {self.title}"]
         for block in self.blocks:
             if isinstance(block, str):
-                parts.append(_plain(block))
+                parts.append(_plain_line(block))
                 continue
             right = len(block.header) - block.text_columns
             lines = [
-                "| " + " | ".join(map(_plain, block.header)) + " |",
+                "| " + " | ".join(map(_plain_line, block.header)) + " |",
                 "|" + "---|" * block.text_columns + "---:|" * right,
-                *("| " + " | ".join(map(_plain, row)) + " |" for row in block.rows),
+                *("| " + " | ".join(map(_plain_line, row)) + " |" for row in block.rows),
             ]
-            parts.append(f"**{_plain(block.title)}**\n\n" + "\n".join(lines))
+            parts.append(f"**{_plain_line(block.title)}**\n\n" + "\n".join(lines))
         return "\n\n".join(parts) + "\n"
 
     def html(self) -> str:
@@ -88,7 +88,7 @@ def _cells(kind: str, row: Sequence[str], text_columns: int) -> str:
     return f"<tr>{''.join(marked)}</tr>"
 
 
-def _plain(text: str) -> str:
+def _plain_line(text: str) -> str:
     """The text in one line, with markup escaped."""
     markdown = "".join(f"\\{c}" if c in "\\`*_{}[]<>#|" else c for c in text)
     return " ".join(markdown.split())

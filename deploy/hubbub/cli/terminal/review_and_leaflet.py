@@ -36,7 +36,7 @@ def leaflet_html(leaflet: Leaflet) -> str:
         + "</tr>"
         for row in leaflet.questions
     )
-    rest = (
+    end = (
         f"<p>And {leaflet.unlisted} more questions; none of them reveals more.</p>"
         if leaflet.unlisted
         else ""
@@ -54,7 +54,7 @@ def leaflet_html(leaflet: Leaflet) -> str:
         f"{paragraphs}\n<table>\n<thead><tr>"
         "<th>What is asked</th>"
         '<th>How often</th><th>One answer is</th><th class="figure">Right at most</th>'
-        f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{rest}\n"
+        f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{end}\n"
         f"<p>“{least} in 100” means: someone who does not know which of two things is "
         f"true of you, and sees the answer, is right at most {least} times in 100. A guess is "
         "right 50 times, certainty 100 times.</p>"

@@ -38,4 +38,8 @@ def _methods(service: str) -> Iterator[tuple[str, str, Any, Any]]:
     for method in descriptor.methods:
         path = f"/{descriptor.full_name}/{method.name}"
         request, response = method.input_type, method.output_type
-        yield method.name, path, *(getattr(services_pb2, of.name) for of in (request, response))
+        yield (
+            method.name,
+            path,
+            *(getattr(services_pb2, message.name) for message in (request, response)),
+        )

@@ -56,12 +56,12 @@ async def _version_1(receive: Read, line: bytes) -> Caller | None:
         case [_, b"UNKNOWN", *_]:
             return None
         case [_, b"TCP4" | b"TCP6" as family, source, _, port, _]:
-            return _proxied_caller(family, source, port)
+            return _caller_behind_proxy(family, source, port)
         case _:
             raise BadProxyHeader
 
 
-def _proxied_caller(family: bytes, source: bytes, port: bytes) -> Caller:
+def _caller_behind_proxy(family: bytes, source: bytes, port: bytes) -> Caller:
     try:
         address, number = ip_address(source.decode("ascii")), int(port)
     except ValueError as error:

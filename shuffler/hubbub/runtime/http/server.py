@@ -115,7 +115,7 @@ class HttpDoor:
         proxies = list(map(str, connections.proxies))
         believing: Any = ProxyHeadersMiddleware(app, proxies) if proxies else app  # type: ignore[arg-type]  # its own names for these types
         self._config = Config(
-            _in_pieces(believing),
+            _send_in_pieces(believing),
             ws="none",
             proxy_headers=False,
             log_config=None,
@@ -219,7 +219,7 @@ class HttpDoor:
         if self._context:
             try:
                 async with asyncio.timeout(_SILENT_SECONDS):
-                    await _said_something(connection)
+                    await _wait_for_first_byte(connection)
             except TimeoutError:
                 self.connections.refusals["too_slow"] += 1
                 connection.close()
@@ -257,12 +257,12 @@ class HttpDoor:
             connection.close()
 
 
-async def _said_something(connection: socket.socket) -> None:
+async def _wait_for_first_byte(connection: socket.socket) -> None:
     """Waits until the first byte has come or the peer has gone, without reading."""
-    loop, here = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(connection, here.set)
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(connection, ready.set)
     try:
-        await here.wait()
+        await ready.wait()
     finally:
         loop.remove_reader(connection)
 
@@ -275,16 +275,16 @@ def public_door(
     return HttpDoor(listen, app, tls=tls, connections=connections)
 
 
-def _in_pieces(app: App) -> App:
+def _send_in_pieces(app: App) -> App:
     """Returns an application that sends the long bodies of `app` in pieces."""
 
     async def sending(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_pieces(message: Message) -> None:
-            rest = memoryview(message.get("body", b""))
-            while len(rest) > _PIECE_BYTES:
-                piece, rest = bytes(rest[:_PIECE_BYTES]), rest[_PIECE_BYTES:]
+            remaining = memoryview(message.get("body", b""))
+            while len(remaining) > _PIECE_BYTES:
+                piece, remaining = bytes(remaining[:_PIECE_BYTES]), remaining[_PIECE_BYTES:]
                 await send({"type": message["type"], "body": piece, "more_body": True})
-            await send({**message, "body": bytes(rest)} if "body" in message else message)
+            await send({**message, "body": bytes(remaining)} if "body" in message else message)
 
         await app(scope, receive, send_pieces)
 

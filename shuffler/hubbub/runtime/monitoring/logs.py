@@ -84,17 +84,17 @@ class _StandardError(logging.Handler):
             self._unsaid += 1
 
     def _write(self, line: str) -> bool:
-        rest = ("\n" * self._is_cut + line + "\n").encode(errors="backslashreplace")
+        unwritten = ("\n" * self._is_cut + line + "\n").encode(errors="backslashreplace")
         ready = select.poll()
         ready.register(_STDERR, select.POLLOUT)
         try:
             # A pipe that is ready takes so many bytes at once.
-            while rest and ready.poll(0 if self._unsaid else _PATIENCE_MS):
-                text_line = os.write(_STDERR, rest[: select.PIPE_BUF])
-                rest, self._is_cut = rest[text_line:], len(rest) > text_line
+            while unwritten and ready.poll(0 if self._unsaid else _PATIENCE_MS):
+                text_line = os.write(_STDERR, unwritten[: select.PIPE_BUF])
+                unwritten, self._is_cut = unwritten[text_line:], len(unwritten) > text_line
         except OSError:
             return False
-        return not rest
+        return not unwritten
 
 
 def lost_lines() -> int:

@@ -129,8 +129,8 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yields every metric with its current values."""
-        terms, up, law = REPORTS.family(), STORE_UP.family(), self._terms
-        up.add_metric((), self._is_up)
+        terms, store_up, law = REPORTS.family(), STORE_UP.family(), self._terms
+        store_up.add_metric((), self._is_up)
         by_stream: dict[str, list[Window]] = {}
         for window in sorted(law):
             by_stream.setdefault(window.stream, []).append(window)
@@ -139,7 +139,7 @@ class Metrics(Collector):
             for term, number in law[window].items():
                 terms.add_metric((*labels, term), number)
         yield terms
-        yield up
+        yield store_up
         build = BUILD_INFO.family()
         build.add_metric((VERSION, platform.python_version()), 1)
         yield build

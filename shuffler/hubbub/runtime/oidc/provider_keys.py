@@ -19,7 +19,7 @@ from hubbub.errors import AccessRefused, KeysUnusable, ServiceUnavailable
 from hubbub.errors.addresses import proxy_to, secure_parts
 from hubbub.errors.authorities import trusting_file
 from hubbub.errors.printable import visible
-from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, check_claims, opened
+from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, check_claims, open_claims
 
 if TYPE_CHECKING:
     import ssl
@@ -123,9 +123,9 @@ class ProviderKeys:
         algorithms = [algorithm for algorithm in ALGORITHMS if algorithm in offered] or ["RS256"]
         try:
             try:
-                return opened(token, await self._keys.value(_FRESH_SECONDS), algorithms)
+                return open_claims(token, await self._keys.value(_FRESH_SECONDS), algorithms)
             except InvalidKeyIdError:
-                return opened(token, await self._keys.value(_APART_SECONDS), algorithms)
+                return open_claims(token, await self._keys.value(_APART_SECONDS), algorithms)
         except InvalidKeyIdError as error:
             raise AccessRefused("the token is signed by no key of the provider's") from error
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:

@@ -39,7 +39,7 @@ _LONGEST_SUBJECT: Final = 255  # OpenID Connect Core 1.0, sec. 2
 Claims = Mapping[str, Any]
 
 
-def opened(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Claims, Claims]:
+def open_claims(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Claims, Claims]:
     """Claims and header of a signed token.
 
     Raises:
@@ -92,10 +92,10 @@ def _wrong(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> 
     if claim == "iss":
         return "the token's issuer is not the one of this service"
     if claim in {"iat", "nbf"} and isinstance(claims[claim], int | float):
-        ahead = float(claims[claim]) - now
+        seconds_ahead = float(claims[claim]) - now
         return (
-            f"the token is of a moment {ahead:,.0f} seconds from now: set the clocks of this "
-            "machine and of the provider right"
+            f"the token becomes valid {seconds_ahead:,.0f} seconds from now: correct the clock of "
+            "this machine or of the provider"
         )
     return f'the token\'s "{claim}" is invalid'
 

@@ -20,7 +20,7 @@ from redis.exceptions import RedisClusterException, RedisError
 
 from hubbub.errors import StoreUnavailable
 from hubbub.errors.authorities import common_names, trusting
-from hubbub.runtime.redis.command_lists import RedisServer, eviction, shown
+from hubbub.runtime.redis.command_lists import RedisServer, eviction, shown_hosts
 from hubbub.runtime.tls import authorities_of, common_name, made_by_0_1
 
 _REMEDY: Final = "write redis://HOST:PORT/0, or rediss://HOST:PORT/0?ssl_ca_certs=FILE"
@@ -96,10 +96,10 @@ async def _connect_by(
                 infos = await server.info()
         if len(addresses) > 1 and not isinstance(server.client, RedisCluster):
             raise StoreUnavailable(  # noqa: TRY301 closed below
-                f"Redis at {shown(url)} is not a Cluster; name one server"
+                f"Redis at {shown_hosts(url)} is not a Cluster; name one server"
             )
         for node in infos:
-            _check(node, shown(url))
+            _check(node, shown_hosts(url))
     except StoreUnavailable:
         await server.close()
         raise
@@ -163,8 +163,10 @@ def _addresses(url: str) -> list[str]:
     """One URL for each host that the URL names."""
     try:
         parts = urlsplit(url)
-        user, at, hosts = parts.netloc.rpartition("@")
-        urls = [parts._replace(netloc=user + at + host).geturl() for host in hosts.split(",")]
+        user, separator, hosts = parts.netloc.rpartition("@")
+        urls = [
+            parts._replace(netloc=user + separator + host).geturl() for host in hosts.split(",")
+        ]
         for redis_url in urls:
             _check_url(redis_url)
     except (ValueError, TypeError):

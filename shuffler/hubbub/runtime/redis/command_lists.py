@@ -109,7 +109,7 @@ class RedisServer:
 
     def __init__(self, client: Redis | RedisCluster, url: str, replicas: int = 0) -> None:
         self.client = client
-        self._hosts = shown(url)
+        self._hosts = shown_hosts(url)
         self._replicas = replicas
         self._under_way = 0
         self._closed = False
@@ -335,9 +335,9 @@ class MemoryServer:
 
     def _answer(self, name: str, key: str, *arguments: Any) -> Any:
         now = time.time()
-        for over in [other for other, end in self._ends.items() if end <= now]:
-            del self._ends[over]
-            self._hashes.pop(over, None)
+        for expired in [other for other, end in self._ends.items() if end <= now]:
+            del self._ends[expired]
+            self._hashes.pop(expired, None)
         old, words = self._hashes.get(key, {}), [_bytes(word) for word in arguments]
         match name, words:
             case "HGETALL", []:
@@ -400,7 +400,7 @@ def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-def shown(url: str) -> str:
+def shown_hosts(url: str) -> str:
     """The hosts in a Redis URL, without user and password."""
     parts = urlsplit(url)
     hosts = parts.netloc.rpartition("@")[2] or parts.path

@@ -9,7 +9,7 @@ import grpc.aio
 
 from hubbub.runtime.messages import read_message
 from hubbub.runtime.rpc.call_limits import Calls
-from hubbub.runtime.rpc.callers import caller_of, come_back, refuse, shown_by
+from hubbub.runtime.rpc.callers import caller_of, certificate_names, come_back, refuse
 from hubbub.runtime.tls import names_of
 
 _log: Final = logging.getLogger("hubbub.runtime")
@@ -106,7 +106,7 @@ class Strict(grpc.aio.ServerInterceptor):
 
     async def _let_in(self, context: Context) -> None:
         """Aborts the call of a caller who may not call, or not now."""
-        if self._names is not None and self._names.isdisjoint(shown_by(context)):
+        if self._names is not None and self._names.isdisjoint(certificate_names(context)):
             self._calls.refusals["role"] += 1
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"

@@ -71,7 +71,7 @@ def end_connections(peers: Collection[str]) -> bool:
     """
     if not _FILES.exists():
         return False
-    ends = {(_plain(address_of(peer)), peer.rpartition(":")[2]) for peer in peers}
+    ends = {(_plain_address(address_of(peer)), peer.rpartition(":")[2]) for peer in peers}
     for file in _FILES.iterdir():
         with suppress(OSError):  # closed meanwhile, or without a peer
             number = os.dup(int(file.name))
@@ -81,17 +81,17 @@ def end_connections(peers: Collection[str]) -> bool:
             with socket.socket(fileno=number) as line:
                 if line.family in {socket.AF_INET, socket.AF_INET6}:
                     host, port, *_ = line.getpeername()
-                    if (_plain(host), str(port)) in ends:
+                    if (_plain_address(host), str(port)) in ends:
                         line.shutdown(socket.SHUT_RDWR)
     return True
 
 
-def _plain(host: str) -> str:
+def _plain_address(host: str) -> str:
     """An address without its zone; the IPv4 address of one that is mapped to IPv6."""
     return host.partition("%")[0].removeprefix("::ffff:")
 
 
-def shown_by(context: Context) -> list[str]:
+def certificate_names(context: Context) -> list[str]:
     """Common names and URIs in a caller's certificate; empty without TLS."""
     auth = context.auth_context()
     names = (*auth.get("x509_common_name", ()), *auth.get("peer_uri", ()))

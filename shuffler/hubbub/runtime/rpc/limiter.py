@@ -79,8 +79,8 @@ class Limiter:
         return self._levels[-1], _OTHERS
 
     def _tokens_used(self, buckets: _Buckets, network_key: str) -> float:
-        gone, then = buckets.get(network_key, (0.0, 0.0))
-        return max(0.0, gone - (self._clock() - then) * self._rate)
+        gone, since = buckets.get(network_key, (0.0, 0.0))
+        return max(0.0, gone - (self._clock() - since) * self._rate)
 
     def __len__(self) -> int:
         return sum(map(len, self._levels))
