@@ -41,7 +41,7 @@ def unchecked(browser: Browser) -> Iterator[Watched]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("house")
     files = ("--totals", str(folder / "files"), "--estimates", str(folder / "files"))
-    with house(folder, "--http-rate", "0", *files) as running:
+    with house(folder, "--http-rate", "0", "--kept-epochs", "1", *files) as running:
         yield running
 
 

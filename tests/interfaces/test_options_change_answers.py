@@ -248,7 +248,7 @@ def _of_plan() -> dict[tuple[str, str], Case]:
             **_asked(command, f"--mean 0 1 {further}", "--mean 0 2"),
             **_asked(command, f"--ranges 8 0 1 {further}", "--ranges 16 0 1"),
             **_asked(command, f"--parts 2 3 {further}", "--parts 2 4"),
-            **_asked(command, f"--vector 16 1 {further}", "--vector 8 1"),
+            **_asked(command, f"--vector 16 1 {further}", "--vector 32 1"),
         }
     model, classes = "logistic --features 8", "softmax --features 8 --classes 3"
     attack, accounts = "{catalog} --metric theme", "--accounts 100 --others 5000"

@@ -1,8 +1,8 @@
 """Redis servers as a test wants them: with replicas, limits, users, TLS."""
 
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import redis
@@ -12,19 +12,7 @@ from redis.retry import Retry
 from hubbub.installation.child_process import Child
 from hubbub.installation.ports import free_port
 from hubbub.installation.redis_programs import server_programs
-from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
 from tests.support.waiting import eventually
-
-
-@asynccontextmanager
-async def empty_redis(url: str, replicas: int = 0) -> AsyncIterator[RedisServer]:
-    """A connection to a Redis that is empty, and is emptied again."""
-    server = await connect_redis(url, replicas)
-    await server.client.flushdb()
-    yield server
-    await server.client.flushdb()
-    await server.close()
 
 
 def installed_redis() -> str:
