@@ -186,7 +186,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
         if question not in {"cross", "discover", "figures"}:
             cases |= _asked(question, "homepage --candidates {listed}", "--candidates {more}")
             cases |= _asked(question, "homepage --list short", "--list long")
-    for question in ("query", "compare", "trend"):
+    for question in ("query", "compare", "trend", "export"):
         cases |= _asked(question, "took", "--percentile 30")
     return cases | {
         ("compare", "--last"): (
@@ -198,7 +198,13 @@ def _of_house() -> dict[tuple[str, str], Case]:
         **_asked("query", "theme", "--anytime"),
         **_asked("top", "theme", "--number 1"),
         **_asked("trend", "theme", "--number 1", "--value dark"),
-        ("query", "--below"): ("query took --percentile 50", "query took --below 3"),
+        **{
+            (question, "--below"): (
+                f"{question} took --percentile 50",
+                f"{question} took --below 3",
+            )
+            for question in ("query", "export")
+        },
         **_asked("discover", "words", "--likely"),
         ("cross", "rows"): ("cross triples", "cross triples new"),
         ("cross", "columns"): ("cross triples theme", "cross triples theme new"),
