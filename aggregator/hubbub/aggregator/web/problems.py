@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from hubbub.aggregator.web.refused_page import lost_page
 from hubbub.errors import HubbubError
-from hubbub.errors.status import status_of
+from hubbub.query_results.error_status import status_of
 
 _TYPE: Final = "application/problem+json"
 _RETRY_AFTER: Final = "10"  # seconds: a search takes as long
