@@ -203,6 +203,7 @@ def test_what_is_asked_for_any_promise_is_the_truth_of_the_noise_and_at_most_3_p
         pytest.param(10_000, 3, 8, 0.5, 1e-3, marks=pytest.mark.thorough),
         pytest.param(30_000, 3, 8, 1, 1e-6, marks=pytest.mark.thorough),
         (2000, 4, 6, 2, 1e-4),
+        (40, 4, 3, 1, 1e-3),
     ],
 )
 def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_all_counts_say(  # noqa: PLR0917 a row

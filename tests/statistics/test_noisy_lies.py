@@ -16,7 +16,7 @@ from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.noisy_lies import NoisyLies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.privacy.third_values import CoinBlock, ThirdValues
+from hubbub.privacy.third_values import AllCounts, CoinBlock, ThirdValues, poisson
 
 
 def _chances(scale: float, shift: int) -> Floats:
@@ -48,17 +48,26 @@ def test_what_third_values_show_at_most_is_not_less_than_all_their_counts_show(
 ) -> None:
     """Whatever is to be told apart: the mean of the best guess, over all counts, is as large."""
     most, generator = 7, np.random.default_rng(1)
-    exact = _of_all_counts(_chances(*law), values, most)
-    third = ThirdValues.of(_chances(*law), values, theta, 30, 60)
-    views = third.views(np.arange(most + 1.0))
-    assert views.sum(axis=1) == pytest.approx(1, rel=1e-6)
-    for _ in range(200):
-        prior = generator.dirichlet(np.ones(most + 1)) * generator.choice([-1, 1], most + 1)
-        best, least = (np.maximum(prior @ view, 0).sum() for view in (views, exact))
-        assert best >= least * (1 - 1e-9)
-    # It hides something, or it would be of no use.
-    prior = np.array([1, -1] * ((most + 1) // 2)) / (most + 1)
-    assert np.maximum(prior @ views, 0).sum() < 0.7 * np.maximum(prior, 0).sum()
+    exact, numbers = _of_all_counts(_chances(*law), values, most), np.arange(most + 1.0)
+    of_coins = ThirdValues.of(_chances(*law), values, theta, 30, 60)
+    of_all = AllCounts.of(_chances(*law), values, theta, most=30, size=most + 1, rare=1e-12)
+    assert of_all is not None
+    likely = poisson(numbers, values * theta)
+    for third, above in ((of_coins, 9.0), (of_all, 1.03)):
+        mean, largest, least = third.views(numbers)
+        assert mean.sum(axis=1) == pytest.approx(1, rel=1e-6)
+        gains = []
+        for _ in range(200):
+            even = generator.dirichlet(np.ones(most + 1)) * generator.choice([-1, 1], most + 1)
+            for prior in (even, even * likely):
+                over = np.maximum(prior, 0) @ largest + np.minimum(prior, 0) @ least
+                gains.append([np.maximum(each, 0).sum() for each in (over, prior @ exact)])
+        assert all(best >= truth * (1 - 1e-9) for best, truth in gains)
+        best, truth = np.sum(gains[1::2], axis=0)
+        assert best <= above * truth
+        # It hides something, or it would be of no use.
+        prior = np.array([1, -1] * ((most + 1) // 2)) / (most + 1)
+        assert np.maximum(prior @ mean, 0).sum() < 0.7 * np.maximum(prior, 0).sum()
 
 
 @pytest.mark.parametrize("coins", [150, 700])
@@ -191,3 +200,22 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
     epsilon = central_epsilon(crowd, delta)
     assert exact * (1 - 1e-4) <= epsilon <= above * exact
     assert epsilon < central_epsilon(replace(crowd, epsilon_local=inf), delta)
+
+
+@pytest.mark.parametrize(
+    ("reports", "values", "local", "law", "delta", "exact"),
+    [
+        (20, 8, 3.0, (1.543, 14), 1e-4, 0.945),
+        pytest.param(20, 16, 3.0, (1.316, 12), 1e-4, 0.881, marks=pytest.mark.thorough),
+        pytest.param(40, 8, 3.0, (1.479, 13), 1e-4, 0.956, marks=pytest.mark.thorough),
+        pytest.param(40, 16, 3.0, (1.352, 19), 1e-6, 0.895, marks=pytest.mark.thorough),
+    ],
+)
+def test_of_few_reports_on_many_values_epsilon_is_at_most_3_percent_above_the_exact_one(  # noqa: PLR0917 a row
+    reports: int, values: int, local: float, law: tuple[float, int], delta: float, exact: float
+) -> None:
+    """That of all counts, where all others hold one third value, which were drawn 150 times."""
+    crowd = ShuffledEpoch(
+        reports=reports, categories=values, epsilon_local=local, noise_dummies=noise_of(*law)
+    )
+    assert exact * 0.99 < central_epsilon(crowd, delta) <= 1.03 * exact

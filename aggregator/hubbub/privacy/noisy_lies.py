@@ -31,7 +31,7 @@ from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import above, likely, likely_ends, pmf
 from hubbub.privacy.one_count import TAILS
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.third_values import ThirdValues, shifted_chances
+from hubbub.privacy.third_values import AllCounts, ThirdValues, shifted_chances
 
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9
@@ -42,8 +42,11 @@ _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
 _NUMBERS: Final = 16_000_000
 _MIN_BLOCKS: Final = 2
-# Of two third values, so many pairs of counts are summed at most.
-_PAIRS: Final = 3000
+# Columns of what is known of L, if they are more than so many, count as one where they differ, at
+# these quantiles of s, by less than the first of these shares that leaves so few.
+_ALIKE: Final = (0.02, 0.04, 0.08, 0.16)
+_FEW: Final = 1200
+_MARKS: Final = (0.0, 0.6, 0.95)
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3
 
@@ -174,8 +177,10 @@ class NoisyLies:
             rows = np.flatnonzero(most > _CLOSE * most.mean())
             if place not in self._views:
                 self._views[place] = self._view(place)
+            largest, least = self._views[place]
             excess = self._over(t, self._some[place][0])[rows]
-            result += float(np.maximum(excess @ self._views[place], 0.0).sum() - upper[rows].sum())
+            excess = np.maximum(excess, 0.0) @ largest + np.minimum(excess, 0.0) @ least
+            result += float(np.maximum(excess, 0.0).sum() - upper[rows].sum())
         return result
 
     def _over(self, t: float, total: float) -> Floats:
@@ -211,58 +216,54 @@ class NoisyLies:
         return list(self._totals(_BLOCKS, _BLOCK))
 
     @cached_property
-    def _views(self) -> dict[int, Floats]:
+    def _views(self) -> dict[int, tuple[Floats, Floats]]:
         return {}
 
-    def _view(self, place: int) -> Floats:
-        """For a T, and each s, the chances of what is known of L divided by those of s."""
+    def _view(self, place: int) -> tuple[Floats, Floats]:
+        """For a T, and each s, the chances of what is known of L divided by those of s.
+
+        What is almost alike is one, with its largest and least chances.
+        """
         total, _, chances = self._some[place]
         on_third = total - self.numbers
         is_possible = (on_third >= 0) & (chances > 0)
-        third = self._third(on_third[is_possible]) * chances[is_possible, None]
-        sums = self._mass(total)[is_possible] @ third
-        third = third[:, sums > self.cut / len(sums) / len(self._some)]
-        matrix = np.zeros((len(chances), third.shape[1]))
-        matrix[is_possible] = third
-        return matrix
-
-    def _third(self, on_third: Floats) -> Floats:
-        """Chances of what is known of L, for each L, in descending order."""
-        if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is that
-            return shifted_chances(self.dummy_law, len(on_third)).T[::-1]
-        if self._pairs is not None:
-            return self._pairs[on_third.astype(np.intp)]
-        return self._thirds.views(on_third)
-
-    @cached_property
-    def _pairs(self) -> Floats | None:
-        """For each L from 0 on, chances of both counts of two third values, and that L is known.
-
-        None if there are more third values, or too many counts.
-        """
-        d, hiding = self.crowd.categories, self.crowd.hiding
-        last = int(_probable(self.crowd.others, hiding, self.cut)[-1] + 1 - self.numbers[0])
-        most = min(int(likely_ends(np.array([last]), 0.5, self.cut)[1][0]), last)
-        size = len(self.dummy_law) + most
-        if d != 4 or size * (size + 1) // 2 > _PAIRS:  # noqa: PLR2004 two third values
-            return None
-        moves, order = shifted_chances(self.dummy_law, most + 1), np.triu_indices(size)
-        pairs = np.zeros((last + 1, len(order[0]) + last + 1))
-        for number in range(last + 1):
-            first = np.arange(max(0, number - most), min(number, most) + 1)
-            products = (moves[:, first] * pmf(first, number, 0.5)) @ moves[:, number - first].T
-            pairs[number, : len(order[0])] = np.where(order[0] == order[1], 1, 2) * products[order]
-            pairs[number, len(order[0]) + number] = max(0.0, 1 - pairs[number].sum())
-        return pairs
+        if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is L
+            third = (shifted_chances(self.dummy_law, is_possible.sum()).T[::-1],) * 3
+        else:
+            third = self._thirds.views(on_third[is_possible])
+        mean, largest, least = (part * chances[is_possible, None] for part in third)
+        sums = self._mass(total)[is_possible] @ mean
+        is_likely = sums > self.cut / len(sums) / len(self._some)
+        totals = mean[:, is_likely].sum(axis=0)
+        cumulative = np.cumsum(chances[is_possible]) / chances[is_possible].sum()
+        marks = np.minimum(np.searchsorted(cumulative, _MARKS), len(cumulative) - 1)
+        ends = np.concatenate([part[marks][:, is_likely] for part in (largest, least)]) / totals
+        kind = np.arange(len(totals))
+        for share in _ALIKE:
+            if kind.max(initial=0) < _FEW:
+                break
+            kinds = np.round(np.log(ends + 1e-300) / share)
+            _, kind = np.unique(kinds, axis=1, return_inverse=True)
+        order = np.argsort(kind, kind="stable")
+        starts = np.flatnonzero(np.diff(kind[order], prepend=-1))
+        masses = np.add.reduceat(totals[order], starts)
+        view = np.zeros((2, len(chances), len(starts)))
+        for side, (part, extreme) in enumerate(((largest, np.maximum), (least, np.minimum))):
+            shapes = (part[:, is_likely] / totals)[:, order]
+            view[side, is_possible] = extreme.reduceat(shapes, starts, axis=1) * masses
+        return view[0], view[1]
 
     @cached_property
-    def _thirds(self) -> ThirdValues:
+    def _thirds(self) -> ThirdValues | AllCounts:
         d, m, hiding = self.crowd.categories, self.crowd.others, self.crowd.hiding
         totals = _probable(m, hiding, self.cut) + 1
-        [most] = likely_ends(totals[-1:], 1 / d, self.cut / d)[1]
+        most = int(likely_ends(totals[-1:], 1 / d, self.cut / d)[1][0])
+        settings = self.dummy_law, int(d) - 2, (m * hiding + 1) / d
+        size = int(totals[-1] - self.numbers[0]) + 1
+        if counts := AllCounts.of(*settings, most=most, size=size, rare=self.cut / 10):
+            return counts
         period = int(np.ptp(likely_ends(totals[[0, -1]], 1 - 2 / d, self.cut)))
-        theta = (m * hiding + 1) / d
-        return ThirdValues.of(self.dummy_law, int(d) - 2, theta, int(most), period)
+        return ThirdValues.of(*settings, most, period)
 
 
 def _probable(trials: int, chance: float, cut: float) -> Floats:

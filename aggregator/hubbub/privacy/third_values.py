@@ -14,10 +14,16 @@ with C and W the sums over all values. So W coins hide L, with the prior of C th
 of a gives. Any a will do; it is found by taking from psi as much as possible, widest first. Fewer
 coins hide less: blocks of W count as their least, and the other coins are given away.
 The law of C is computed modulo a period, which adds chances and thus rounds up.
+
+Where few reports are on each value, all counts are summed: z matters only by how often each kind of
+psi occurs, and most are alike but for a factor. Neighbours that differ little become one kind, with
+the largest and the least chances of each: one rounds up what v adds, the other what w takes.
 Source: hubbub's own, proven above.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -26,7 +32,7 @@ from scipy.fft import irfft, irfft2, next_fast_len, rfft, rfft2
 from scipy.special import gammaln, xlogy
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import pmf
+from hubbub.analysis.binomials import likely, pmf
 
 # The least w above 0, beside the variance of what a count leaves unknown; and the others.
 _UNIT: Final = 0.6
@@ -49,7 +55,76 @@ _RARE: Final = 1e-12
 # What is added to each chance that comes out of a transform.
 _FFT_ERROR: Final = 1e-14
 
+# So many counts of so many reports, and of so many numbers on a value, are summed at most; of these
+# numbers of kinds that allow it the least whose chances differ by hardly anything for all values
+# together, or the most, if by little.
+_COUNTS: Final = 30_000
+_SIZE: Final = 300
+_KINDS: Final = (80, 12, 10, 9, 8, 7, 6)
+_EXACT: Final = 0.01
+_LOOSE: Final = 0.1
+# Beside how likely a single count is that is left out, all of them, of which L is given away.
+_LEFT_OUT: Final = 20_000
+
 _Numbers = npt.NDArray[np.intp]
+_Kind = tuple[float, Floats, Floats, Floats]
+"""How likely a kind of psi is; its mean, with the sum 1, and the largest and the least chances."""
+
+
+@dataclass(frozen=True)
+class AllCounts:
+    """Chances of all counts, a row each, and of each L from 0 on; `mean` is that of L.
+
+    There are three of each, since counts of the same kinds are summed: of all together, and the
+    largest and the least of one, in proportion to how likely it is.
+    """
+
+    mean: float
+    chances: tuple[Floats, Floats, Floats]
+
+    @classmethod
+    def of(
+        cls, law: Floats, values: int, theta: float, *, most: int, size: int, rare: float
+    ) -> Self | None:
+        """As `ThirdValues.of`, for L below `size`, without counts as `rare` as that.
+
+        None if there are many counts.
+        """
+        if max(size, len(law) + most) > _SIZE:
+            return None
+        kinds = [
+            (float(psi.sum()), *(psi / psi.sum(),) * 3)
+            for psi in shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
+            if psi.any()
+        ]
+        best = None
+        for number in _KINDS:
+            kinds = _merged(kinds, number)
+            looseness = values * sum(map(_looseness, kinds))
+            if looseness > (_EXACT if best else _LOOSE):
+                break
+            chances = np.array([chance for chance, *_ in kinds])
+            counts, likely_so = _likely_counts(chances, values, rare)
+            if len(counts) and 1 - likely_so.sum() <= _LEFT_OUT * rare:
+                weights = (likely_so * chances.sum() ** values)[:, None]
+                best = kinds, counts, weights
+        if best is None:
+            return None
+        kinds, counts, weights = best
+        _, *shapes = zip(*kinds, strict=True)
+        mean, largest, least = (weights * _sums(shape, counts, size) for shape in shapes)
+        return cls(values * theta, (mean, largest, least))
+
+    def views(self, on_third: Floats) -> tuple[Floats, Floats, Floats]:
+        """For each L the chances of all that may be known, without what is impossible."""
+        totals, numbers = poisson(on_third, self.mean), on_third.astype(np.intp)
+        mean, largest, least = (chances[:, numbers].T for chances in self.chances)
+        rest = np.diag(np.maximum(totals * (1 + 1e-11) - mean.sum(axis=1), 0.0))
+        mean, largest, least = (
+            np.concatenate([chances, rest], axis=1) / totals[:, None]
+            for chances in (mean, largest, least)
+        )
+        return mean, largest, least
 
 
 @dataclass(frozen=True)
@@ -88,12 +163,12 @@ class ThirdValues:
             blocks.append(CoinBlock.of(start * unit, law_of_c))
         return cls(values * theta, tuple(blocks))
 
-    def views(self, on_third: Floats) -> Floats:
-        """For each L the chances of all that may be known, without what is impossible."""
+    def views(self, on_third: Floats) -> tuple[Floats, Floats, Floats]:
+        """As those of `AllCounts`; here each is one by itself."""
         chances, known = zip(*(block.views(on_third) for block in self.blocks), strict=True)
         views = np.concatenate([*chances, np.diag(sum(known))], axis=1)
         views = views[:, views.any(axis=0)]
-        return views / poisson(on_third, self.mean)[:, None]
+        return (views / poisson(on_third, self.mean)[:, None],) * 3
 
 
 @dataclass(frozen=True)
@@ -198,3 +273,54 @@ def _part_sum(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) 
                 np.add.at(parts[units], starts[rows], most)
     parts[0] = remainder.sum(axis=0)
     return parts
+
+
+def _looseness(kind: _Kind) -> float:
+    chance, _, largest, least = kind
+    return chance * float(largest.sum() - least.sum())
+
+
+def _merged(kinds: list[_Kind], number: int) -> list[_Kind]:
+    """At most so many kinds, of neighbours that are most alike."""
+
+    def both(first: _Kind, other: _Kind) -> _Kind:
+        chance = first[0] + other[0]
+        mean = (first[0] * first[1] + other[0] * other[1]) / chance
+        return chance, mean, np.maximum(first[2], other[2]), np.minimum(first[3], other[3])
+
+    kinds = kinds.copy()
+    while len(kinds) > number:
+        merged = [both(*pair) for pair in pairwise(kinds)]
+        place = int(np.argmin([_looseness(kind) for kind in merged]))
+        kinds[place : place + 2] = [merged[place]]
+    return kinds
+
+
+def _likely_counts(chances: Floats, values: int, rare: float) -> tuple[_Numbers, Floats]:
+    """How many of the values are of each kind, and how likely that is; none if there are many."""
+    order = np.argsort(chances)
+    counts, likely_so, left = np.zeros((1, 0), dtype=np.intp), np.ones(1), 1.0
+    for chance in (chances[order[:-1]] / chances.sum()).tolist():
+        rest = values - counts.sum(axis=1)
+        number = likely(values, chance, rare).astype(np.intp)
+        each = pmf(number, rest[:, None], min(chance / left, 1.0)) * likely_so[:, None]
+        row, column = np.nonzero(each > rare)
+        if len(row) > _COUNTS:
+            return counts[:0], likely_so[:0]
+        counts = np.column_stack([counts[row], number[column]])
+        likely_so, left = each[row, column], left - chance
+    counts = np.column_stack([counts, values - counts.sum(axis=1)])
+    return counts[:, np.argsort(order)], likely_so
+
+
+def _sums(kinds: Iterable[Floats], counts: _Numbers, size: int) -> Floats:
+    """For each row of counts, chances of 0 to `size` - 1 reports on all values together."""
+    sums = np.zeros((len(counts), size))
+    sums[:, 0] = 1.0
+    for kind, numbers in zip(kinds, counts.T, strict=True):
+        power = np.ones(1)
+        for number in range(1, numbers.max(initial=0) + 1):
+            power = np.convolve(power, kind)[:size]
+            some = numbers == number
+            sums[some] = sums[some] @ shifted_chances(power, size)[:size].T
+    return sums
