@@ -97,7 +97,6 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
     variances = errors.stderrs**2
     # The largest variance of numbers: half of them at either end.
     drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even_shares, 1) / reports
-    drawn *= 1 - errors.counted
     if question.kind == "vector":
         # Squares of all coordinates together are 1 at most, of a range of 2.
         drawn = np.full(1, 1 / (4 * question.size * reports))

@@ -95,12 +95,10 @@ class Expected:
     """Expected standard errors, as shares of all reports: of each value, and if nobody holds it.
 
     For a mean, the largest errors, as shares of its range; for a vector, of each coordinate.
-    `counted` is as of `ValueEstimates`.
     """
 
     stderrs: Floats
     absent: Floats
-    counted: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,7 @@ class Means(Numbers):
         """Errors at the place where they are largest."""
         variance = max(mechanism.variance(place * 1000, 1000) for place in PLACES) / 1000
         errors = np.array([sqrt(variance / reports)])
-        return Expected(errors, errors, float(isinstance(mechanism, OneBitMean)))
+        return Expected(errors, errors)
 
     def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:
         """Sum of places or outputs, in which the estimate is linear."""
