@@ -79,8 +79,20 @@ def test_where_the_shuffler_shows_no_number_it_says_how_many_the_first_batch_nee
             "5,000 reports of an epoch leave the shuffler together once the epoch and its grace "
             "are over, or not at all; how many wait is not shown"
         )
+
+
+def test_in_development_it_says_whether_reports_are_on_their_way(
+    metrics: dict[str, Metric],
+) -> None:
     developed = replace(metrics["crowded"], development=True)
-    assert until_first_batch(developed, {}, 1.0, has_left=False) == ""
+    none_text = "the shuffler has none yet: devices hold theirs for hold_seconds at most"
+    assert until_first_batch(developed, {}, 1.0, has_left=False) == none_text
+    assert until_first_batch(developed, {}, 1.0, has_left=True) == ""
+    assert until_first_batch(developed, None, 1.0, has_left=False) == ""
+    left = {Window("crowded", 19_000): {"acknowledged": 5, "pooled": 1, "in_flight": 4}}
+    assert until_first_batch(developed, left, 1.0, has_left=False) == (
+        "4 reports left the shuffler: ask again in a few seconds"
+    )
 
 
 def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(

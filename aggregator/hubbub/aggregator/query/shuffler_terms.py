@@ -12,6 +12,7 @@ from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window, sum_terms
 from hubbub.epochs import minute
+from hubbub.errors.grammar import several
 from hubbub.runtime.rpc.server import channel
 from hubbub.runtime.tls import TlsFolder
 from hubbub.wire.v1.methods import stub
@@ -116,7 +117,7 @@ def until_first_batch(
     withheld = f"fewer than {metric.fewest:,} by then are withheld"
     if not terms or not waiting:
         if has_left or metric.development:
-            return ""
+            return "" if has_left or terms is None else _until_counted(metric, terms)
         release_moment = "once the epoch and its grace are over"
         hidden = "how many wait is not shown"
         if metric.mix == "epoch":
@@ -140,3 +141,12 @@ def until_first_batch(
         f"{pooled:,} of {first:,} reports wait at the shuffler until the first batch{stay}, or "
         f"until {latest} at the latest; {withheld}"
     )
+
+
+def _until_counted(metric: Metric, terms: Terms) -> str:
+    """In development: whether reports are on their way."""
+    streams = {*metric.streams}
+    left = sum(n.get("in_flight", 0) for window, n in terms.items() if window.stream in streams)
+    if left:
+        return f"{several(left, 'report')} left the shuffler: ask again in a few seconds"
+    return "the shuffler has none yet: devices hold theirs for hold_seconds at most"
