@@ -345,7 +345,7 @@ def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
         (["--party", "shuffler"], "needs --peer HOST:PORT"),
         (
             ["--party", "shuffler", "--peer", "a.example.org:1", "--dev"],
-            "--dev does not go with --party",
+            "--dev cannot be combined with --party",
         ),
         (["--party", "aggregator", "--peer", "a.example.org:1"], "needs --trust CA.PEM"),
     ],

@@ -358,7 +358,7 @@ async def test_only_final_totals_of_enough_people_are_released(signed: Signed) -
         await releases.release(replace(ask, query="mode", epochs=(today - 40,), purpose="tiny one"))
     for wrong, error, message in (
         ({"metric": "colour"}, UnknownMetric, "not in the bundle"),
-        ({"metric": "kept"}, BadParameter, "the catalog gives it no release"),
+        ({"metric": "kept"}, BadParameter, "add release to it in the catalog"),
         ({"purpose": "fun"}, BadParameter, "there are report, tiny one"),
         ({"query": "sum"}, BadParameter, "there are count, histogram, mean, mode"),
         ({"by": " "}, BadParameter, "name who makes the release"),

@@ -180,7 +180,7 @@ def test_people_of_several_tiers_are_released_together() -> None:
         ("grr", "mode", "", GAUSSIAN, "gaussian, which cannot answer mode"),
         ("grr", "count", "value 1", Release("exponential", 1.0), "exponential only mode"),
         ("mean.one_bit", "histogram", "", LAPLACE, "mean.one_bit does not answer histogram"),
-        ("wave", "mode", "", LAPLACE, "take the histogram's"),
+        ("wave", "mode", "", LAPLACE, "request the histogram"),
         ("cms", "histogram", "", LAPLACE, "over strings cannot be released"),
     ],
 )

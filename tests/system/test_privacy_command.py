@@ -166,7 +166,7 @@ def test_a_number_out_of_range_is_named_as_it_was_asked(option: str, capsys: Cap
 
 def test_what_bounds_a_local_epsilon_goes_with_none_that_is_given(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
-    assert "--max-local goes with --central" in refusal_of(capsys, *arguments, "--max-local", "2")
+    assert "--max-local needs --central" in refusal_of(capsys, *arguments, "--max-local", "2")
 
 
 def test_a_crowd_that_adds_nothing_says_how_large_one_would(capsys: Capture) -> None:
@@ -241,7 +241,9 @@ def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: Capture) -> None:
 def test_a_promise_that_no_noise_dummies_keep_is_refused_by_its_own_number(
     typed: str, capsys: Capture
 ) -> None:
-    assert "keep no central epsilon as small as 0.001 here" in refusal_of(capsys, *typed.split())
+    assert "cannot keep a central epsilon as small as 0.001 here" in refusal_of(
+        capsys, *typed.split()
+    )
 
 
 def test_automatic_dummies_are_even_where_no_noise_dummies_keep_the_promise(

@@ -155,7 +155,7 @@ def test_what_does_not_go_with_a_promise_is_refused_with_its_remedy(
         ("epsilon = 7.5", r"write 6\.\d+ at most, .* gather a crowd of 1\d\d,\d{3}"),
         ("honest = 0.0", r'field "honest": must be a share in \(0, 1\]'),
         ("rolling = 1", r'field "rolling": must be true or false'),
-        ("min_batch = 100", r"is the crowd, 30,000, or nothing"),
+        ("min_batch = 100", r"must be the crowd, 30,000; leave it out"),
         ("tiers = [0.5]", r"each would need its own crowd"),
         ("dummies = -1", r'field "dummies": must be a whole number'),
         ('dummies = "people"', r'must be a whole number in .*, "auto", "devices" or "noise"'),

@@ -78,7 +78,7 @@ def test_what_shuffling_gives_either_stream_rests_on_its_own_loss(tmp_path: Path
         (("other = true", "other = true\ntiers = [1.0]"), "tiers"),
         (("other = true", 'other = true\nbreakdown = { os = ["linux"] }'), "breakdown"),
         (("other = true", 'other = true\ndefault = "git"'), "default"),
-        (('"grr"', '"long.grr"\npermanent_epsilon = 4.0'), "answers for life"),
+        (('"grr"', '"long.grr"\npermanent_epsilon = 4.0'), "repeats one permanent answer"),
         (
             ('values = ["git", "vim"]\nother = true', 'domain = "string"\nbits = 64'),
             "tree takes neither listed values",

@@ -110,7 +110,7 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
             "7.5 reveals more than central_epsilon 2",
         ),
         ("crowd = 300\n", "crowd = 300\nepsilon = 0.1\n", "or with half of them near, and is not"),
-        ("crowd = 300\n", "crowd = 300\nmin_batch = 20\n", "is the crowd, 300, or nothing"),
+        ("crowd = 300\n", "crowd = 300\nmin_batch = 20\n", "must be the crowd, 300; leave it out"),
         ("rounds_each = 2", "rounds_each = 6", "above 5, all rounds and that of columns"),
         ("rounds_each = 2", "rounds_each = 0", '"rounds_each": must be a whole number in'),
         ("crowd = 300\n", 'crowd = 300\ncentral_period = "30d"\n', "is not known of a model"),
@@ -163,7 +163,7 @@ def test_a_bundle_of_a_crowd_that_says_more_is_refused(churn: Metric) -> None:
     with pytest.raises(BadParameter, match="limits of a model"):
         replace(churn, limits=replace(churn.limits, lifetime_epsilon=3 * churn.epsilon))
     alone = replace(churn.limits, lifetime_epsilon=churn.epsilon)
-    with pytest.raises(BadParameter, match="rounds_each goes with a model in a crowd"):
+    with pytest.raises(BadParameter, match="rounds_each must be set for a model in a crowd"):
         replace(churn, model=replace(churn.model, rounds_each=0), limits=alone)
 
 

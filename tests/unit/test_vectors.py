@@ -214,7 +214,10 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         (VECTOR + "edges = [0, 1]\n", 'field "edges": is not for a vector'),
         (VECTOR + "release = { epsilon = 1.0 }\n", 'field "release": is not for a vector'),
         (VECTOR + "crowd = 1000\n", 'field "central_epsilon": is missing'),
-        (VECTOR + CROWD + "words = 2\n", "two words of which one is near prove nothing"),
+        (
+            VECTOR + CROWD + "words = 2\n",
+            "with books of two words the promise of a crowd is not proven",
+        ),
         (VECTOR + 'alert = { when = "mean above 1" }\n', "a vector only supports"),
         (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),

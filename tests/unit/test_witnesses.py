@@ -146,7 +146,7 @@ def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside
     again = cosign(note, WITNESS, KEY, AT + 60)
     assert signers(again) == [ORIGIN, WITNESS, "w2.example"]
     assert cosigning_time(again, DERIVED_KEY) == AT + 60
-    with pytest.raises(BadParameter, match="do not say the same"):
+    with pytest.raises(BadParameter, match="have different texts"):
         merge_notes(note, checkpoint(4).note)
     full = checkpoint().note
     for number in range(99):

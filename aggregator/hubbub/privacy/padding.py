@@ -107,8 +107,8 @@ def best_noise(
         largest /= _CLOSE
     if high > largest and not holds_promise(high := largest):
         raise BadParameter(
-            f"noise dummies keep no central epsilon as small as {central:g} here: there would be "
-            f"over {2 * _MAX_SHIFT:,} of a value; raise it, or leave noise dummies out"
+            f"noise dummies cannot keep a central epsilon as small as {central:g} here: each value "
+            f"would need over {2 * _MAX_SHIFT:,}; raise the central epsilon, or leave them out"
         )
     while holds_promise(high / factor):
         high, factor = high / factor, factor**2
@@ -120,7 +120,7 @@ def best_noise(
     for share in _SHARES:
         if keeps_with(law := _law(scale, min(share * delta / epochs, ends))):
             return law
-    raise BadParameter(f"noise dummies keep no delta as small as {delta:g} here; raise it")
+    raise BadParameter(f"noise dummies cannot keep a delta as small as {delta:g}; raise delta")
 
 
 def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:

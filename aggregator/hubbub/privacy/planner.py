@@ -202,7 +202,7 @@ def ratio_error(
         return 2 * plan_row.population / denominator * sqrt(1 + share**2)
     if question.kind != "values" or question.size > _MAX_RATIO_VALUES:
         raise BadParameter(
-            f"--ratio goes with --values up to {_MAX_RATIO_VALUES}, or with --vector 2 LENGTH"
+            f"--ratio needs --values, {_MAX_RATIO_VALUES} at most, or --vector 2 LENGTH"
         )
     if not 0 < numerator <= denominator <= 1:
         raise BadParameter(

@@ -92,7 +92,7 @@ def release(
         )
     if query == "mode":
         if len(parts) > 1:
-            raise BadParameter("a metric with tiers does not answer mode: take the histogram's")
+            raise BadParameter("a metric with tiers does not answer mode: request the histogram")
         numbers = family_for(mechanism).statistic(*parts[0]).numbers
         largest: int = _noise().largest(list(map(int, numbers)), 2 * reports_each / policy.epsilon)
         return [_name_alone(labels[largest])]
@@ -181,7 +181,7 @@ def _labels(
     if (family.KIND == "mean") != (query == "mean"):
         raise BadParameter(f"{mechanism.NAME} does not answer {query}")
     if family.KIND == "ranges" and query == "mode":
-        raise BadParameter(f"{mechanism.NAME} does not answer mode: take the histogram's")
+        raise BadParameter(f"{mechanism.NAME} does not answer mode: request the histogram")
     if len(labels) > _MAX_VALUES:
         raise BadParameter(f"{len(labels):,} values are too many to release; at most 4,096")
     if (query == "count") != bool(value):

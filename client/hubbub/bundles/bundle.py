@@ -198,7 +198,7 @@ class Bundle:
 def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> None:
     for name, metric in metrics.items():
         if name != metric.name or metric.tier:
-            raise BadParameter(f'metric "{name}" has another name inside')
+            raise BadParameter(f'metric "{name}" has another name in its definition')
         if any(
             history.get(version, own_digest) != own_digest
             for version, own_digest in digests_of(metric).items()

@@ -46,8 +46,8 @@ def check_discovery(metric: Any) -> None:
     mechanism: Any = REGISTRY[metric.mechanism]
     if hasattr(mechanism, "permanent_loss"):
         raise BadParameter(
-            f"discover: {metric.mechanism} answers for life, but a tree answers anew; choose a "
-            "mechanism without a permanent answer"
+            f"discover: {metric.mechanism} repeats one permanent answer, but devices of the prefix "
+            "tree draw a new one each time; choose a mechanism without a permanent answer"
         )
     if is_list(metric):
         if not metric.other:

@@ -223,7 +223,7 @@ def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[s
         raise BadParameter(f"{_MAX_LISTS} lists are saved, which is the limit; remove one")
     unique = tuple(dict.fromkeys(strings))
     if not 1 <= len(unique) <= _MAX_STRINGS:
-        raise BadParameter(f"a list of {len(unique):,} strings is outside [1, {_MAX_STRINGS:,}]")
+        raise BadParameter(f"the list has {len(unique):,} strings; it needs 1 to {_MAX_STRINGS:,}")
     for string in unique:
         if not string:
             raise BadParameter("a string of a list is empty; leave it out")

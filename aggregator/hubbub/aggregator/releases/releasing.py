@@ -121,7 +121,7 @@ class Releases:
         policy = metric.release
         if policy is None:
             raise BadParameter(
-                f'metric "{metric.name}" is not released: the catalog gives it no release'
+                f'metric "{metric.name}" cannot be released: add release to it in the catalog'
             )
         selection = await self.collected.closed(metric, ask.epochs, ask.dates)
         _refuse_former_lists(metric, selection)

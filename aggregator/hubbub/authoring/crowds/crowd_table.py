@@ -84,7 +84,7 @@ def crowd_table(
     settings = {**table, "min_batch": promise.reports, "epsilon": promise.epsilon}
     settings.pop("reports", None)
     if table.get("min_batch", promise.reports) != promise.reports:
-        complain("min_batch", f"is the crowd, {promise.reports:,}, or nothing; leave it out")
+        complain("min_batch", f"must be the crowd, {promise.reports:,}; leave it out")
     if accountant is None:
         complain("central_epsilon", NEEDS_NUMPY)
         return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}

@@ -33,8 +33,8 @@ def planned_vectors(
     most = min(promise.max_local_epsilon, epsilon)
     if words == 2:  # noqa: PLR2004 half of them
         raise BadParameter(
-            "two words of which one is near prove nothing about a crowd; write more words, "
-            "or leave them out"
+            "with books of two words the promise of a crowd is not proven; write more words, or "
+            "leave words out"
         )
     if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):
         bounded = replace(promise, max_local_epsilon=most)

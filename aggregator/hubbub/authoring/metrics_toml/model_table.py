@@ -116,7 +116,7 @@ def _with_crowd(
     promise = replace(joined(Metric, settings)["crowd"], epochs=learning.reports)
     crowd = promise.reports
     if settings.get("min_batch", crowd) != crowd:
-        complain("min_batch", f"is the crowd, {crowd:,}, or nothing; leave it out")
+        complain("min_batch", f"must be the crowd, {crowd:,}; leave it out")
     if accountant is None:
         complain("central_epsilon", NEEDS_NUMPY)
         return {}

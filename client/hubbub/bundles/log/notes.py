@@ -88,7 +88,7 @@ def merge_notes(note: str, other: str) -> str:
     """
     (text, lines), (other_text, others) = _parts(note), _parts(other)
     if other_text != text:
-        raise BadParameter("they do not say the same")
+        raise BadParameter("the two copies of the note have different texts")
     by_signer = {(name, signed[:_ID_BYTES]): (name, signed) for name, signed in [*lines, *others]}
     if len(by_signer) > _MAX_SIGNATURES:
         raise BadParameter(f"a note has {_MAX_SIGNATURES} signatures at most")

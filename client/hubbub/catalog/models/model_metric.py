@@ -46,7 +46,7 @@ def check_model(metric: Any) -> None:
             "limits of a model must be one report for life, or in each of its rounds"
         )
     if bool(crowd) != bool(learning.rounds_each):
-        raise BadParameter("rounds_each goes with a model in a crowd, and only with it")
+        raise BadParameter("rounds_each must be set for a model in a crowd, and for no other")
     if metric.parameters.get("dimensions") != learning.dimensions:
         raise BadParameter("the dimensions of a model must be the number of its columns plus one")
     if metric.tiers or metric.breakdown or metric.release or metric.report_on:

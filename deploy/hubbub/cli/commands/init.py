@@ -131,7 +131,7 @@ def _check_party(options: InitOptions) -> None:
                 "none: leave it out"
             )
         if options.dev:
-            raise BadParameter("--dev does not go with --party: it protects nobody")
+            raise BadParameter("--dev cannot be combined with --party: its keys protect nobody")
     if party in _BOTH and not is_address(options.peer):
         raise BadParameter("--party needs --peer HOST:PORT, the other party's service")
     if party == "aggregator" and options.trust is None:

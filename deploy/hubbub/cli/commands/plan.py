@@ -152,7 +152,9 @@ def _plan(options: PlanOptions) -> None:
     question, metric = draft_of(options.subject)
     if options.permanent_epsilon is not None:
         if metric is not None or question.kind not in {"values", "strings"}:
-            raise BadParameter("--permanent-epsilon goes with --values and --strings: leave it out")
+            raise BadParameter(
+                "--permanent-epsilon is only for --values and --strings: leave it out"
+            )
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
     _check_goals(options, question, metric)
     shares = _shares(options, question, metric)
@@ -277,7 +279,7 @@ def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | N
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
     if options.ratio is not None and (options.detect or options.within or options.percentile):
         raise BadParameter(
-            "--ratio goes with --error, its standard error, or --effect: leave other goals out"
+            "--ratio needs --error, its standard error, or --effect: leave other goals out"
         )
     if options.effect is not None:
         if metric and effect_measure(metric) and options.ratio is None:

@@ -85,7 +85,7 @@ def _central(options: CentralOptions) -> None:
         if others:
             raise BadParameter(f"--model excludes other questions: leave out {', '.join(others)}")
         if options.dummies:
-            raise BadParameter("--dummies do not go with --model; leave them out")
+            raise BadParameter("--dummies cannot be combined with --model; leave it out")
         plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)
         return
     check_as_fields(crowd=options.reports, dummies=options.dummies)

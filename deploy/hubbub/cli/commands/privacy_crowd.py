@@ -87,7 +87,7 @@ class CrowdOptions:
 def _crowd(options: CrowdOptions) -> None:
     _check(options)
     if options.max_local is not None and options.central is None:
-        raise BadParameter("--max-local goes with --central, not with --local-epsilon")
+        raise BadParameter("--max-local needs --central; it limits no given --local-epsilon")
     padded = options.dummies or options.dummies_each
     if options.hashes > 1 and (padded or options.values == 2):  # noqa: PLR2004 two
         raise BadParameter(
@@ -130,7 +130,7 @@ def _check(options: CrowdOptions) -> None:
     both = options.local_epsilon is not None, options.central is not None
     if options.dummies != NOISE and all(both):
         raise BadParameter(
-            f"--central and --local-epsilon go together only with --dummies {NOISE}: leave one out"
+            f"--central and --local-epsilon need --dummies {NOISE} if given together: leave one out"
         )
     if options.dummies != NOISE and not any(both):
         raise BadParameter(
@@ -139,7 +139,7 @@ def _check(options: CrowdOptions) -> None:
         )
     if options.dummies == NOISE and options.max_local is not None:
         raise BadParameter(
-            f"--max-local does not go with --dummies {NOISE}: write it as --local-epsilon"
+            f"--max-local cannot be combined with --dummies {NOISE}: write it as --local-epsilon"
         )
 
 
