@@ -208,3 +208,28 @@ def test_a_child_starts_its_client_though_a_thread_of_its_parent_was_starting_on
         arguments = [str(signed.path), str(tmp_path / "state"), server.address]
         subprocess.run([sys.executable, "-c", STARTING, *arguments], check=True)
         assert len(server.received) == 1
+
+
+# An import in a call that is under way may need the lock of `logging`, which a fork takes.
+WAITING = """
+import os, threading
+from hubbub.client import forks
+import logging
+
+class Call:
+    def before_fork(self):
+        thread = threading.Thread(target=logging.getLogger, args=("new",), daemon=True)
+        thread.start()
+        thread.join(10)
+        print(thread.is_alive())
+
+call = Call()
+forks.follow(call, [call])
+if not os.fork():
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_call_that_a_fork_waits_for_may_load_what_logs() -> None:
+    assert run_program(sys.executable, "-c", WAITING, check=True).stdout == "False\n"

@@ -115,6 +115,12 @@ def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:
         Settings.read({}, **{name: path})
 
 
+@pytest.mark.parametrize("name", ["bundle", "state_dir"])
+def test_a_path_that_only_a_shell_reads_is_refused(name: str) -> None:
+    with pytest.raises(BadParameter, match=f"{name} begins with ~"):
+        Settings.read({f"HUBBUB_{name.upper()}": "~/app/state"})
+
+
 @pytest.mark.parametrize("folder", ["x" * 255, "x" * 231, f"{'x' * 300}/state"])
 def test_a_folder_whose_name_leaves_no_room_for_files_beside_it_is_named(folder: str) -> None:
     with pytest.raises(BadParameter, match="state_dir is too long for files beside it"):

@@ -7,6 +7,7 @@ The child has a copy of everything and owns none of it: the queue is its parent'
 connection to SQLite or gRPC must not be used on both sides, and the thread is not copied.
 """
 
+import logging  # noqa: F401 Python then takes its lock after our hooks, which wait for calls
 import os
 import threading
 from collections.abc import Sequence

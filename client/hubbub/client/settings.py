@@ -157,6 +157,8 @@ def _path(name: str, value: str | os.PathLike[str]) -> Path:
         is_usable = False
     if not is_usable:
         raise BadParameter(f"{name} is not a path; give a file or a folder")
+    if path.parts[:1] == ("~",):  # it would be a folder of this name where the program runs
+        raise BadParameter(f"{name} begins with ~, which only a shell replaces; write it out")
     return path
 
 

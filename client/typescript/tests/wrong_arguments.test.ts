@@ -174,6 +174,10 @@ test("what is wrong is named, with what is right", async () => {
     ],
     [{ bundle }, "open(): folder is undefined; give string"],
     [{ bundle, folder: "" }, "open(): folder has no name; give string"],
+    [
+      { bundle, folder: "~/state" },
+      "open(): folder begins with ~, which only a shell replaces; write it out",
+    ],
     [{ bundle, folder: bundle }, "open(): folder is a file; give a folder"],
     [{ ...needed, strict: "no" }, "open(): strict is string; give boolean"],
     [{ ...needed, holdSeconds: "60" }, "open(): holdSeconds is string; give number or null"],

@@ -50,6 +50,11 @@ export async function open(options: NodeOptions): Promise<Client> {
   const { operator = null } = checked(options, NEEDED);
   // An empty path would mean the folder in which the program runs.
   if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
+  if (/^~(\/|$)/.test(options.folder)) {
+    throw new BadParameter(
+      "open(): folder begins with ~, which only a shell replaces; write it out",
+    );
+  }
   const place = await within(after(BUNDLE_SECONDS), stat(options.folder)).catch(() => null);
   if (place?.isFile()) throw new BadParameter("open(): folder is a file; give a folder");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
