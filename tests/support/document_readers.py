@@ -193,7 +193,7 @@ def both_readers(folder: Path) -> Iterator[BothReaders]:
     install()
     built = folder / "reading.mjs"
     options = ("--bundle", "--platform=node", "--format=esm", "--log-level=warning")
-    run("npx", "esbuild", "tests/document_reader.ts", f"--outfile={built}", *options)
+    run("node_modules/.bin/esbuild", "tests/document_reader.ts", f"--outfile={built}", *options)
     with Popen(["node", str(built)], stdin=PIPE, stdout=PIPE, text=True, cwd=PACKAGE) as node:
         yield BothReaders(node)
         assert node.stdin

@@ -58,8 +58,7 @@ def engine(
     request: pytest.FixtureRequest, site: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[_Node | _Page]:
     run(
-        "npx",
-        "esbuild",
+        "node_modules/.bin/esbuild",
         "tests/engine.ts",
         "--bundle",
         "--splitting",

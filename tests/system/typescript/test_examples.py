@@ -105,8 +105,7 @@ def test_an_app_of_react_reports_and_shows_the_ledger(
     browser: Browser, site: Path, origin: str, door: str
 ) -> None:
     run(
-        "npx",
-        "esbuild",
+        "node_modules/.bin/esbuild",
         "examples/react/app.tsx",
         f"--outfile={site / 'react.js'}",
         "--bundle",
