@@ -64,7 +64,9 @@ class Settings:
         within=Interval(0, 10**9),
     )
     peer_burst: int = option(
-        "largest number at once (%(default)s)", default=20_000, within=Interval(1, 10**9)
+        "largest number of tokens at once, by address or account (%(default)s)",
+        default=20_000,
+        within=Interval(1, 10**9),
     )
     metrics_listen: str = address_option("address for Prometheus (%(default)s)", "127.0.0.1:7094")
     common: Common

@@ -59,7 +59,9 @@ class Settings:
         within=Interval(0, 10**9),
     )
     peer_burst: int = option(
-        "largest number at once (%(default)s)", default=2000, within=Interval(1, 10**9)
+        "largest number of requests at once from one address (%(default)s)",
+        default=2000,
+        within=Interval(1, 10**9),
     )
     metrics_listen: str = address_option("address for Prometheus (%(default)s)", "127.0.0.1:7084")
     log_format: str = log_format_option()

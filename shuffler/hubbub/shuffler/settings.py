@@ -200,7 +200,7 @@ class Settings:
         group=_PAST,
     )
     peer_burst: int = option(
-        "largest number at once (%(default)s)",
+        "largest number of reports at once from one address (%(default)s)",
         default=20_000,
         within=Interval(1, 10**9),
         group=_PAST,
