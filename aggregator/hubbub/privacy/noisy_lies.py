@@ -179,7 +179,10 @@ class NoisyLies:
                 self._views[place] = self._view(place)
             largest, least = self._views[place]
             excess = self._over(t, self._some[place][0])[rows]
-            excess = np.maximum(excess, 0.0) @ largest + np.minimum(excess, 0.0) @ least
+            if largest is least:
+                excess = excess @ largest
+            else:
+                excess = np.maximum(excess, 0.0) @ largest + np.minimum(excess, 0.0) @ least
             result += float(np.maximum(excess, 0.0).sum() - upper[rows].sum())
         return result
 
@@ -251,7 +254,8 @@ class NoisyLies:
         for side, (part, extreme) in enumerate(((largest, np.maximum), (least, np.minimum))):
             shapes = (part[:, is_likely] / totals)[:, order]
             view[side, is_possible] = extreme.reduceat(shapes, starts, axis=1) * masses
-        return view[0], view[1]
+        alike = np.array_equal(*view)
+        return view[0], view[0] if alike else view[1]
 
     @cached_property
     def _thirds(self) -> ThirdValues | AllCounts:
