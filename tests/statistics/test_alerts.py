@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.alert_verdicts import judge
-from hubbub.aggregator.query.questions import figures
+from hubbub.aggregator.query.derived_answers import figures
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.catalog.alerts import Alert

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.questions import figures
+from hubbub.aggregator.query.derived_answers import figures
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window

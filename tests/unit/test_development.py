@@ -12,9 +12,9 @@ import pytest
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.derived_answers import compare, top
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.questions import compare, top
 from hubbub.aggregator.query.trends import trend
 from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases

@@ -13,9 +13,9 @@ import pytest
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_types import Compared, Estimated
 from hubbub.aggregator.query.breakdowns import breakdown
+from hubbub.aggregator.query.derived_answers import compare
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.questions import compare
 from hubbub.aggregator.query.trends import Trended, trend
 from hubbub.aggregator.reload import check_follows
 from hubbub.analysis.answering import answer, answer_lists

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.breakdowns import breakdown
+from hubbub.aggregator.query.derived_answers import cross, figures
 from hubbub.aggregator.query.figures import WINDOWS, figure_kind
-from hubbub.aggregator.query.questions import cross, figures
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.figures import Figure

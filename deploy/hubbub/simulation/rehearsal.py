@@ -14,8 +14,8 @@ import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answer_types import Estimated
+from hubbub.aggregator.query.derived_answers import top
 from hubbub.aggregator.query.experiments import EffectRow, experimented
-from hubbub.aggregator.query.questions import top
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for

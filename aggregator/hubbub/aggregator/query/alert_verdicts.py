@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import inf
 
 from hubbub.aggregator.query.answer_types import Compared
+from hubbub.aggregator.query.derived_answers import compare, figures_of
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.questions import compare, figures_of
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.query.trends import trend
 from hubbub.analysis.answer import OF_NUMBERS

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
-from hubbub.aggregator.query import breakdowns, questions, trends
+from hubbub.aggregator.query import breakdowns, derived_answers, trends
 from hubbub.aggregator.query.answer_types import (
     Compared,
     Crossed,
@@ -204,7 +204,7 @@ async def cross(
     query: Questions, question: Parsed, rows: Part = "", columns: Part = "", by: Part = ""
 ) -> Crossed:
     """Returns two parts of a metric as a table, with their association; by a third part."""
-    return await questions.cross(query, question.name, question.query, (rows, columns, by))
+    return await derived_answers.cross(query, question.name, question.query, (rows, columns, by))
 
 
 @QUESTIONS.get("/metrics/{metric}/figures")
@@ -212,7 +212,9 @@ async def figures(
     query: Questions, question: Parsed, by: FiguresBy = "", *, cohorts: Cohorts = False
 ) -> Figured:
     """Returns conversions of a funnel, a rate, numbers of active devices, or retention."""
-    return await questions.figures(query, question.name, question.query, by, by_cohort=cohorts)
+    return await derived_answers.figures(
+        query, question.name, question.query, by, by_cohort=cohorts
+    )
 
 
 @QUESTIONS.get(
@@ -256,7 +258,7 @@ async def _figures_of(engine: QueryEngine, name: str, query: EstimateQuery) -> F
     if figure_kind(engine.collected.bundle.metric(name)) is None:
         return None
     try:
-        return await questions.figures(engine, name, query)
+        return await derived_answers.figures(engine, name, query)
     except TooFewEpochs:
         return None
 
@@ -310,7 +312,7 @@ async def estimates(
 @_get_or_post("/metrics/{metric}/top")
 async def top(query: Questions, question: Parsed, number: Number = 10) -> TopList:
     """Returns the most frequent values, and how certain their order is."""
-    return await questions.top(query, question.name, question.query, number)
+    return await derived_answers.top(query, question.name, question.query, number)
 
 
 @_get_or_post("/metrics/{metric}/compare")
@@ -326,7 +328,7 @@ async def compare(
     Without either: between the newest epoch that accepts no more reports and the one before.
     """
     refined = replace(question.query, percentiles=tuple(percentile or ()))
-    return await questions.compare(query, question.name, refined, after, page)
+    return await derived_answers.compare(query, question.name, refined, after, page)
 
 
 @_get_or_post("/metrics/{metric}/trend")

@@ -1,4 +1,4 @@
-"""Questions that refer to estimates: the most frequent values, crossed parts, changes, figures."""
+"""Answers that follow from estimates: the most frequent values, crossed parts, changes, figures."""
 
 import asyncio
 from dataclasses import replace
