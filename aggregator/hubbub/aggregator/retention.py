@@ -167,14 +167,14 @@ async def delete_totals(
     windows: Sequence[Window], store: DeletableTotals, answer_store: AnswerStore
 ) -> int:
     """Deletes these totals, with stored answers about them; returns the number of reports."""
-    remembered, number = await store.remembered(), 0
+    windows_with_tags, reports = await store.remembered(), 0
     for window in windows:
-        if window in remembered:
+        if window in windows_with_tags:
             await store.forget(window)  # its tags: without totals no report can count twice
-        number += await store.delete(window)
+        reports += await store.delete(window)
     for name in sorted({name for window in windows for name in _names_of(window.stream)}):
         await answer_store.drop(name)
-    return number
+    return reports
 
 
 class Retention:

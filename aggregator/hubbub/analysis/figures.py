@@ -66,7 +66,7 @@ class Ratio:
 
     Args:
         variance: as of `fieller`, of this ratio alone.
-        hidden: the part of it without a normal law.
+        without_law: the part of it without a normal law.
         unit: what the ratio is multiplied by.
         most: largest possible ratio; None if any is possible.
         step: of a number of devices, by how much one report changes it; ends are half of that
@@ -77,7 +77,7 @@ class Ratio:
     denominator: float
     variance: Floats
     denominator_variance: float
-    hidden: Floats
+    without_law: Floats
     unit: float = 1.0
     most: float | None = 1.0
     step: float = 0.0
@@ -97,9 +97,9 @@ class Ratio:
         place = self.numerator / self.denominator if self.denominator > 0 else 0.0
         place = min(max(place, 0.0), self.most or place)
         variance = max(float(polyval(place, self.variance)), 0.0)
-        hidden = float(polyval(place, self.hidden)) / variance if variance else 0.0
-        if hidden > 0:
-            parts = np.array([min(hidden, 1.0)]), np.zeros(1)
+        share = float(polyval(place, self.without_law)) / variance if variance else 0.0
+        if share > 0:
+            parts = np.array([min(share, 1.0)]), np.zeros(1)
             reach = float(reach_of_worth(np.array([reach]), parts)[0])
         ends = fieller(
             np.array([self.numerator]),
@@ -135,7 +135,7 @@ def share_of(joint: Joint, counted: Mask, base_values: Mask, repeats: int) -> Ra
     n, clipped = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
     total = float(np.clip(denominator @ joint.counts, 0.0, n))
     drawn = joint.drawn(repeats)
-    per_value, dummies_part, hidden = joint.variances(numerator, denominator, drawn)
+    per_value, dummies_part, without_law = joint.variances(numerator, denominator, drawn)
     certain = float(per_value[2] @ clipped + dummies_part[2])
     start = total * _spread(clipped, denominator - numerator) + (n - total) * _spread(
         clipped, 1 - denominator
@@ -146,7 +146,7 @@ def share_of(joint: Joint, counted: Mask, base_values: Mask, repeats: int) -> Ra
         denominator=float(denominator @ joint.counts),
         variance=_cubic(per_value, dummies_part, start, step),
         denominator_variance=max(certain - drawn * total**2 / max(n, 1), 0.0),
-        hidden=hidden,
+        without_law=without_law,
     )
 
 
@@ -154,7 +154,7 @@ def count_of(joint: Joint, counted: Mask) -> Ratio:
     """How many of the reporters have the wanted values."""
     numerator = counted.astype(np.float64)
     n, clipped = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
-    per_value, dummies_part, hidden = joint.variances(
+    per_value, dummies_part, without_law = joint.variances(
         numerator, np.zeros_like(numerator), joint.drawn(0)
     )
     total, other_spread = (n * _spread(clipped, weights) for weights in (numerator, 1 - numerator))
@@ -163,7 +163,7 @@ def count_of(joint: Joint, counted: Mask) -> Ratio:
         denominator=float(n),
         variance=_cubic(per_value, dummies_part, other_spread, total - other_spread),
         denominator_variance=0.0,
-        hidden=hidden,
+        without_law=without_law,
         unit=float(n),
         most=1 + joint.unsure / max(n, 1),
         step=joint.step * float(np.ptp(numerator)),  # that of all devices is known
@@ -215,15 +215,15 @@ def came_back(joints: Mapping[int, Joint], cohorts: Sequence[int], week: int) ->
     weeks, and `joints` has the week in question of each, too.
     """
     numerator = denominator = certain = drawn = 0.0
-    variance, hidden = np.zeros(4), np.zeros(3)
+    variance, without_law = np.zeros(4), np.zeros(3)
     for epoch in sorted({*cohorts, *(cohort + week for cohort in cohorts)}):
         joint = joints[epoch]
         clipped = np.clip(joint.counts, 0.0, joint.reports)
         values = np.arange(len(clipped))
         above = (values == week) * float(epoch - week in cohorts)
         below = (values == 0) * float(epoch in cohorts)
-        per_value, dummies_part, without_law = joint.variances(above, below, 0.0)
-        hidden += without_law
+        per_value, dummies_part, epoch_part = joint.variances(above, below, 0.0)
+        without_law += epoch_part
         start, step = clipped, np.zeros_like(clipped)
         if above.any():
             first = joints[epoch - week]
@@ -242,7 +242,7 @@ def came_back(joints: Mapping[int, Joint], cohorts: Sequence[int], week: int) ->
         denominator=denominator,
         variance=variance,
         denominator_variance=certain + drawn,
-        hidden=hidden,
+        without_law=without_law,
     )
 
 
@@ -288,6 +288,6 @@ def rate_of(tiers: Sequence[Tier], repeats: int) -> Ratio:
         denominator=float(sums[1]),
         variance=np.array([numerator_variance, -2 * shared, denominator_variance]),
         denominator_variance=denominator_variance,
-        hidden=np.zeros(3),
+        without_law=np.zeros(3),
         most=None,
     )

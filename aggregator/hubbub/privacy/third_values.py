@@ -104,9 +104,9 @@ class AllCounts:
             if looseness > (_EXACT if best else _LOOSE):
                 break
             chances = np.array([chance for chance, *_ in kinds])
-            counts, likely_so = _likely_counts(chances, values, rare)
-            if len(counts) and 1 - likely_so.sum() <= _LEFT_OUT * rare:
-                weights = (likely_so * chances.sum() ** values)[:, None]
+            counts, probabilities = _likely_counts(chances, values, rare)
+            if len(counts) and 1 - probabilities.sum() <= _LEFT_OUT * rare:
+                weights = (probabilities * chances.sum() ** values)[:, None]
                 best = kinds, counts, weights
         if best is None:
             return None
@@ -299,18 +299,18 @@ def _merged(kinds: list[_Kind], number: int) -> list[_Kind]:
 def _likely_counts(chances: Floats, values: int, rare: float) -> tuple[_Numbers, Floats]:
     """How many of the values are of each kind, and how likely that is; none if there are many."""
     order = np.argsort(chances)
-    counts, likely_so, left = np.zeros((1, 0), dtype=np.intp), np.ones(1), 1.0
+    counts, probabilities, left = np.zeros((1, 0), dtype=np.intp), np.ones(1), 1.0
     for chance in (chances[order[:-1]] / chances.sum()).tolist():
         rest = values - counts.sum(axis=1)
         number = likely(values, chance, rare).astype(np.intp)
-        each = pmf(number, rest[:, None], min(chance / left, 1.0)) * likely_so[:, None]
+        each = pmf(number, rest[:, None], min(chance / left, 1.0)) * probabilities[:, None]
         row, column = np.nonzero(each > rare)
         if len(row) > _COUNTS:
-            return counts[:0], likely_so[:0]
+            return counts[:0], probabilities[:0]
         counts = np.column_stack([counts[row], number[column]])
-        likely_so, left = each[row, column], left - chance
+        probabilities, left = each[row, column], left - chance
     counts = np.column_stack([counts, values - counts.sum(axis=1)])
-    return counts[:, np.argsort(order)], likely_so
+    return counts[:, np.argsort(order)], probabilities
 
 
 def _sums(kinds: Iterable[Floats], counts: _Numbers, size: int) -> Floats:

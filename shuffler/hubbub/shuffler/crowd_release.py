@@ -121,23 +121,23 @@ class Departures:
             await self._leave(window, shards, stream)
         pairs = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
         # After those: a shard that is not being gathered now has been gathered.
-        gathering = await self._crowds.gathering(window) if shards > 1 else []
+        incomplete_ids = await self._crowds.gathering(window) if shards > 1 else []
         for place, ids in pairs:
             for crowd_id in ids:
-                if crowd_id not in gathering and (place, crowd_id) not in self._cutting:
+                if crowd_id not in incomplete_ids and (place, crowd_id) not in self._cutting:
                     cut = partial(self._cut, place, crowd_id)
                     self._begin(self._cutting, (place, crowd_id), place, "cutting waits", cut)
-        return bool(gathering)
+        return bool(incomplete_ids)
 
     async def _leave(self, window: Window, shards: int, stream: Stream) -> None:
         # Levels first: a crowd that is gathered after this has no successor yet.
         levels = await self._pool.levels(window, shards)
-        gathering = await self._crowds.gathering(window) if shards > 1 else []
+        incomplete_ids = await self._crowds.gathering(window) if shards > 1 else []
         needs = self.needs(window, stream)
         cut_reports = self._policy.cut_reports(fitting(stream.sealed_bytes))
         crowd = CrowdTake(needs, cut_reports, stream.dummies, stream.expected_noise)
         has_enough = sum(level.reports for level in levels) >= needs
-        if not gathering and has_enough and (crowd_id := await self._padded(window, stream)):
+        if not incomplete_ids and has_enough and (crowd_id := await self._padded(window, stream)):
             # If its state is unknown it may be cut already, so it gets no more dummies.
             self._next.pop(window, None)
             reports_left = await self._crowds.leave(
@@ -145,8 +145,8 @@ class Departures:
             )
             if stream.dummies and not reports_left:
                 self._next[window] = crowd_id
-            gathering = await self._crowds.gathering(window) if shards > 1 else []
-        for crowd_id in gathering:
+            incomplete_ids = await self._crowds.gathering(window) if shards > 1 else []
+        for crowd_id in incomplete_ids:
             await self._crowds.gather(window, crowd, levels, crowd_id)
 
     async def _is_hidden(self, window: Window, stream: Stream) -> bool:

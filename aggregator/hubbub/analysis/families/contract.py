@@ -264,9 +264,10 @@ class Family(ABC):
 
         Here by the mechanism's variance of a value's own reports, and of all others.
         """
-        true, other = mechanism.variance(1.0, 1) / reports, mechanism.variance(0.0, 1) / reports
-        errors = np.sqrt(shares * true + (1 - shares) * other)
-        return Expected(errors, np.full_like(shares, sqrt(other)))
+        held_variance = mechanism.variance(1.0, 1) / reports
+        other_variance = mechanism.variance(0.0, 1) / reports
+        errors = np.sqrt(shares * held_variance + (1 - shares) * other_variance)
+        return Expected(errors, np.full_like(shares, sqrt(other_variance)))
 
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
         """Numbers to which a release adds noise. Raises BadParameter if none can be released."""

@@ -81,7 +81,7 @@ class Joint:
         """
         centred = numerator - float(numerator.mean()), denominator - float(denominator.mean())
         per_report = drawn * _products(numerator, denominator)
-        dummies_part, hidden = np.zeros(3), np.zeros(3)
+        dummies_part, without_law = np.zeros(3), np.zeros(3)
         mechanism: Any  # over listed values
         for (mechanism, totals), scale in zip(self.tiers, self._scaled[1].tolist(), strict=True):
             coins = coin_variances(mechanism, self.repeats, *centred)
@@ -91,11 +91,15 @@ class Joint:
                 # The total of dummies is fixed, so estimates' errors correlate negatively.
                 spread = totals.spread() / mechanism.channel.gap**2 * size / (size - 1)
                 named_part = scale**2 * spread * _products(*centred).sum(axis=1)
-                number = totals.beside_variance * _products(numerator.mean(), denominator.mean())
+                count_part = totals.beside_variance * _products(
+                    numerator.mean(), denominator.mean()
+                )
                 means = (float(weights @ self.counts) / max(self.reports, 1) for weights in centred)
-                dummies_part += named_part + number + totals.dummies_variance * _products(*means)
-                hidden += number + (named_part if totals.value_law else 0.0)
-        return per_report, dummies_part, hidden
+                dummies_part += (
+                    named_part + count_part + totals.dummies_variance * _products(*means)
+                )
+                without_law += count_part + (named_part if totals.value_law else 0.0)
+        return per_report, dummies_part, without_law
 
 
 def coin_variances(

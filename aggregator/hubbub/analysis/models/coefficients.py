@@ -31,12 +31,12 @@ class Coefficient:
 
 def in_own_units(model: Model, weights: Floats) -> Floats:
     """Weights of columns in [0, 1], then the intercept, in the columns' units; class by class."""
-    low, high = model.ends
+    lows, highs = model.ends
     span, base = _units(model)
-    rows = weights.reshape(-1, len(low) + 1)
+    rows = weights.reshape(-1, len(lows) + 1)
     class_rows = into_classes(len(rows)).T @ rows
-    slopes = class_rows[:, :-1] * span / (high - low)
-    result: Floats = np.column_stack([slopes, base + span * class_rows[:, -1] - slopes @ low])
+    slopes = class_rows[:, :-1] * span / (highs - lows)
+    result: Floats = np.column_stack([slopes, base + span * class_rows[:, -1] - slopes @ lows])
     return result.ravel()
 
 
@@ -47,11 +47,11 @@ def coefficients(
 
     `weights` and `stderrs` are of columns in [0, 1], from `averaged`.
     """
-    reach, (low, high) = reach_of(confidence), model.ends
-    spread = stderrs.reshape(-1, len(low) + 1) * _units(model)[0]
-    slopes = spread[:, :-1] / (high - low)
+    reach, (lows, highs) = reach_of(confidence), model.ends
+    spread = stderrs.reshape(-1, len(lows) + 1) * _units(model)[0]
+    slopes = spread[:, :-1] / (highs - lows)
     intercept_stderr = np.sqrt(
-        spread[:, -1] ** 2 + ((spread[:, :-1] * low / (high - low)) ** 2).sum(axis=1)
+        spread[:, -1] ** 2 + ((spread[:, :-1] * lows / (highs - lows)) ** 2).sum(axis=1)
     )
     errors = np.column_stack([slopes, intercept_stderr]).ravel()
     names = [*(name for name, _, _ in model.columns), "intercept"]

@@ -356,18 +356,18 @@ class SharedLedger:
         """Returns the state merged with all places; None if nothing has changed."""
         if self._witnesses is None:
             return None
-        moments = self._witnesses.read_all()
+        witnessed_states = self._witnesses.read_all()
         first = self._heeded is None
-        if not first and moments == self._heeded:
+        if not first and witnessed_states == self._heeded:
             return None
         mine = self._last_moment._replace(accounts=standing.accounts, consent=standing.consent)
-        if not mine.state and moments:
-            mine = mine._replace(state=moments[-1].state)
-        for moment in moments:
+        if not mine.state and witnessed_states:
+            mine = mine._replace(state=witnessed_states[-1].state)
+        for moment in witnessed_states:
             mine = agree(mine, moment)
-        consent, mishaps = mine.consent or standing.consent, ["state_lost"] * bool(moments)
-        traces = moments or self._witnesses.damaged() or self._witnesses.traces()
-        if first and traces and not any(moment.consent for moment in moments):
+        consent, mishaps = mine.consent or standing.consent, ["state_lost"] * bool(witnessed_states)
+        traces = witnessed_states or self._witnesses.damaged() or self._witnesses.traces()
+        if first and traces and not any(moment.consent for moment in witnessed_states):
             consent = unknown(consent, self._clock())
             mishaps.append(CONSENT_UNKNOWN)
             warn(
@@ -375,7 +375,7 @@ class SharedLedger:
                 "off until enable()",
                 self._witnesses.folder,
             )
-        self._heeded, self._last_moment = moments, mine
+        self._heeded, self._last_moment = witnessed_states, mine
         return replace(
             standing,
             consent=consent,

@@ -120,10 +120,10 @@ def _value_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> Ce
     else:
         promise = replace(promise, dummies=dummies)
     without = replace(promise, **NO_DUMMIES)
-    plain = None
+    errors_without_dummies = None
     if promise != without:
         local = ExactAccountant().largest(without, question.size)
-        plain = _errors(crowd_of_promise(without, question.size, local))
+        errors_without_dummies = _errors(crowd_of_promise(without, question.size, local))
     most = ExactAccountant().largest(promise, question.size)
     for local in _floors(central, most, margin=0.25):
         crowd = crowd_of_promise(promise, question.size, local)
@@ -132,7 +132,7 @@ def _value_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> Ce
     alone_mechanism = build(best.mechanism, **best.parameters)
     rare, tenth = (sqrt(alone_mechanism.variance(share * reports, reports)) for share in (0.0, 0.1))
     ways += _other_ways(promise, best.mechanism, (rare, tenth))
-    return CentralPlan(promise=promise, ways=ways, plain=plain)
+    return CentralPlan(promise=promise, ways=ways, plain=errors_without_dummies)
 
 
 def _errors(crowd: ShuffledEpoch) -> Errors:

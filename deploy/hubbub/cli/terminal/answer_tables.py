@@ -64,12 +64,12 @@ def expired_sentence(name: str, day: date) -> str:
 def show_estimates(answer: Answer) -> None:
     """Shows percentiles, estimates as a table, and notes on how far to trust them."""
     values = rows("estimates", answer)
-    ranges = answer["kind"] in {"values", "ranges"} and answer["lowest"] is not None
+    has_ranges = answer["kind"] in {"values", "ranges"} and answer["lowest"] is not None
     # Ranges, steps and weeks have an order of their own.
-    if answer["kind"] == "values" and not (ranges or answer.get("figures")):
+    if answer["kind"] == "values" and not (has_ranges or answer.get("figures")):
         values = sorted(values, key=lambda value: value["rank"])
     table_rows = values
-    if ranges and len(values) > _RANGES:
+    if has_ranges and len(values) > _RANGES:
         table_rows = [value for value in values if value["low"] > 0]
     left_out, table_rows = len(values) - len(table_rows), table_rows[:_ROWS]
     show_table(
