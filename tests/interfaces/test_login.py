@@ -227,7 +227,7 @@ def test_clocks_that_are_apart_are_named(tmp_path: Path) -> None:
     with _house(tmp_path, skew=400) as ahead:
         answer = ahead.script(ahead.provider.script_token(AUDIENCE))
     assert answer.status_code == 401
-    assert "set the clocks of this machine and of the provider right" in answer.json()["detail"]
+    assert "correct the clock of this machine or of the provider" in answer.json()["detail"]
 
 
 def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_path: Path) -> None:
