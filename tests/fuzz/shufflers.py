@@ -71,7 +71,8 @@ class Wire:
         def call(_request: SubmitRequest, timeout: float, **_: Any) -> Any:
             assert timeout > 0
             data = self.answers.pop(0) if self.answers else b"\0"
-            code = _code(data)
+            codes = list(grpc.StatusCode)
+            code = codes[data[0] % len(codes)] if data else grpc.StatusCode.OK
             if code is grpc.StatusCode.OK:
                 try:
                     answer = deserialize(data[1:])
@@ -135,11 +136,6 @@ def shufflers() -> Mapping[str, Target]:
         "answer_submit": Target(whole, one_answer, _odd),
         "answers_submit": Target([several], answered, partial(other_answers, mutate=_odd)),
     }
-
-
-def _code(data: bytes) -> grpc.StatusCode:
-    codes = list(grpc.StatusCode)
-    return codes[data[0] % len(codes)] if data else grpc.StatusCode.OK
 
 
 def _trailing(data: bytes) -> Any:

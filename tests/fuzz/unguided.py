@@ -69,7 +69,12 @@ def survey(name: str, target: Target, run: Run) -> list[str]:
         try:
             _run(target, data)
         except Exception as error:  # noqa: BLE001 whatever it is, it is told
-            kind = _kind(error)
+            # Faults of one kind have one cause, mostly: what was raised, and where in what we ship.
+            frames = traceback.extract_tb(error.__traceback__)
+            ours = [frame for frame in frames if "/hubbub/" in frame.filename] or frames
+            last = ours[-1]
+            text = str(error).splitlines()[-1:] if isinstance(error, AssertionError) else []
+            kind = (type(error).__name__, f"{Path(last.filename).name}:{last.lineno}", *text)
             counts[kind] += 1
             if kind not in shortest or len(data) < len(shortest[kind]):
                 shortest[kind] = data
@@ -98,15 +103,6 @@ def _no_longer_than(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _kind(error: BaseException) -> tuple[str, ...]:
-    """Faults of one kind have one cause, mostly: what was raised, and where in what we ship."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "/hubbub/" in frame.filename] or frames
-    last = ours[-1]
-    text = str(error).splitlines()[-1:] if isinstance(error, AssertionError) else []
-    return (type(error).__name__, f"{Path(last.filename).name}:{last.lineno}", *text)
 
 
 def _keep(folder: Path, data: bytes) -> Path:

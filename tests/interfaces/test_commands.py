@@ -178,21 +178,15 @@ def test_a_value_may_be_called_mean(home: House, capsys: Capture) -> None:
     where = ["--url", home.page, "--epochs", "all", "--value", "mean"]
     [series] = document_of(capsys, "trend", "hostile", *where, "--format", "json")["series"]
     assert series["value"] == "mean"
-    assert [point["share"] for point in series["points"]] == _shares(
-        home, "hostile", "mean", capsys
-    )
-    assert "share" in output_of(capsys, "trend", "hostile", *where).splitlines()[2]
-
-
-def _shares(home: House, metric: str, value: str, capsys: Capture) -> list[float]:
-    """By asking for every epoch alone."""
-    words = ["query", metric, "--url", home.page, "--format", "json"]
+    # By asking for every epoch alone.
+    words = ["query", "hostile", "--url", home.page, "--format", "json"]
     epochs = document_of(capsys, *words, "--epochs", "all")["epochs"]
     shares = []
     for epoch in epochs:
         values = document_of(capsys, *words, "--epochs", str(epoch))["values"]
-        shares += [member["share"] for member in values if member["value"] == value]
-    return shares
+        shares += [member["share"] for member in values if member["value"] == "mean"]
+    assert [point["share"] for point in series["points"]] == shares
+    assert "share" in output_of(capsys, "trend", "hostile", *where).splitlines()[2]
 
 
 def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: Capture) -> None:

@@ -17,20 +17,15 @@ from tests.support import web
 pytestmark = pytest.mark.thorough
 
 
-def _cells(home: House, rows: str, columns: str) -> list[dict[str, Any]]:
-    parameters = {"rows": rows, "columns": columns, "epochs": "all"}
-    response: list[dict[str, Any]] = web.get(
-        f"{home.page}/v1/metrics/profile/cross", params=parameters
-    ).json()["values"]
-    return response
-
-
 def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(
     watched: Watched, home: House
 ) -> None:
     page = watched.open(f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme")
     drawn = page.locator("#crossed svg g.cell")
-    cells = _cells(home, "country", "theme")
+    parameters = {"rows": "country", "columns": "theme", "epochs": "all"}
+    cells: list[dict[str, Any]] = web.get(
+        f"{home.page}/v1/metrics/profile/cross", params=parameters
+    ).json()["values"]
     expect(drawn).to_have_count(6)
     whiskers = page.locator("#crossed svg path.whisker")
     ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")

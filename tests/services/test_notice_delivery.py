@@ -61,10 +61,6 @@ def _client(run: LocalRun, protocol: str, state: State | None = None) -> Client:
     return Client(run.bundle, state or MemoryState(), _over(run, protocol), hold_seconds=None)
 
 
-def _acknowledged(run: LocalRun) -> int:
-    return total_counts(run.endpoints)["acknowledged"]
-
-
 def test_a_metric_is_stopped_and_goes_on_without_an_apps_release(
     run: LocalRun, tmp_path: Path
 ) -> None:
@@ -85,7 +81,7 @@ def test_a_metric_is_stopped_and_goes_on_without_an_apps_release(
                 "theme": 0.0,
                 "mood": 1.0,  # of tomorrow's
             }
-    assert _acknowledged(run) == 4
+    assert total_counts(run.endpoints)["acknowledged"] == 4
 
     status, tag, body = _fetched(run)
     assert (status, body) == (http.client.OK, signed)

@@ -285,7 +285,9 @@ async def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
         assert "is damaged or not a file of totals" in await refusal()
     place.write(path, whole[second])
     assert "has the totals of theme:20001" in await refusal()
-    place.write(path, _foreign())
+    from hubbub.aggregator.publishing.table_files import to_parquet
+
+    place.write(path, to_parquet([{"count": 1}]))
     assert "is a Parquet file without totals" in await refusal()
     place.delete(path)
     with pytest.raises(TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"):
@@ -460,12 +462,6 @@ async def test_files_and_folders_of_others_beside_the_totals_change_nothing(
     assert newest_bundle(place).metrics == filled.bundle.metrics
     assert not (await filled.writer().compare()).differences
     assert await filled.writer().look() == 0
-
-
-def _foreign() -> bytes:
-    from hubbub.aggregator.publishing.table_files import to_parquet
-
-    return to_parquet([{"count": 1}])
 
 
 async def test_a_file_of_another_definition_is_refused(

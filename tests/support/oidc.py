@@ -72,16 +72,6 @@ class Provider:
         return str(answer.raise_for_status().json()["id_token"])
 
 
-def _install() -> None:
-    """What the provider is made of, once: parts of `make test` that run beside each other wait."""
-    ready = FOLDER / "node_modules" / "ready"
-    with (FOLDER / "package-lock.json").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not ready.exists():
-            run("npm", "ci", "--loglevel=error", "--no-audit", "--no-fund", folder=FOLDER)
-            ready.touch()
-
-
 @contextmanager
 def provider(
     folder: Path, origin: str, *, skew: int = 0, port: int = 0, jwks: Any = None
@@ -90,7 +80,13 @@ def provider(
 
     skew: seconds that its clock is ahead. jwks: its private keys, if not those that all have here.
     """
-    _install()
+    # What the provider is made of, once: parts of `make test` that run beside each other wait.
+    ready = FOLDER / "node_modules" / "ready"
+    with (FOLDER / "package-lock.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            run("npm", "ci", "--loglevel=error", "--no-audit", "--no-fund", folder=FOLDER)
+            ready.touch()
     port = port or free_port()
     browsers: dict[str, Any] = {
         "client_id": CLIENT,

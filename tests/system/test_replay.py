@@ -104,14 +104,6 @@ def _tapped(home: Path, catalog_files: CatalogFiles) -> Iterator[tuple[LocalRun,
             server.stop(1).wait()
 
 
-def _report(run: LocalRun, recorder: Transport) -> None:
-    for _ in range(DEVICES):
-        client = Client(run.bundle, MemoryState(), recorder, hold_seconds=None)
-        for metric, value in ANSWERS.items():
-            client.report(metric, value)
-        assert client.flush(HANG_SECONDS)
-
-
 def _drained(run: LocalRun) -> dict[str, int]:
     close_epochs(run.shuffler_redis)
     terms: dict[str, int] = {}
@@ -143,7 +135,11 @@ def test_everything_sent_once_more_changes_no_total(
 ) -> None:
     with _tapped(tmp_path / "home", catalog_files) as (run, tap):
         recorder = Recorder(transport_to(run.bundle.shuffler, roots=run.bundle.roots))
-        _report(run, recorder)
+        for _ in range(DEVICES):
+            client = Client(run.bundle, MemoryState(), recorder, hold_seconds=None)
+            for metric, value in ANSWERS.items():
+                client.report(metric, value)
+            assert client.flush(HANG_SECONDS)
         # Devices' traffic again, while their epochs are still open.
         for reports in list(recorder.sent):
             assert set(recorder.onward.submit(reports, HANG_SECONDS).results) == {None}

@@ -2,7 +2,6 @@
 
 import math
 import random
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -27,16 +26,6 @@ def _listed(estimates: list[float], absent: float, growth: float) -> ValueEstima
         absent=errors,
         growth=np.full(len(estimates), growth),
     )
-
-
-def _collected(mechanism: Rappor, reports: int, seed: int) -> tuple[Totals, Counter[str]]:
-    """Zipf-distributed strings of STRINGS, randomized with known coins."""
-    chance = random.Random(seed)
-    weights = [1 / rank for rank in range(1, len(STRINGS) + 1)]
-    values = chance.choices(STRINGS, weights, k=reports)
-    coins = KeyedBits(seed.to_bytes(32, "big"))
-    payloads = (mechanism.randomize(value, coins) for value in values)
-    return tally(mechanism.layout, payloads), Counter(values)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +113,12 @@ def test_an_answer_has_the_estimators_own_numbers() -> None:
 
 
 def test_an_answer_asks_for_what_fits_the_metric(mechanism: Rappor) -> None:
-    totals, _ = _collected(mechanism, 2000, 2)
+    # Zipf-distributed strings of STRINGS, randomized with known coins.
+    chance = random.Random(2)
+    weights = [1 / rank for rank in range(1, len(STRINGS) + 1)]
+    values = chance.choices(STRINGS, weights, k=2000)
+    coins = KeyedBits((2).to_bytes(32, "big"))
+    totals = tally(mechanism.layout, (mechanism.randomize(value, coins) for value in values))
     with pytest.raises(BadParameter, match="name the strings to look for"):
         answer(mechanism, totals, None)
     with pytest.raises(BadParameter, match="leave candidates out"):
