@@ -17,7 +17,6 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Outcome
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
@@ -28,7 +27,7 @@ from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CatalogFiles
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.servers import redis_server
 from tests.support.stores import totals
 
@@ -138,11 +137,10 @@ PADDED = catalog_toml(
 
 @pytest.mark.parametrize("shards", [1, 4])
 async def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
-    opener: Opener, catalog_files: CatalogFiles, tmp_path: Path, server: RedisServer, shards: int
+    opener: Opener, catalog_files: CatalogFiles, server: RedisServer, shards: int
 ) -> None:
     """A crowd of 60 reports and 40 dummies, in five parts; most of two were counted before."""
-    (tmp_path / "metrics.toml").write_text(PADDED)
-    catalog = read_with_promises(tmp_path / "metrics.toml")
+    catalog = promised_catalog_of(PADDED)
     bundle = replace(catalog_files.bundle, metrics=catalog.metrics, history={})
     counting = Counting(replace(catalog_files, bundle=bundle), server, opener, shards)
     await counting.clocks.look()

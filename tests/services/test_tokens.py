@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from hubbub.authoring import read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.commands.demo import close_epochs
@@ -50,6 +49,7 @@ from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.services.test_http_door import open_door
 from tests.support.bundles import metric_text
+from tests.support.catalogs import catalog_of
 from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.commands import output_of, refusal_of
 from tests.support.issuer_server import Issuance, IssuerHouse
@@ -69,9 +69,7 @@ _NO_TOKEN, _SPENT = Reason.REASON_NO_TOKEN, Reason.REASON_TOKEN_SPENT
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[LocalRun]:
-    source = tmp_path / "metrics.toml"
-    source.write_text(_CATALOG)
-    with LocalRun(tmp_path / "home", read_catalog(source), Ports.free()) as running:
+    with LocalRun(tmp_path / "home", catalog_of(_CATALOG), Ports.free()) as running:
         yield running
 
 
@@ -238,9 +236,7 @@ def _elements_of(issued: list[Issuance]) -> list[bytes]:
 
 
 @pytest.mark.thorough
-def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(
-    house: IssuerHouse,
-) -> None:
+def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(house: IssuerHouse) -> None:
     """300 devices: who guesses is right once, on average; 10 or more times in 1e7 trials or so."""
     epoch = today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
@@ -274,9 +270,7 @@ def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
         assert house.app.tokens == {"issued": 3, "refused": 2, "not_given": 0}
 
 
-def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(
-    house: IssuerHouse,
-) -> None:
+def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(house: IssuerHouse) -> None:
     key, epoch = house.account("one"), today()
     drawn, request = house.question({("theme", epoch): 1})
     outputs: set[bytes] = set()
@@ -601,7 +595,9 @@ def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
     assert not (tmp_path / "made" / "app.hubbub").exists()
     assert main(["init", str(tmp_path), "--party", "issuer", "--catalog", str(source)]) == 2
     assert "the issuer's party builds none: leave it out" in capsys.readouterr().err
-    assert poprf.public_of(key) in _public_of(tmp_path / "app.hubbub")
+    tokens = read_bundle(tmp_path / "app.hubbub").tokens
+    assert tokens
+    assert poprf.public_of(key) == tokens.public
     assert read_stream_table(tmp_path / "streams.json").streams["theme"].tokens == 1
     accounts = tmp_path / "accounts"
     output = output_of(capsys, "keys", "account", str(accounts), "--name", "ann").splitlines()[-1]
@@ -610,8 +606,3 @@ def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
     (tmp_path / "other").write_text("no key\n")
     with pytest.raises(KeysUnusable, match="hubbub keys issuer"):
         read_token_key(tmp_path / "other")
-
-
-def _public_of(path: Path) -> list[bytes]:
-    bundle = read_bundle(path).tokens
-    return [bundle.public] if bundle else []

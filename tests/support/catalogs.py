@@ -2,7 +2,11 @@
 
 from datetime import date
 from json import dumps
+from pathlib import Path
 from typing import Any
+
+from hubbub.authoring import Catalog, read_catalog
+from hubbub.authoring.catalog_with_promises import read_with_promises
 
 METRIC: dict[str, Any] = {
     "description": "A metric of a test",
@@ -20,6 +24,16 @@ def catalog_toml(*tables: str, **settings: Any) -> str:
         settings: fields before the first table. Nothing listens at the default shuffler.
     """
     return _lines({"shuffler": "127.0.0.1:1", **settings}) + "".join(tables)
+
+
+def catalog_of(text: str) -> Catalog:
+    """The catalog of a file of this text, which is not written; no metric has a crowd."""
+    return read_catalog(Path("metrics.toml"), text=text)
+
+
+def promised_catalog_of(text: str) -> Catalog:
+    """The catalog of a file of this text, which is not written, with the promises of crowds."""
+    return read_with_promises(Path("metrics.toml"), text)
 
 
 def metric_toml(name: str, more: str = "", /, **fields: Any) -> str:

@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.main import main, whole_parser
 from hubbub.installation.local_run import LocalRun, Ports
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.commands import Capture, document_of
 from tests.support.law_terms import total_counts
 from tests.support.programs import run_program
@@ -79,11 +78,10 @@ def test_the_example_reports_and_is_acknowledged(run: LocalRun, tmp_path: Path) 
     assert after == before + 2
 
 
-def test_the_readmes_catalog_is_one(tmp_path: Path) -> None:
+def test_the_readmes_catalog_is_one() -> None:
     match = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert match
-    (tmp_path / "metrics.toml").write_text(match[1])
-    assert set(read_catalog(tmp_path / "metrics.toml").metrics) == {"theme"}
+    assert set(catalog_of(match[1]).metrics) == {"theme"}
 
 
 @pytest.mark.thorough
@@ -429,7 +427,7 @@ def test_every_figure_of_the_page_of_questions_is_planned(capsys: Capture) -> No
         assert float(f"{planned['reports']:.2g}") == float(reports.replace(",", "")), words
 
 
-def test_every_row_of_the_page_of_questions_is_a_metric(tmp_path: Path) -> None:
+def test_every_row_of_the_page_of_questions_is_a_metric() -> None:
     """As written beside the fields that all metrics have; `the same` continues the row before."""
     page = (ROOT / "docs" / "questions.md").read_text()
     table = [line.split(" | ") for line in page.splitlines() if "| `hubbub plan " in line]
@@ -449,8 +447,6 @@ def test_every_row_of_the_page_of_questions_is_a_metric(tmp_path: Path) -> None:
             epsilon=float(epsilon),
             epoch="week" if "weeks" in written else "day",
         )
-        path = tmp_path / "metrics.toml"
-        path.write_text(
+        assert catalog_of(
             catalog_toml(experiment if any("new_menu" in field for field in fields) else "", metric)
-        )
-        assert read_catalog(path).metrics["asked"].report_loss <= float(epsilon)
+        ).metrics["asked"].report_loss <= float(epsilon)

@@ -6,12 +6,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
 from hubbub.installation.local_run import LocalRun, Ports
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.law_terms import total_counts
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -38,10 +37,9 @@ SPREAD = 0.5
 
 
 def test_the_effect_of_a_menu_is_found_beside_the_truth(tmp_path: Path) -> None:
-    (tmp_path / "metrics.toml").write_text(CATALOG)
     chance = np.random.default_rng(5)
     sizes = dict.fromkeys(MEDIANS, 0)
-    with LocalRun(tmp_path / "home", read_catalog(tmp_path / "metrics.toml"), Ports.free()) as run:
+    with LocalRun(tmp_path / "home", catalog_of(CATALOG), Ports.free()) as run:
         transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
         for _ in range(DEVICES):
             secret = MemoryState(chance.bytes(32))

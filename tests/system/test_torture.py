@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 import redis
 
-from hubbub.authoring import Catalog, read_catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import balances
 from hubbub.installation.local_run import LocalRun, Ports
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.client_parts import client_state
 from tests.support.law_terms import report_counts, total_counts
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -65,8 +65,7 @@ def run(tmp_path: Path) -> Iterator[LocalRun]:
         )
         for number in range(app.METRICS)
     ]
-    (tmp_path / "metrics.toml").write_text(LIMITED + "".join(metrics))
-    catalog = Catalog(shuffler="", metrics=read_catalog(tmp_path / "metrics.toml").metrics)
+    catalog = Catalog(shuffler="", metrics=catalog_of(LIMITED + "".join(metrics)).metrics)
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
         yield running
 

@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import beta
 
 import hubbub.mechanisms.bits as bits_module
-from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.cli.main import main
 from hubbub.client.state.secret import DeviceMemo
@@ -22,7 +21,7 @@ from hubbub.privacy.proofs.audit import NOT_WALKED, Check, audit_coins, audit_me
 from hubbub.privacy.proofs.coin_proof import prove_coins
 from hubbub.privacy.proofs.enumeration import SMALL
 from tests.conftest import CATALOG
-from tests.support.catalogs import metric_toml
+from tests.support.catalogs import catalog_of, metric_toml
 from tests.support.commands import document_of, refusal_of
 
 pytestmark = pytest.mark.slow
@@ -39,9 +38,8 @@ MORE = metric_toml(
 
 
 @pytest.fixture
-def metrics(tmp_path: Path) -> dict[str, Metric]:
-    (tmp_path / "metrics.toml").write_text(CATALOG + MORE)
-    return read_catalog(tmp_path / "metrics.toml").metrics
+def metrics() -> dict[str, Metric]:
+    return catalog_of(CATALOG + MORE).metrics
 
 
 def _audit(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, memory_client
@@ -14,7 +13,7 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMe
 from hubbub.privacy.card import metric_card
 from hubbub.signing.succession import refuse_changes
 from hubbub.signing.testing import make_bundle
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 
 GRR = 'mechanism = "grr"\nvalues = ["light", "dark", "system"]\n'
 LONG = 'mechanism = "long.grr"\nvalues = ["light", "dark"]\npermanent_epsilon = 3.0\n'
@@ -135,10 +134,8 @@ def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
         (str([f"v{n}" for n in range(51)]), "makes 102 cells, above 100"),
     ],
 )
-def test_a_breakdown_that_is_none_is_refused(tmp_path: Path, os: str, message: str) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(_text(GRR, os))
+def test_a_breakdown_that_is_none_is_refused(os: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
-        read_catalog(path)
+        catalog_of(_text(GRR, os))
     assert 'field "breakdown"' in str(error.value)
     assert message in str(error.value)

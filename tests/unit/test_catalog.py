@@ -11,7 +11,7 @@ from hubbub.authoring import read_catalog
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 
 VALUES = 'values = ["light", "dark", "system"]'
 ONE_LINE = "Colour theme in use at the end of the day"
@@ -65,21 +65,19 @@ NUMBER = 'mechanism = "mean.piecewise"\ndomain = "number"\nlow = 0\nhigh = 100'
 LISTED = 'mechanism = "grr"\nvalues = ["a", "b"]'
 
 
-def _problems(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "metrics.toml"
-    path.write_text(text)
+def _problems(text: str) -> str:
     with pytest.raises(CatalogInvalid) as caught:
-        read_catalog(path)
+        catalog_of(text)
     return str(caught.value)
 
 
 @pytest.mark.parametrize(("old", "new", "metric", "field", "remedy"), WRONG)
-def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(  # noqa: PLR0917
-    tmp_path: Path, old: str, new: str, metric: str, field: str, remedy: str
+def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(
+    old: str, new: str, metric: str, field: str, remedy: str
 ) -> None:
     assert old in CATALOG
     text = CATALOG.replace(old, new, 1)
-    problem = _problems(tmp_path, text)
+    problem = _problems(text)
     pattern = (
         rf'metrics\.toml:(\d+): metric "{metric.replace("|", "[|]")}", field "{field}": .*{remedy}'
     )
@@ -89,20 +87,20 @@ def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(  # noqa: PLR09
     assert field in line or metric in line
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_told_at_once() -> None:
     text = CATALOG.replace("min_batch = 20", "min_batch = 1")
-    assert _problems(tmp_path, text).count("min_batch") == 4
+    assert _problems(text).count("min_batch") == 4
 
 
 @pytest.mark.parametrize("mechanism", ["", 'mechanism = "olh"\n', "mechanism = [1]\n"])
-def test_a_wrong_mechanism_hides_nothing_behind_it(tmp_path: Path, mechanism: str) -> None:
+def test_a_wrong_mechanism_hides_nothing_behind_it(mechanism: str) -> None:
     text = (
         CATALOG.replace('mechanism = "unary.oue"\n', mechanism)
         .replace('"light", "dark"', '"dark", "dark"')
         .replace("epsilon = 1.0", "epsilon = 99\nhashes = 0\nvalue = 1", 1)
         .replace("expires = 2099-06-30", 'expires = "soon"', 1)
     )
-    problems = _problems(tmp_path, text).splitlines()
+    problems = _problems(text).splitlines()
     fields = [
         field_match[1] for line in problems if (field_match := re.search('field "(\\w+)"', line))
     ]
@@ -110,19 +108,19 @@ def test_a_wrong_mechanism_hides_nothing_behind_it(tmp_path: Path, mechanism: st
     assert all('metric "theme"' in line for line in problems)
 
 
-def test_a_mechanism_that_cannot_be_built_is_told_beside_all_else(tmp_path: Path) -> None:
+def test_a_mechanism_that_cannot_be_built_is_told_beside_all_else() -> None:
     text = CATALOG.replace("q = 0.8", "q = 0.99").replace("min_batch = 20", "min_batch = 1")
-    problems = _problems(tmp_path, text)
+    problems = _problems(text)
     assert problems.count("min_batch") == 4
     assert "raise epsilon, or randomize more" in problems
     assert len(problems.splitlines()) == 5
 
 
-def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
+def test_a_name_that_is_none_hides_nothing_behind_it() -> None:
     text = CATALOG.replace("[metrics.theme]", "[metrics.Theme]").replace(
         "min_batch = 20", "min_batch = 1", 1
     )
-    problems = _problems(tmp_path, text).splitlines()
+    problems = _problems(text).splitlines()
     assert len(problems) == 2
     assert "rename the metric" in problems[0]
     assert "min_batch" in problems[1]
@@ -152,8 +150,8 @@ def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
         ('shuffler = "a:1"\nmetrics.a = 3', "must be a table"),
     ],
 )
-def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    assert re.search(problem, _problems(tmp_path, text))
+def test_a_wrong_document_is_refused(text: str, problem: str) -> None:
+    assert re.search(problem, _problems(text))
 
 
 @pytest.mark.parametrize(
@@ -173,11 +171,11 @@ def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) ->
     ],
 )
 def test_an_alert_that_cannot_be_or_always_is_is_told_at_its_field(
-    tmp_path: Path, fields: str, when: str, problem: str
+    fields: str, when: str, problem: str
 ) -> None:
     text = catalog_toml(metric_toml("a", fields, epsilon=1.0, alert={"when": when}))
     line = text.splitlines().index(f'alert = {{ when = "{when}" }}') + 1
-    assert re.search(f':{line}: metric "a", field "alert": .*{problem}', _problems(tmp_path, text))
+    assert re.search(f':{line}: metric "a", field "alert": .*{problem}', _problems(text))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -199,10 +197,8 @@ def test_values_may_come_from_a_file_plain_or_packed(tmp_path: Path) -> None:
         assert read_catalog(path).metrics["theme"].values == ("light", "dark", "system")
 
 
-def test_a_metric_codes_its_values_and_shows_none_it_refuses(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG)
-    metrics = read_catalog(path).metrics
+def test_a_metric_codes_its_values_and_shows_none_it_refuses() -> None:
+    metrics = catalog_of(CATALOG).metrics
     assert metrics["theme"].code("dark") == 1
     assert metrics["homepage"].code("a.example") == "a.example"
     for name, value in (("theme", "secret-77"), ("theme", 1), ("theme", ["x"]), ("homepage", 7)):

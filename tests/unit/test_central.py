@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 from math import exp, sqrt
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from jsonschema import Draft202012Validator
 from scipy.stats import binom
 
 from docs.reference.catalog_schema import catalog_schema
-from hubbub.authoring import read_catalog
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies, named_dummies
 from hubbub.bundles import Bundle, read_bundle
@@ -39,6 +37,7 @@ from hubbub.signing.succession import refuse_changes
 from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
+from tests.support.catalogs import catalog_of, promised_catalog_of
 from tests.support.commands import Capture, document_of, output_of, refusal_of
 from tests.support.crowds import crowd_in, with_crowd
 
@@ -60,10 +59,7 @@ def _read(folder: Path, text: str) -> Metric:
 
 @cache  # many tests begin with the same text, and its promise takes long
 def _metric(text: str) -> Metric:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "metrics.toml"
-        path.write_text(text)
-        return read_with_promises(path).metrics["theme"]
+    return promised_catalog_of(text).metrics["theme"]
 
 
 def _in_bundle(folder: Path, metric: Metric) -> Bundle:
@@ -462,13 +458,11 @@ def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
             _read(tmp_path, ALONE + more)
 
 
-def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(HEAD + THEME)
+def test_without_the_accountant_a_promise_is_not_believed() -> None:
     with pytest.raises(
         CatalogInvalid, match=r"numpy and scipy, .*pip install CLIENT 'PATH\[plan\]'"
     ):
-        read_catalog(path)
+        catalog_of(HEAD + THEME)
 
 
 @pytest.mark.slow

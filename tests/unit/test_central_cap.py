@@ -10,7 +10,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scipy.stats import norm
 
 from hubbub.authoring import Catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.gaussian import (
@@ -37,7 +36,7 @@ from hubbub.privacy.shuffled_histogram import largest_local, profile
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
-from tests.support.catalogs import metric_toml
+from tests.support.catalogs import metric_toml, promised_catalog_of
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
@@ -59,15 +58,13 @@ def _text(caps: str, *names: str) -> str:
     return f'shuffler = "127.0.0.1:1"\n[caps]\n{caps}\n{metrics}{ALONE}'
 
 
-def _read(folder: Path, caps: str, *names: str) -> Catalog:
-    path = folder / "metrics.toml"
-    path.write_text(_text(caps, *names))
-    return read_with_promises(path)
+def _read(caps: str, *names: str) -> Catalog:
+    return promised_catalog_of(_text(caps, *names))
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    return _read(tmp_path_factory.mktemp("cap"), "central_epsilon_per_year = 60", "one", "other")
+def catalog() -> Catalog:
+    return _read("central_epsilon_per_year = 60", "one", "other")
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.2, 1.0, 5.0])
@@ -120,11 +117,11 @@ def test_no_crowd_costs_more_than_its_reports_say_alone() -> None:
 
 
 @pytest.mark.slow
-def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path: Path) -> None:
-    catalog = _read(tmp_path, "central_epsilon_per_year = 35", "one")
+def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy() -> None:
+    catalog = _read("central_epsilon_per_year = 35", "one")
     assert set(catalog.caps.central_mu) == {"one"}
     with pytest.raises(CatalogInvalid) as caught:
-        _read(tmp_path, "central_epsilon_per_year = 35", "one", "other")
+        _read("central_epsilon_per_year = 35", "one", "other")
     text = str(caught.value)
     assert 'field "central_epsilon_per_year": all crowds together can reveal 5' in text
     assert "above the cap of 35 (one 31.89, other 31.89 by itself)" in text
@@ -132,8 +129,7 @@ def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path
     # With a limit for life of twenty reports each, both are far below it.
     limited = _text("central_epsilon_per_year = 35", "one", "other")
     limited = limited.replace("= 5000.0", "= 5000.0, lifetime_central_epsilon = 20.0")
-    (tmp_path / "metrics.toml").write_text(limited)
-    assert read_with_promises(tmp_path / "metrics.toml").caps.central_epsilon_per_year == 35
+    assert promised_catalog_of(limited).caps.central_epsilon_per_year == 35
 
 
 @pytest.mark.parametrize(
@@ -144,9 +140,9 @@ def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path
         ("central_mu = { one = 0.1 }", "central_mu.*is not known in"),
     ],
 )
-def test_a_wrong_cap_is_named(tmp_path: Path, caps: str, message: str) -> None:
+def test_a_wrong_cap_is_named(caps: str, message: str) -> None:
     with pytest.raises(CatalogInvalid, match=message):
-        _read(tmp_path, caps, "one")
+        _read(caps, "one")
 
 
 @pytest.mark.slow
@@ -235,6 +231,6 @@ def test_what_was_spent_is_kept_and_of_two_accounts_the_larger(catalog: Catalog)
     assert crowds_since([account], TODAY) == pytest.approx(crowd_cost(metrics["one"]))
 
 
-def test_no_cap_costs_nothing(tmp_path: Path) -> None:
-    metric = _read(tmp_path, "epsilon_per_year = 9000", "one").metrics["one"]
+def test_no_cap_costs_nothing() -> None:
+    metric = _read("epsilon_per_year = 9000", "one").metrics["one"]
     assert (crowd_cost(metric), room_of(Caps())) == (0.0, None)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, Promise
 from hubbub.catalog import Metric
 from hubbub.catalog.limits import Limits
@@ -24,7 +23,7 @@ from hubbub.privacy.card import card, metric_card
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import DAY
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.crowds import crowd_in
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
@@ -45,10 +44,8 @@ TODAY = int(now()) // DAY
 
 
 @pytest.fixture(scope="module")
-def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
-    path = tmp_path_factory.mktemp("both") / "metrics.toml"
-    path.write_text(CATALOG)
-    return dict(read_with_promises(path).metrics)
+def metrics() -> dict[str, Metric]:
+    return dict(promised_catalog_of(CATALOG).metrics)
 
 
 @pytest.fixture
@@ -145,24 +142,18 @@ def test_no_later_bundle_raises_or_drops_the_limit(metrics: dict[str, Metric]) -
         Promise.load([*former, "much"])
 
 
-def test_a_limit_that_goes_with_nothing_is_refused(
-    metrics: dict[str, Metric], tmp_path: Path
-) -> None:
+def test_a_limit_that_goes_with_nothing_is_refused(metrics: dict[str, Metric]) -> None:
     with pytest.raises(BadParameter, match="must not be below central_epsilon"):
         replace(metrics["crowded"], limits=Limits(1, 500.0, 0.5))
     with pytest.raises(BadParameter, match="epsilon is only for a central promise"):
         replace(metrics["alone"], limits=Limits(1, 50.0, 2.0))
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace("= 3.5", "= 0.5"))
     with pytest.raises(CatalogInvalid, match="lifetime_central_epsilon"):
-        read_with_promises(path)
+        promised_catalog_of(CATALOG.replace("= 3.5", "= 0.5"))
 
 
 @pytest.mark.slow
-def test_the_card_says_both_and_what_the_limit_leaves(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG)
-    catalog = read_with_promises(path)
+def test_the_card_says_both_and_what_the_limit_leaves() -> None:
+    catalog = promised_catalog_of(CATALOG)
     privacy_card = metric_card(catalog.metrics["crowded"])
     assert "For life the device stops at 500 nats." in privacy_card.sentence
     assert "For life the device stops at 3.5 nats of that." in privacy_card.sentence

@@ -3,12 +3,10 @@
 from collections import Counter
 from dataclasses import replace
 from math import ceil
-from pathlib import Path
 
 import pytest
 
 from hubbub.authoring import crowds_within
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric
 from hubbub.catalog.epochs import epochs_within
 from hubbub.client.ledger import Account, charge
@@ -19,6 +17,7 @@ from hubbub.privacy.card import metric_card
 from hubbub.privacy.crowd import kept_by, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import crowd_text
+from tests.support.catalogs import promised_catalog_of
 from tests.support.commands import document_of
 from tests.support.crowds import crowd_in
 
@@ -30,10 +29,8 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + crowd_text(
 
 
 @pytest.fixture(scope="module")
-def metric(tmp_path_factory: pytest.TempPathFactory) -> Metric:
-    path = tmp_path_factory.mktemp("weekly") / "metrics.toml"
-    path.write_text(CATALOG)
-    return read_with_promises(path).metrics["theme"]
+def metric() -> Metric:
+    return promised_catalog_of(CATALOG).metrics["theme"]
 
 
 def test_all_epochs_of_a_period_together_keep_the_promise(metric: Metric) -> None:
@@ -119,12 +116,10 @@ def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
     ],
 )
 def test_what_does_not_go_with_it_is_refused_with_the_remedy(
-    old: str, new: str, message: str, tmp_path: Path
+    old: str, new: str, message: str
 ) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace(old, new, 1))
     with pytest.raises(CatalogInvalid, match=message):
-        read_with_promises(path)
+        promised_catalog_of(CATALOG.replace(old, new, 1))
 
 
 def test_the_command_finds_the_local_epsilon_of_many_epochs(
@@ -137,17 +132,13 @@ def test_the_command_finds_the_local_epsilon_of_many_epochs(
     assert document["epsilon_central"] < 0.5
 
 
-def test_a_tree_whose_part_of_the_promise_is_below_any_epsilon_keeps_it_by_its_crowd(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "metrics.toml"
+def test_a_tree_whose_part_of_the_promise_is_below_any_epsilon_keeps_it_by_its_crowd() -> None:
     text = CATALOG.replace(LISTED, TREE)
     assert text != CATALOG
     most = "max_local_epsilon = 0.1\nlimits"
     for old, new in (("1.0", "0.3"), ("7d", "366d"), ("3000", "30000"), ("limits", most)):
         text = text.replace(old, new, 1)
-    path.write_text(text)
-    metric = read_with_promises(path).metrics["theme"]
+    metric = promised_catalog_of(text).metrics["theme"]
     assert metric.central is not None
     assert metric.central.epsilon / metric.central.epochs < MIN_EPSILON < metric.epsilon
     promise_epsilon = kept_by(metric)

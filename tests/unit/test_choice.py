@@ -8,7 +8,6 @@ import pytest
 
 from hubbub.authoring import auto_mechanism, read_catalog
 from hubbub.authoring.auto_mechanism import choose
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
@@ -16,7 +15,7 @@ from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.signing.succession import continued_metric
 from tests.support.bundles import make_signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 
 
 def _text(more: str, epsilon: float = 1.0) -> str:
@@ -88,14 +87,12 @@ def test_where_one_mechanism_answers_auto_is_that_one(
     ],
 )
 def test_for_percentiles_haar_is_chosen_of_many_reports_outside_a_crowd(
-    tmp_path: Path, epsilon: float, more: str, mechanism: str
+    epsilon: float, more: str, mechanism: str
 ) -> None:
     text = _text(f"kind = 'duration'\nunit = 's'\nlow = 0\nhigh = 60\n{more}", epsilon)
     if "crowd" in more:
         text = text.replace("min_batch = 100\n", "").replace(f"epsilon = {epsilon}\n", "", 1)
-    path = tmp_path / "metrics.toml"
-    path.write_text(text)
-    metric = read_with_promises(path).metrics["asked"]
+    metric = promised_catalog_of(text).metrics["asked"]
     size = int(more.partition("buckets = ")[2])
     assert metric.mechanism == mechanism
     assert (metric.choice is None) == ("crowd" in more)

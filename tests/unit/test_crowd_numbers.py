@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass, replace
 from math import log
-from pathlib import Path
 
 import pytest
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.crowd_numbers import planned_number
 from hubbub.catalog import Crowd, Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly
 from hubbub.privacy.crowd import central_of
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 
 TEXT = catalog_toml(
     metric_toml(
@@ -29,10 +27,8 @@ TEXT = catalog_toml(
 WAVE = 'mechanism = "wave"\nbuckets = '
 
 
-def _read(folder: Path, more: str) -> Metric:
-    path = folder / "metrics.toml"
-    path.write_text(TEXT + more)
-    return read_with_promises(path).metrics["start"]
+def _read(more: str) -> Metric:
+    return promised_catalog_of(TEXT + more).metrics["start"]
 
 
 @dataclass(frozen=True)
@@ -84,10 +80,10 @@ def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> None:
-    mean = _read(tmp_path, 'mechanism = "auto"\n')
+def test_a_mean_and_the_parts_of_a_range_keep_the_promise() -> None:
+    mean = _read('mechanism = "auto"\n')
     assert mean.mechanism == "mean.piecewise"
-    parts = _read(tmp_path, WAVE + "20\n")
+    parts = _read(WAVE + "20\n")
     for metric, cells in ((mean, int(mean.parameters["steps"]) + 1), (parts, 20)):
         assert metric.randomizer.layout.size == cells
         assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
@@ -129,30 +125,26 @@ def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -
         ('mechanism = "mean.one_bit"\nepsilon = "much"\n', r'field "epsilon"'),
     ],
 )
-def test_what_is_no_number_of_a_crowd_is_named(tmp_path: Path, more: str, message: str) -> None:
+def test_what_is_no_number_of_a_crowd_is_named(more: str, message: str) -> None:
     with pytest.raises(CatalogInvalid, match=message):
-        _read(tmp_path, more)
+        _read(more)
 
 
 @pytest.mark.slow
-def test_no_ends_of_a_range_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(TEXT.replace("low = 0\n", "") + 'mechanism = "auto"\n')
+def test_no_ends_of_a_range_are_named() -> None:
     with pytest.raises(CatalogInvalid, match="low None and high 10 are not a range"):
-        read_with_promises(path)
+        promised_catalog_of(TEXT.replace("low = 0\n", "") + 'mechanism = "auto"\n')
 
 
-def test_yes_or_no_is_two_listed_values(tmp_path: Path) -> None:
+def test_yes_or_no_is_two_listed_values() -> None:
     text = TEXT.replace('domain = "number"\nlow = 0\nhigh = 10\n', 'values = ["true", "false"]\n')
-    path = tmp_path / "metrics.toml"
-    path.write_text(text + 'mechanism = "auto"\n')
-    metric = read_with_promises(path).metrics["start"]
+    metric = promised_catalog_of(text + 'mechanism = "auto"\n').metrics["start"]
     assert (metric.code(True), metric.code(False)) == (0, 1)  # noqa: FBT003 the value itself
     promise = central_of(metric, 30_000)
     assert 0.99 <= promise.epsilon <= 1.0
 
 
-def test_a_bundle_with_parts_too_fine_is_refused(tmp_path: Path) -> None:
-    metric = _read(tmp_path, WAVE + "20\n")
+def test_a_bundle_with_parts_too_fine_is_refused() -> None:
+    metric = _read(WAVE + "20\n")
     with pytest.raises(BadParameter, match="its noise is not spread evenly, so nothing is proven"):
         replace(metric, epsilon=1.0, parameters={**metric.parameters, "buckets": 20})

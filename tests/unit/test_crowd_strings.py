@@ -10,7 +10,6 @@ import pytest
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.sketch import Sketches
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Crowd, Metric
@@ -25,7 +24,7 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, make_signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.commands import document_of, output_of, refusal_of
 from tests.support.crowds import crowd_in
 
@@ -38,10 +37,8 @@ AUTO = 'mechanism = "auto"\n'
 HASHED = 'mechanism = "local_hash"\nhashes = 2\n'
 
 
-def _read(folder: Path, more: str) -> Metric:
-    path = folder / "metrics.toml"
-    path.write_text(TEXT + more)
-    return read_with_promises(path).metrics["homepage"]
+def _read(more: str) -> Metric:
+    return promised_catalog_of(TEXT + more).metrics["homepage"]
 
 
 @pytest.mark.parametrize("crowd", [100, 2000, 100_000])
@@ -88,7 +85,7 @@ def test_what_is_planned_is_what_answers_will_tell() -> None:
 
 @pytest.mark.slow
 def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
-    metric = _read(tmp_path, AUTO)
+    metric = _read(AUTO)
     assert (metric.mechanism, metric.parameters["hashes"]) == ("local_hash", 4)
     assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
     promise = central_of(metric, 30_000)
@@ -105,9 +102,9 @@ def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_more_hash_functions_lie_more_for_the_same_promise(tmp_path: Path) -> None:
-    two = _read(tmp_path, HASHED + "width = 64\n")
-    eight = _read(tmp_path, HASHED.replace("2", "8") + "width = 64\n")
+def test_more_hash_functions_lie_more_for_the_same_promise() -> None:
+    two = _read(HASHED + "width = 64\n")
+    eight = _read(HASHED.replace("2", "8") + "width = 64\n")
     assert eight.epsilon < two.epsilon - 1
     for metric in (two, eight):
         promise = central_of(metric, 30_000)
@@ -118,8 +115,8 @@ TREE = 'mechanism = "tree"\nbits = 20\ncells = 1024\n'
 
 
 @pytest.mark.slow
-def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: Path) -> None:
-    metric = _read(tmp_path, TREE)
+def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry() -> None:
+    metric = _read(TREE)
     assert (metric.mechanism, metric.min_batch) == ("tree", 30_000)
     promise = central_of(metric, 30_000)
     assert 0.97 <= promise.epsilon <= 1.0
@@ -171,16 +168,14 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: P
         (HASHED + 'width = "many"\n', r'field "width"'),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_its_remedy(
-    tmp_path: Path, more: str, message: str
-) -> None:
+def test_what_cannot_be_kept_is_refused_with_its_remedy(more: str, message: str) -> None:
     with pytest.raises(CatalogInvalid, match=message) as error:
-        _read(tmp_path, more)
+        _read(more)
     assert '"reports"' not in str(error.value), "which nobody wrote"
 
 
 @pytest.mark.thorough
-def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_shows_the_same_trade(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan", "central", "--strings", "500", "--reports", "30000", "--epsilon", "1"]
     document = document_of(capsys, *command, "--format", "json")
     crowds = [row for row in document["rows"] if row["way"].startswith("crowd")]
@@ -192,7 +187,7 @@ def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert document["tree"]["epsilon_local"] > 3
     assert document["tree"]["found_from"] < 0.05, "alone at epsilon 1 from an eighth"
     # What the catalog would take is what the plan says.
-    metric = _read(tmp_path, AUTO)
+    metric = _read(AUTO)
     assert metric.epsilon == crowds[-1]["epsilon_local"]
     assert f"4 x {metric.parameters['width']:,} buckets" in crowds[-1]["way"]
     assert 'crowd = 30000, domain = "string", mechanism = "auto"' in output_of(capsys, *command)
@@ -206,9 +201,9 @@ def test_a_plan_says_where_a_tree_finds_none(capsys: pytest.CaptureFixture[str])
 
 
 def test_what_a_crowd_of_hashed_strings_says_is_worked_out_for_given_numbers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    metric = _read(tmp_path, AUTO)
+    metric = _read(AUTO)
     arguments = ["privacy", "crowd", "--reports", "30000", "--honest", "0.9", "--hashes", "4"]
     arguments += ["--values", str(metric.parameters["width"])]
     arguments += ["--local-epsilon", str(metric.epsilon)]

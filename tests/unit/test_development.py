@@ -46,7 +46,7 @@ from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 from tests.support.bundles import crowd_text
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
 CATALOG = catalog_toml(
@@ -70,9 +70,8 @@ CROWD = metric_toml("font", mechanism="auto", values=["serif", "sans", "mono"], 
 
 def _signed_files(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:
     folder.mkdir()
-    (folder / "metrics.toml").write_text(CATALOG + CROWD)
     make_keys(folder / "keys", development=development)
-    catalog, keys = read_with_promises(folder / "metrics.toml"), folder / "keys"
+    catalog, keys = promised_catalog_of(CATALOG + CROWD), folder / "keys"
     out, streams = folder / "app.hubbub", folder / "streams.json"
     build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
     return read_bundle(out), read_stream_table(streams)
@@ -259,9 +258,7 @@ async def _watched(bundle: Bundle, arrivals: Arrivals | None, after: int = 0) ->
     return await QueryEngine(bundle, MemoryStore(), arrivals=arrivals).watch(after)
 
 
-def test_a_report_is_watched_with_what_it_could_have_meant(
-    dev: tuple[Bundle, StreamTable],
-) -> None:
+def test_a_report_is_watched_with_what_it_could_have_meant(dev: tuple[Bundle, StreamTable]) -> None:
     arrivals, window = Arrivals(), Window("theme", FIRST)
     arrivals.add(window, [b"\1", b"\2"], time=FIRST * DAY + 61)
     arrivals.add(Window("gone", FIRST), [b"\1"], time=FIRST * DAY + 62)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.bundles import Bundle
 from hubbub.client import Client, MemoryState, Outcome
@@ -17,6 +16,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import DAY, Signed, crowd_text, make_signed, metric_text
+from tests.support.catalogs import promised_catalog_of
 from tests.support.waiting import HANG_SECONDS
 
 FIRST, EACH, VALUES = 20_000, 2.25, 4
@@ -28,8 +28,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     folder = tmp_path_factory.mktemp("crowd")
     text = 'shuffler = "127.0.0.1:1"\n' + metric_text("other")
     result = make_signed(folder, text, start=FIRST * DAY)
-    (folder / "metrics.toml").write_text(CROWD)
-    metrics = read_with_promises(folder / "metrics.toml").metrics
+    metrics = promised_catalog_of(CROWD).metrics
     history = {name: metric.digest() for name, metric in metrics.items()}
     return replace(result, bundle=replace(result.bundle, metrics=metrics, history=history))
 

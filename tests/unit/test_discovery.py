@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
@@ -19,7 +18,7 @@ from hubbub.signing.stream_table import stream_table
 from hubbub.signing.succession import continued_metrics, refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
-from tests.support.catalogs import metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.commands import Capture, output_of, refusal_of
 
 FIRST = 20_010  # a day on which a period of 30 begins
@@ -35,10 +34,8 @@ PLUGIN = metric_toml(
 )
 
 
-def _metric(folder: Path, text: str = PLUGIN) -> Metric:
-    path = folder / "metrics.toml"
-    path.write_text(f'shuffler = "127.0.0.1:1"\n{text}')
-    return read_catalog(path).metrics["plugin"]
+def _metric(text: str = PLUGIN) -> Metric:
+    return catalog_of(catalog_toml(text)).metrics["plugin"]
 
 
 def _bundle(metric: Metric, before: Bundle | None = None) -> Bundle:
@@ -48,8 +45,8 @@ def _bundle(metric: Metric, before: Bundle | None = None) -> Bundle:
     return Bundle(metrics=metrics, keys=(), shuffler="127.0.0.1:1", roots=None, history=history)
 
 
-def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> None:
-    bundle = _bundle(_metric(tmp_path))
+def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon() -> None:
+    bundle = _bundle(_metric())
     assert list(bundle.streams) == ["plugin", "plugin/tree"]
     finder = bundle.metric("plugin/tree")
     assert finder.randomizer == PrefixTree(epsilon=2.0)
@@ -60,11 +57,11 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> No
     assert '"plugin/tree"' in stream_table(bundle)
 
 
-def test_what_shuffling_gives_either_stream_rests_on_its_own_loss(tmp_path: Path) -> None:
+def test_what_shuffling_gives_either_stream_rests_on_its_own_loss() -> None:
     """The metric's own figure counts the larger loss of both, since a device has one role."""
     rare = PLUGIN.replace("grr", "unary.oue").replace("epsilon = 2.0", "epsilon = 1.0")
     for text in (PLUGIN, rare):
-        for stream in _bundle(_metric(tmp_path, text)).streams.values():
+        for stream in _bundle(_metric(text)).streams.values():
             assert stream.randomizer_loss == stream.randomizer.privacy_loss() <= stream.report_loss
             expected = amplified_of(stream.randomizer, 5000)
             assert shuffled_of(stream, 5000) == expected
@@ -86,31 +83,30 @@ def test_what_shuffling_gives_either_stream_rests_on_its_own_loss(tmp_path: Path
     ],
 )
 def test_what_cannot_look_for_strings_is_told_what_to_write(
-    tmp_path: Path, change: tuple[str, str], message: str
+    change: tuple[str, str], message: str
 ) -> None:
     text = PLUGIN.replace(*change)
     if "bits" in text:
         text = text.replace("grr", "tree")
     with pytest.raises(CatalogInvalid) as caught:
-        _metric(tmp_path, text)
+        _metric(text)
     assert message in str(caught.value)
 
 
-def test_a_share_may_change_under_its_name_and_looking_may_not_begin(tmp_path: Path) -> None:
-    before = _bundle(_metric(tmp_path))
-    _bundle(_metric(tmp_path, PLUGIN.replace("0.25", "0.1")), before)
+def test_a_share_may_change_under_its_name_and_looking_may_not_begin() -> None:
+    before = _bundle(_metric())
+    _bundle(_metric(PLUGIN.replace("0.25", "0.1")), before)
     with pytest.raises(BundleRefused, match="discover changed under an old name"):
-        _bundle(_metric(tmp_path, PLUGIN.replace("discover = 0.25\n", "")), before)
-    plain = _bundle(_metric(tmp_path, PLUGIN.replace("discover = 0.25\n", "")))
+        _bundle(_metric(PLUGIN.replace("discover = 0.25\n", "")), before)
+    plain = _bundle(_metric(PLUGIN.replace("discover = 0.25\n", "")))
     with pytest.raises(BundleRefused, match="discover changed under an old name"):
-        _bundle(_metric(tmp_path), plain)
-    longer = _bundle(_metric(tmp_path, PLUGIN.replace('"vim"', '"vim", "spell"')), before)
+        _bundle(_metric(), plain)
+    longer = _bundle(_metric(PLUGIN.replace('"vim"', '"vim", "spell"')), before)
     assert list(longer.streams)[-1] == "plugin/tree"  # one tree, however the list grows
 
 
-def test_people_are_told_that_some_devices_tell_what_is_on_no_list(tmp_path: Path) -> None:
-    _metric(tmp_path)
-    sentences = leaflet(read_catalog(tmp_path / "metrics.toml")).sentences
+def test_people_are_told_that_some_devices_tell_what_is_on_no_list() -> None:
+    sentences = leaflet(catalog_of(catalog_toml(PLUGIN))).sentences
     [sentence] = [text for text in sentences if "on no list" in text]
     assert "A plugin that is in use" in sentence
 
@@ -176,8 +172,9 @@ def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> Non
 def test_the_check_says_how_many_reports_the_tree_waits_for(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    _metric(tmp_path)
-    output = " ".join(output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml")).split())
+    path = tmp_path / "metrics.toml"
+    path.write_text(catalog_toml(PLUGIN))
+    output = " ".join(output_of(capsys, "catalog", "check", str(path)).split())
     assert "0.25 of its devices feed plugin/tree" in output
     assert "20 reports, about 80 of all" in output
 

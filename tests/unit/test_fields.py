@@ -30,6 +30,7 @@ from hubbub.privacy.card import metric_card
 from hubbub.privacy.metric_facts import Fact, facts
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_of
 from tests.support.commands import Capture, output_of
 from tests.support.devices import idle_client
 
@@ -85,9 +86,8 @@ def test_one_entry_is_read_checked_signed_and_read_again(tmp_path: Path) -> None
     homepage = signed.bundle.metric("homepage")
     assert isinstance(homepage, WithTeam)
     assert homepage.team == "shell"
-    (tmp_path / "metrics.toml").write_text(CATALOG.replace("bits = 16", "bits = 16\nteam = 7"))
     with pytest.raises(CatalogInvalid, match=r'"team": must be a text that names a team'):
-        read_catalog(tmp_path / "metrics.toml")
+        catalog_of(CATALOG.replace("bits = 16", "bits = 16\nteam = 7"))
 
 
 @pytest.mark.usefixtures("_with_team")
@@ -106,11 +106,9 @@ def test_one_entry_is_in_schema_reference_card_and_answers(tmp_path: Path, capsy
     assert "| read by |" in output_of(capsys, "privacy", "card", str(path), "--format", "markdown")
 
 
-def test_without_the_entry_there_is_no_such_field(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
+def test_without_the_entry_there_is_no_such_field() -> None:
     with pytest.raises(CatalogInvalid, match=r'"team": is not known for rappor'):
-        read_catalog(path)
+        catalog_of(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
     assert "team" not in catalog_schema()["$defs"]["metric"]["properties"]
 
 
@@ -154,11 +152,9 @@ def test_true_and_false_may_be_listed_and_reported(
 @pytest.mark.parametrize(
     "values_text", ["[true]", "[true, true]", '[true, "no"]', "[true, false, 1]"]
 )
-def test_true_and_false_are_listed_together_and_alone(tmp_path: Path, values_text: str) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace('values = ["no", "yes"]', f"values = {values_text}"))
+def test_true_and_false_are_listed_together_and_alone(values_text: str) -> None:
     with pytest.raises(CatalogInvalid, match=r'"values": must be a list of texts, none empty; or'):
-        read_catalog(path)
+        catalog_of(CATALOG.replace('values = ["no", "yes"]', f"values = {values_text}"))
 
 
 def test_a_boolean_is_no_value_where_none_is_listed(tmp_path: Path) -> None:

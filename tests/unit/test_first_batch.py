@@ -8,10 +8,9 @@ from hubbub.aggregator.query.answer_notes import notice_of
 from hubbub.aggregator.query.shuffler_terms import until_first_batch, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.crowds import with_crowd
 
 CATALOG = catalog_toml(
@@ -28,10 +27,8 @@ CATALOG = catalog_toml(
 
 
 @pytest.fixture(scope="module")
-def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
-    path = tmp_path_factory.mktemp("waiting") / "metrics.toml"
-    path.write_text(CATALOG)
-    return dict(read_with_promises(path).metrics)
+def metrics() -> dict[str, Metric]:
+    return dict(promised_catalog_of(CATALOG).metrics)
 
 
 def test_it_says_how_many_of_how_many_and_until_when(metrics: dict[str, Metric]) -> None:

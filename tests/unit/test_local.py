@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.catalog.payload_meanings import label_of
 from hubbub.client import Client, FolderState, Outcome, State
 from hubbub.client.testing import FakeShuffler
 from tests.support.bundles import Signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 
 
 def counting(signed: Signed, state: State, shuffler: FakeShuffler | None = None) -> Client:
@@ -93,11 +92,8 @@ def test_of_too_many_values_the_most_frequent_stay(tmp_path: Path) -> None:
         ('kind = "set"\nvalues = ["a", "b", "c"]\nmost = 3', [], "none"),
     ],
 )
-def test_a_value_is_counted_by_what_people_call_it(
-    tmp_path: Path, definition: str, value: Any, label: str
-) -> None:
+def test_a_value_is_counted_by_what_people_call_it(definition: str, value: Any, label: str) -> None:
     mechanism = "" if "mechanism" in definition else 'mechanism = "auto"\nreports = 1000\n'
     text = catalog_toml(metric_toml("m", mechanism + definition, epsilon=1.0))
-    (tmp_path / "metrics.toml").write_text(text)
-    metric = read_catalog(tmp_path / "metrics.toml").metrics["m"]
+    metric = catalog_of(text).metrics["m"]
     assert label_of(metric, metric.code(value)) == label

@@ -55,7 +55,7 @@ from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.catalogs import catalog_toml, metric_toml, model_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml, model_toml
 from tests.support.commands import output_of
 from tests.support.devices import idle_client
 from tests.support.fakes import MemoryStore
@@ -266,11 +266,9 @@ def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
     assert coefficients["none", "hours"].coefficient < coefficients["month", "hours"].coefficient
 
 
-def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG + MODEL)
+def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells() -> None:
     metric = with_minute_rounds(
-        read_catalog(path).metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC)
+        catalog_of(CATALOG + MODEL).metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC)
     )
     learning = metric.model
     assert learning is not None
@@ -657,16 +655,12 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ),
     ],
 )
-def test_a_models_table_says_what_is_wrong_with_it(
-    tmp_path: Path, before: str, after: str, why: str
-) -> None:
-    path = tmp_path / "metrics.toml"
+def test_a_models_table_says_what_is_wrong_with_it(before: str, after: str, why: str) -> None:
     text = MODEL.replace(before, after)
     if "theme" in after:
         text = text.replace("[models.churn.features]", "[models.theme.features]")
-    path.write_text(CATALOG + text)
     with pytest.raises(CatalogInvalid, match=why):
-        read_catalog(path)
+        catalog_of(CATALOG + text)
 
 
 def test_a_label_beside_the_two_is_refused_where_both_are_named(tmp_path: Path) -> None:
@@ -828,9 +822,8 @@ def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixtur
     assert nobody.split() == ["0.4", "to", "1", "0.0%", "nobody"]
 
 
-def test_a_module_of_typescript_knows_features_and_labels(tmp_path: Path) -> None:
-    (tmp_path / "metrics.toml").write_text(CATALOG + MODEL)
-    module_text = "\n".join(typescript_module(read_catalog(tmp_path / "metrics.toml")))
+def test_a_module_of_typescript_knows_features_and_labels() -> None:
+    module_text = "\n".join(typescript_module(catalog_of(CATALOG + MODEL)))
     features = '[features: { readonly "hours": number | boolean; readonly "plan": "free" | "paid" }'
     assert f'"churn": {features}, label: string | boolean | 0 | 1];' in module_text
     assert f'"tariff": {features}, label: "none" | "month" | "year"];' in module_text

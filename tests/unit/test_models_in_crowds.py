@@ -33,7 +33,7 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.catalogs import model_toml
+from tests.support.catalogs import model_toml, promised_catalog_of
 from tests.support.commands import Capture, document_of, refusal_of
 from tests.support.devices import idle_client
 
@@ -117,14 +117,10 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
         ("central_epsilon = 2.0", "central_epsilon = 0.1", "the smallest possible: gather"),
     ],
 )
-def test_a_promise_that_cannot_be_made_says_why(
-    tmp_path: Path, before: str, after: str, why: str
-) -> None:
-    path = tmp_path / "metrics.toml"
+def test_a_promise_that_cannot_be_made_says_why(before: str, after: str, why: str) -> None:
     crowd = "crowd = 10" if "0.1" in after else "crowd = 300"
-    path.write_text(CATALOG + MODEL.replace(before, after).replace("crowd = 300", crowd))
     with pytest.raises(CatalogInvalid, match=why):
-        read_with_promises(path)
+        promised_catalog_of(CATALOG + MODEL.replace(before, after).replace("crowd = 300", crowd))
 
 
 def test_a_smaller_epsilon_whose_fewer_words_say_more_is_refused(tmp_path: Path) -> None:
@@ -242,14 +238,12 @@ def test_of_classes_the_round_of_columns_is_told_by_the_codes_of_all(signed: Sig
         assert withheld.centre == [0.0, 0.0, 0.0], "a round that is withheld teaches nothing"
 
 
-def test_card_and_leaflet_tell_both_promises(signed: Signed, tmp_path: Path) -> None:
+def test_card_and_leaflet_tell_both_promises(signed: Signed) -> None:
     sentence = metric_card(signed.bundle.metrics["churn"]).sentence
     local = EACH * signed.bundle.metrics["churn"].epsilon
     assert "All 2 rounds of a device together reveal epsilon 2 at delta 1e-06" in sentence
     assert f"or {local:.3g} to an observer of each single report" in sentence
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG + MODEL)
-    [question] = leaflet(read_with_promises(path)).questions
+    [question] = leaflet(promised_catalog_of(CATALOG + MODEL)).questions
     assert question.often == "2 times in all, at times that your device draws"
 
 

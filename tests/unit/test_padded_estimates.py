@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from hubbub.analysis.estimators.fast_pure_estimates import estimate
 from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.uncertainty.tails import pure_tail
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.conservation import Window
@@ -30,7 +28,7 @@ from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.value_noise import ValueNoise
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.fakes import MemoryStore
 from tests.support.stores import commit_of
 
@@ -255,11 +253,9 @@ def test_what_holds_no_single_value_has_no_dummies() -> None:
         oue.estimate(Totals(cells=[1, 2, 3, 4], reports=10, dummies=5))
 
 
-async def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None:
+async def test_of_fewer_than_its_crowd_nobody_is_told_anything() -> None:
     """Neither dummies nor a shuffler that passed on one report make a crowd."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG)
-    metric = read_with_promises(path).metrics["theme"]
+    metric = promised_catalog_of(CATALOG).metrics["theme"]
     bundle = Bundle(
         metrics={"theme": metric}, keys=(), shuffler="127.0.0.1:1", roots=None, history={}
     )

@@ -20,7 +20,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler, capture
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.privacy.leaflet import leaflet
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.moment import now
 
 HOUR = 3600
@@ -350,14 +350,10 @@ def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.Mon
         (RETENTION.replace("retention", "count"), "week", 'add kind = "retention"'),
     ],
 )
-def test_bad_input_is_refused_where_it_stands(
-    tmp_path: Path, more: str, epoch: str, problem: str
-) -> None:
-    path = tmp_path / "metrics.toml"
+def test_bad_input_is_refused_where_it_stands(more: str, epoch: str, problem: str) -> None:
     mechanism = "vector.codes" if "rate" in more.split(" ", maxsplit=1)[0] else "grr"
-    path.write_text(CATALOG + _table("it", more, epoch, mechanism))
     with pytest.raises(CatalogInvalid, match=problem):
-        read_catalog(path)
+        catalog_of(CATALOG + _table("it", more, epoch, mechanism))
 
 
 def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> None:
@@ -394,10 +390,8 @@ def test_who_counts_devices_that_their_limit_has_stopped_is_warned(
     assert ("a device stops after" in shown) == bool(warning)
 
 
-def test_codegen_knows_the_events(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(EVERY)
-    catalog = read_catalog(path)
+def test_codegen_knows_the_events() -> None:
+    catalog = catalog_of(EVERY)
     python = "\n".join(python_module(catalog))
     assert "checkout: Final = TypedMetric[Literal['visit', 'cart', 'paid']]('checkout')" in python
     assert "crashes: Final = TypedMetric[Literal['crashed', 'started']]('crashes')" in python

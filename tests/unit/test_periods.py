@@ -21,6 +21,7 @@ from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.signing.succession import refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_of
 from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
@@ -60,9 +61,7 @@ def days_of(client_of: Make, state: MemoryState, days: range) -> list[int]:
     return reported
 
 
-def test_a_device_reports_once_in_each_period_and_the_ledger_charges_once(
-    client_of: Make,
-) -> None:
+def test_a_device_reports_once_in_each_period_and_the_ledger_charges_once(client_of: Make) -> None:
     state = MemoryState()
     reported = days_of(client_of, state, range(90))
     assert [day // 30 for day in reported] == [0, 1, 2]
@@ -210,11 +209,9 @@ def test_a_person_is_in_one_crowd_a_period(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_period_is_refused(lines: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace("[metrics.theme]", f"[metrics.theme]\n{lines}"))
+def test_what_is_no_period_is_refused(lines: str, message: str) -> None:
     with pytest.raises(CatalogInvalid, match=message):
-        read_catalog(path)
+        catalog_of(CATALOG.replace("[metrics.theme]", f"[metrics.theme]\n{lines}"))
 
 
 def test_a_period_is_of_days_and_of_one_report(tmp_path: Path) -> None:
@@ -230,10 +227,8 @@ def test_a_period_is_of_days_and_of_one_report(tmp_path: Path) -> None:
 
 def test_a_period_is_part_of_what_was_promised(tmp_path: Path) -> None:
     signed = make_signed(tmp_path, PERIODIC, start=20_000 * DAY)
-    path = tmp_path / "daily.toml"
-    path.write_text(CATALOG)
     with pytest.raises(BundleRefused, match=r'"theme": .* changed under an old name'):
-        refuse_changes(read_catalog(path).metrics, signed.bundle)
+        refuse_changes(catalog_of(CATALOG).metrics, signed.bundle)
 
 
 def test_a_bundle_whose_keys_end_within_a_period_is_not_built(tmp_path: Path) -> None:

@@ -1,16 +1,14 @@
 """Noise of releases is an extra: who lacks it is told when the aggregator starts."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric, Release
 from hubbub.errors import MissingDependency
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.releases import check_noise, release
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 
 _CATALOG = catalog_toml(
     metric_toml("theme", mechanism="rr", epsilon=1.0, values=["light", "dark"], min_batch=10),
@@ -24,19 +22,17 @@ purposes = { press = 1.0 }
 """
 
 
-def _metrics(folder: Path, more: str = "") -> list[Metric]:
-    path = folder / "metrics.toml"
-    path.write_text(_CATALOG + more)
-    return list(read_catalog(path).metrics.values())
+def _metrics(more: str = "") -> list[Metric]:
+    return list(catalog_of(_CATALOG + more).metrics.values())
 
 
 def test_a_catalog_with_a_release_is_refused_without_what_draws_its_noise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    released = _metrics(tmp_path, 'release = { mechanism = "laplace", epsilon = 0.5 }\n' + _BUDGET)
+    released = _metrics('release = { mechanism = "laplace", epsilon = 0.5 }\n' + _BUDGET)
     check_noise(released)
     monkeypatch.setattr("hubbub.privacy.releases.find_spec", lambda _name: None)
-    check_noise(_metrics(tmp_path))
+    check_noise(_metrics())
     with pytest.raises(MissingDependency, match=r'"theme" is released.*PATH\[releases\]'):
         check_noise(released)
 

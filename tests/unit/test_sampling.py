@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.errors import CatalogInvalid
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_of
 from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
@@ -64,8 +64,6 @@ def test_a_device_decides_once_an_epoch_and_spends_nothing_if_not(client_of: Mak
 
 
 @pytest.mark.parametrize("wrong", ["0", "1.5", "nan", '"some"', "true"])
-def test_what_is_no_chance_is_refused(wrong: str, tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(SAMPLED.replace("sampling = 0.25", f"sampling = {wrong}"))
+def test_what_is_no_chance_is_refused(wrong: str) -> None:
     with pytest.raises(CatalogInvalid, match=r'field "sampling": must be a chance in \[1e-06, 1\]'):
-        read_catalog(path)
+        catalog_of(SAMPLED.replace("sampling = 0.25", f"sampling = {wrong}"))

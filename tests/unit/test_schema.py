@@ -13,13 +13,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from docs.reference.catalog_schema import catalog_schema
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY
 from tests.architecture.test_house import ROOT, TRACKED
 from tests.conftest import CATALOG
 from tests.fuzz.bundles import MORE
+from tests.support.catalogs import promised_catalog_of
 from tests.support.commands import document_of
 from tests.support.programs import run_program
 from tests.system.test_every_mechanism import metric_of
@@ -82,11 +82,9 @@ print(json.dumps([importlib.import_module(name).CATALOG for name in {names}]))
     return document
 
 
-def _is_catalog(text: str, folder: Path) -> bool:
-    path = folder / "metrics.toml"
-    path.write_text(text)
+def _is_catalog(text: str) -> bool:
     try:
-        read_with_promises(path)
+        promised_catalog_of(text)
     except CatalogInvalid:
         return False
     return True
@@ -104,7 +102,7 @@ def test_a_catalog_with_every_field_and_of_every_mechanism_is_taken() -> None:
 @pytest.mark.thorough
 def test_every_catalog_here_is_taken(tmp_path: Path) -> None:
     (tmp_path / "themes.txt").write_text("light\ndark\n")
-    catalogs = [text for text in _texts() if "[metrics." in text and _is_catalog(text, tmp_path)]
+    catalogs = [text for text in _texts() if "[metrics." in text and _is_catalog(text)]
     assert len(catalogs) >= 30
     for text in catalogs:
         assert _problems(text) == [], text
@@ -155,8 +153,8 @@ OF_FILES = (
     ],
     ids=[*OF_METRICS, *(f"{old} {new}" for old, new in OF_PROMISES), *OF_FILES],
 )
-def test_both_refuse_what_no_metric_promise_or_file_may_say(tmp_path: Path, text: str) -> None:
-    assert not _is_catalog(text, tmp_path)
+def test_both_refuse_what_no_metric_promise_or_file_may_say(text: str) -> None:
+    assert not _is_catalog(text)
     assert _problems(text)
 
 

@@ -15,7 +15,7 @@ from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.simulation.truth import above_most
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.commands import output_of
 
 TABLE = catalog_toml(
@@ -24,14 +24,12 @@ TABLE = catalog_toml(
 SETS = 'kind = "set"\nvalues = ["git", "spell", "vim", "lint"]\nmost = 2\n'
 
 
-def _metric(folder: Path, rest: str = SETS) -> Metric:
-    path = folder / "metrics.toml"
-    path.write_text(TABLE + rest)
-    return read_catalog(path).metrics["plugins"]
+def _metric(rest: str = SETS) -> Metric:
+    return catalog_of(TABLE + rest).metrics["plugins"]
 
 
-def test_a_metric_of_sets_takes_collections_of_its_values(tmp_path: Path) -> None:
-    metric = _metric(tmp_path)
+def test_a_metric_of_sets_takes_collections_of_its_values() -> None:
+    metric = _metric()
     assert metric.mechanism == "privset"
     for collection, code in (
         ([], 0),
@@ -45,14 +43,14 @@ def test_a_metric_of_sets_takes_collections_of_its_values(tmp_path: Path) -> Non
         with pytest.raises(ValueOutOfDomain) as error:
             metric.code(wrong)
         assert "emacs" not in str(error.value)
-    other = _metric(tmp_path, SETS + "other = true\n")
+    other = _metric(SETS + "other = true\n")
     assert other.values is not None
     assert other.values[-1] == "other"
     assert other.code(["emacs", "git", "nano"]) == 0b10001
 
 
-def test_people_above_most_hold_more_than_a_device_reports(tmp_path: Path) -> None:
-    metric = _metric(tmp_path)
+def test_people_above_most_hold_more_than_a_device_reports() -> None:
+    metric = _metric()
     codes = [
         metric.code(values) for values in ([], ["git"], ["git", "vim"], ["git", "vim", "lint"])
     ]
@@ -69,9 +67,9 @@ def test_people_above_most_hold_more_than_a_device_reports(tmp_path: Path) -> No
         (SETS + "crowd = 1000\ncentral_epsilon = 1.0\n", "is of listed values, with grr; of parts"),
     ],
 )
-def test_what_is_no_question_of_sets_is_refused(tmp_path: Path, rest: str, message: str) -> None:
+def test_what_is_no_question_of_sets_is_refused(rest: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
-        _metric(tmp_path, rest)
+        _metric(rest)
     assert message in str(error.value)
 
 
@@ -116,8 +114,8 @@ def test_drawn_totals_follow_the_shipping_coins() -> None:
     assert np.abs(drawn.mean(axis=0) - sent / 3).max() < 6 * error
 
 
-def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> None:
-    metric = _metric(tmp_path)
+def test_a_person_is_told_what_a_payload_could_have_meant() -> None:
+    metric = _metric()
     payload = metric.randomizer.randomize(0b101, KeyedBits(bytes(32)))
     meanings = meanings_of(metric, payload)
     assert {name for name, _ in meanings} == {
@@ -127,9 +125,8 @@ def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> Non
     assert sum(chance for _, chance in meanings) == pytest.approx(1)
 
 
-def test_typed_metrics_of_sets_take_collections(tmp_path: Path) -> None:
-    _metric(tmp_path)
-    module = "\n".join(python_module(read_catalog(tmp_path / "metrics.toml")))
+def test_typed_metrics_of_sets_take_collections() -> None:
+    module = "\n".join(python_module(catalog_of(TABLE + SETS)))
     assert "TypedMetric[Collection[Literal['git', 'spell', 'vim', 'lint']]]" in module
 
 
@@ -137,7 +134,7 @@ def test_typed_metrics_of_sets_take_collections(tmp_path: Path) -> None:
 def test_a_rehearsal_takes_sets_and_a_plan_says_to_rehearse(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _metric(tmp_path)
+    (tmp_path / "metrics.toml").write_text(TABLE + SETS)
     people = tmp_path / "people.csv"
     people.write_text("value,count\ngit|vim,3000\ngit|spell|vim,600\n,1400\n")
     options = ["--catalog", str(tmp_path / "metrics.toml")]

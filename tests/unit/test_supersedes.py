@@ -15,7 +15,6 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.trends import Point, Trended, trend
 from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
-from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.conservation import Window
@@ -25,7 +24,7 @@ from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, make_signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
 
 THREE = 'mechanism = "grr"\nvalues = ["light", "dark", "system"]'
@@ -75,11 +74,9 @@ def _bundle(folder: Path, *tables: str) -> Bundle:
         ),
     ],
 )
-def test_what_cannot_be_joined_is_refused(tables: list[str], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(_catalog(*tables))
+def test_what_cannot_be_joined_is_refused(tables: list[str], message: str) -> None:
     with pytest.raises(CatalogInvalid, match=rf'field "supersedes": .*{message}'):
-        read_catalog(path)
+        catalog_of(_catalog(*tables))
 
 
 def test_a_bundle_is_checked_too_and_devices_are_told_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
@@ -30,6 +29,7 @@ from hubbub.tokens.token import TOKEN_BYTES, nonce_of, token_info
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
+from tests.support.catalogs import catalog_of
 from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.cover_catalog import FILLED
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -442,13 +442,12 @@ def test_forgetting_leaves_no_token(
 
 
 def test_a_person_is_told_who_issues_tokens_and_what_that_sees(
-    plain: Signed, issuer: Issuer, clock: FakeClock, tmp_path: Path
+    plain: Signed, issuer: Issuer, clock: FakeClock
 ) -> None:
     bundle = _issued(plain.bundle, issuer)
     client = _client(bundle, MemoryState(), FakeShuffler(), issuer, clock)
     assert client.ledger().tokens == _ISSUER
-    (tmp_path / "metrics.toml").write_text(_LINE + _HEAD + metric_text("theme"))
-    sentences = card(read_catalog(tmp_path / "metrics.toml")).sentences
+    sentences = card(catalog_of(_LINE + _HEAD + metric_text("theme"))).sentences
     assert any("can link a token to its account" in sentence for sentence in sentences)
 
 
@@ -465,8 +464,7 @@ def test_whatever_is_in_the_place_of_a_wallet_is_an_empty_one() -> None:
 def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
     tmp_path: Path, issuer: Issuer, plain: Signed
 ) -> None:
-    (tmp_path / "metrics.toml").write_text(_LINE + _HEAD + metric_text("theme"))
-    catalog = read_catalog(tmp_path / "metrics.toml")
+    catalog = catalog_of(_LINE + _HEAD + metric_text("theme"))
     assert catalog.tokens == Tokens(_ISSUER)
     bundle = _issued(plain.bundle, issuer)
     path = tmp_path / "app.hubbub"
@@ -498,12 +496,10 @@ def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
     ],
 )
 def test_what_tokens_cannot_be_is_refused_with_the_line(
-    tmp_path: Path, line: str, metric: str, problem: str
+    line: str, metric: str, problem: str
 ) -> None:
-    source = tmp_path / "metrics.toml"
-    source.write_text(f"{line}\n{_HEAD}{metric_text('theme', more=metric)}")
     with pytest.raises(CatalogInvalid, match=problem):
-        read_catalog(source)
+        catalog_of(f"{line}\n{_HEAD}{metric_text('theme', more=metric)}")
 
 
 def test_a_bundle_with_sampling_and_tokens_is_refused(plain: Signed, issuer: Issuer) -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from hubbub.aggregator.query.answer_notes import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
-from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.values.value_kinds import kind_named
@@ -24,7 +23,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.fields.kinds import edges_of
 from tests.support.bundles import DAY, make_signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.devices import idle_client
 
 KINDS = {
@@ -240,13 +239,9 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
         ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
     ],
 )
-def test_what_a_kind_does_not_go_with_is_told(
-    tmp_path: Path, kind_lines: str, field: str, problem: str
-) -> None:
-    path = tmp_path / "metrics.toml"
-    path.write_text(catalog_toml(metric_of("asked", kind_lines)))
+def test_what_a_kind_does_not_go_with_is_told(kind_lines: str, field: str, problem: str) -> None:
     with pytest.raises(CatalogInvalid) as caught:
-        read_catalog(path)
+        catalog_of(catalog_toml(metric_of("asked", kind_lines)))
     assert len(str(caught.value).splitlines()) == 1, caught.value
     assert f'field "{field}": ' in str(caught.value)
     assert problem in str(caught.value)

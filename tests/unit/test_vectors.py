@@ -15,8 +15,6 @@ from hubbub.analysis.fake_reports.plausible import plausibility
 from hubbub.analysis.fake_reports.poisoning import maximal_gain
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.vector import scale_of
-from hubbub.authoring import read_catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.code_modules import python_module, typescript_module
 from hubbub.catalog import Metric
 from hubbub.catalog.payload_meanings import meanings_of
@@ -31,7 +29,7 @@ from hubbub.privacy.crowd import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.testing import make_bundle
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 TABLE = catalog_toml(
@@ -42,20 +40,18 @@ VECTOR = 'coordinates = ["speed", "ease", "looks"]\nmax_length = 2.0\nunit = "po
 SMALL = VECTOR + "words = 128\nbooks = 128\n"
 
 
-def _metric(folder: Path, rest: str = VECTOR, table: str = TABLE) -> Metric:
-    path = folder / "metrics.toml"
-    path.write_text(table + rest)
-    return read_with_promises(path).metrics["scores"]
+def _metric(rest: str = VECTOR, table: str = TABLE) -> Metric:
+    return promised_catalog_of(table + rest).metrics["scores"]
 
 
-def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for(tmp_path: Path) -> None:
-    metric = _metric(tmp_path)
+def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for() -> None:
+    metric = _metric()
     assert (metric.mechanism, metric.values) == ("vector.codes", ("speed", "ease", "looks"))
     assert metric.parameters == {"words": 256, "books": 4096, "max_length": 2.0}
-    named = _metric(tmp_path, "coordinates = 4\n", TABLE.replace("auto", "vector.codes"))
+    named = _metric("coordinates = 4\n", TABLE.replace("auto", "vector.codes"))
     assert named.values == ("1", "2", "3", "4")
     assert named.randomizer == VectorCodes(epsilon=4.0, dimensions=4)
-    tier = _metric(tmp_path, VECTOR + "tiers = [1.0]\n").at(1.0)
+    tier = _metric(VECTOR + "tiers = [1.0]\n").at(1.0)
     assert isinstance(tier.randomizer, VectorCodes)
     assert tier.randomizer.dimensions == 3
 
@@ -73,7 +69,8 @@ def test_a_check_warns_of_too_few_books_for_the_expected_reports(
 ) -> None:
     """Decision 0218 has 15 and 2.2 optima, which are 1.03 times as good."""
     table = TABLE.replace("epsilon = 4.0", "epsilon = 8.0")
-    _metric(tmp_path, f"coordinates = 16\nbooks = {books}\nreports = {reports}\n", table)
+    text = f"{table}coordinates = 16\nbooks = {books}\nreports = {reports}\n"
+    (tmp_path / "metrics.toml").write_text(text)
     printed = output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml"))
     warning = f"by {books:,} shared books have {excess} times the squared error of one book"
     assert (f"{warning} for each: {advice}" in printed) == bool(excess)
@@ -83,8 +80,8 @@ CROWD = "central_epsilon = 1.0\ncrowd = 2000\n"
 UNSAID = TABLE.replace("epsilon = 4.0\nmin_batch = 100\n", "")
 
 
-def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path) -> None:
-    metric = _metric(tmp_path, VECTOR + CROWD, UNSAID)
+def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise() -> None:
+    metric = _metric(VECTOR + CROWD, UNSAID)
     assert metric.min_batch == 2000
     assert metric.parameters == {**pool_for(metric.epsilon), "max_length": 2.0}
     assert 0.99 < central_of(metric, 2000).epsilon <= 1
@@ -94,18 +91,18 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path)
     crowd = ShuffledEpoch(reports=2000, categories=lies.categories, epsilon_local=loss, honest=0.9)
     assert central_epsilon(crowd, 1e-8) > 1
     with pytest.raises(CatalogInvalid, match=r"7 reveals more than .* write \S+ at most"):
-        _metric(tmp_path, VECTOR + CROWD + "epsilon = 7\n", UNSAID)
-    explicit = _metric(tmp_path, VECTOR + CROWD + "epsilon = 2.0005\nwords = 16\n", UNSAID)
+        _metric(VECTOR + CROWD + "epsilon = 7\n", UNSAID)
+    explicit = _metric(VECTOR + CROWD + "epsilon = 2.0005\nwords = 16\n", UNSAID)
     assert (explicit.epsilon, explicit.parameters["words"]) == (2.0005, 16)
-    many = _metric(tmp_path, VECTOR + CROWD + 'central_period = "7d"\n', UNSAID)
+    many = _metric(VECTOR + CROWD + 'central_period = "7d"\n', UNSAID)
     assert many.epsilon < metric.epsilon
 
 
-def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised(tmp_path: Path) -> None:
-    few = _metric(tmp_path, VECTOR + CROWD.replace("2000", "10"), UNSAID)
+def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised() -> None:
+    few = _metric(VECTOR + CROWD.replace("2000", "10"), UNSAID)
     assert few.epsilon == pytest.approx(1, abs=0.01)
     with pytest.raises(CatalogInvalid, match="its noise is not spread evenly, so nothing is"):
-        _metric(tmp_path, VECTOR + CROWD + "epsilon = 0.1\n", UNSAID)
+        _metric(VECTOR + CROWD + "epsilon = 0.1\n", UNSAID)
 
 
 def test_a_plan_of_a_crowd_has_the_error_of_each_number(capsys: Capture) -> None:
@@ -128,8 +125,9 @@ def test_a_plan_of_a_crowd_has_the_error_of_each_number(capsys: Capture) -> None
 
 
 def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    metric = _metric(tmp_path)
-    assert make_bundle(tmp_path / "metrics.toml").bundle.metrics["scores"] == metric
+    path = tmp_path / "metrics.toml"
+    path.write_text(TABLE + VECTOR)
+    assert make_bundle(path).bundle.metrics["scores"] == _metric()
 
 
 @pytest.mark.parametrize(
@@ -145,8 +143,8 @@ def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
         ([5e-324, 0, 0], [5e-324, 0.0, 0.0]),
     ],
 )
-def test_what_is_too_long_keeps_its_direction(tmp_path: Path, vector: Any, expected: Any) -> None:
-    metric = _metric(tmp_path, SMALL)
+def test_what_is_too_long_keeps_its_direction(vector: Any, expected: Any) -> None:
+    metric = _metric(SMALL)
     code = metric.code(vector)
     assert code == pytest.approx(expected)
     metric.randomizer.randomize(code, KeyedBits(bytes(32)))
@@ -178,12 +176,14 @@ def test_what_is_too_long_keeps_its_direction(tmp_path: Path, vector: Any, expec
 def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
     tmp_path: Path, wrong: Any
 ) -> None:
-    metric = _metric(tmp_path, SMALL)
+    metric = _metric(SMALL)
     with pytest.raises(ValueOutOfDomain, match='metric "scores": ') as error:
         metric.code(wrong)
     assert "7777" not in str(error.value)
     shuffler = FakeShuffler()
-    bundle = make_bundle(tmp_path / "metrics.toml").bundle
+    path = tmp_path / "metrics.toml"
+    path.write_text(TABLE + SMALL)
+    bundle = make_bundle(path).bundle
     with Client(bundle, MemoryState(), shuffler, hold_seconds=None, strict=False) as client:
         assert client.report("scores", wrong) is Outcome.NOT_A_VALUE
         assert client.report("scores", [0.1, 0.2, 0.3]) is Outcome.QUEUED
@@ -191,8 +191,8 @@ def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
     assert len(shuffler.reports()) == 1
 
 
-def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
-    metric = _metric(tmp_path, SMALL)
+def test_the_coordinate_that_is_no_number_is_named() -> None:
+    metric = _metric(SMALL)
     for wrong in (math.nan, "7777", None, True):
         with pytest.raises(ValueOutOfDomain, match=r'coordinate "ease" is not a finite number$'):
             metric.code([0.1, wrong, wrong])
@@ -223,13 +223,13 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),
     ],
 )
-def test_what_is_no_question_of_vectors_is_refused(tmp_path: Path, rest: str, message: str) -> None:
+def test_what_is_no_question_of_vectors_is_refused(rest: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
-        _metric(tmp_path, rest)
+        _metric(rest)
     assert message in str(error.value)
 
 
-def test_kind_and_mechanism_must_agree(tmp_path: Path) -> None:
+def test_kind_and_mechanism_must_agree() -> None:
     for table, rest, message in (
         (TABLE.replace("auto", "grr"), VECTOR, "grr is for a single value, not for a vector"),
         (TABLE.replace('kind = "vector"', ""), VECTOR, 'add kind = "vector"'),
@@ -240,7 +240,7 @@ def test_kind_and_mechanism_must_agree(tmp_path: Path) -> None:
         ),
     ):
         with pytest.raises(CatalogInvalid) as error:
-            _metric(tmp_path, rest.replace("max_length = 2.0\n", ""), table)
+            _metric(rest.replace("max_length = 2.0\n", ""), table)
         assert message in str(error.value)
 
 
@@ -342,8 +342,8 @@ def test_honest_totals_look_so_and_faked_ones_do_not() -> None:
         maximal_gain(CODES, [3])
 
 
-def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> None:
-    metric = _metric(tmp_path, SMALL)
+def test_a_person_is_told_what_a_payload_could_have_meant() -> None:
+    metric = _metric(SMALL)
     payload = metric.randomizer.randomize((2.0, 0.0, 0.0), KeyedBits(bytes(32)))
     fields = dict(meanings_of(metric, payload))
     assert len(fields) == 6
@@ -351,9 +351,8 @@ def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> Non
     assert sum(fields.values()) == pytest.approx(1)
 
 
-def test_typed_metrics_of_vectors_take_sequences_of_numbers(tmp_path: Path) -> None:
-    _metric(tmp_path)
-    catalog = read_catalog(tmp_path / "metrics.toml")
+def test_typed_metrics_of_vectors_take_sequences_of_numbers() -> None:
+    catalog = promised_catalog_of(TABLE + VECTOR)
     module = "\n".join(python_module(catalog))
     assert "from collections.abc import Sequence" in module
     assert "TypedMetric[Sequence[float]]" in module
@@ -362,7 +361,7 @@ def test_typed_metrics_of_vectors_take_sequences_of_numbers(tmp_path: Path) -> N
 
 
 def test_a_rehearsal_has_a_column_a_coordinate(tmp_path: Path, capsys: Capture) -> None:
-    _metric(tmp_path, SMALL)
+    (tmp_path / "metrics.toml").write_text(TABLE + SMALL)
     people = tmp_path / "people.csv"
     chance = np.random.default_rng(3)
     with people.open("w") as file:

@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric import mlkem
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import OpeningKey, Promise, open_bundle, read_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
@@ -29,7 +28,7 @@ from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.client_parts import store_reports
 from tests.support.commands import output_of, refusal_of
 from tests.support.moment import now
@@ -207,8 +206,7 @@ def test_a_half_that_is_none_or_protects_nothing_is_refused(sealed: Signed, publ
 def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> None:
     path, keys = tmp_path / "streams.json", tmp_path / "keys"
     write_new_keys(keys, start=0, period_seconds=28 * DAY, periods=1)
-    (tmp_path / "metrics.toml").write_text(CROWDED)
-    catalog, out = read_with_promises(tmp_path / "metrics.toml"), tmp_path / "app.hubbub"
+    catalog, out = promised_catalog_of(CROWDED), tmp_path / "app.hubbub"
     build_bundle(catalog, keys, out=out, previous=out, streams=path, roots=None)
     table, window = read_stream_table(path), Window("theme", 1)
     dummies = sealed_dummies(table, window, table.streams["theme"], 20)

@@ -17,7 +17,6 @@ from typing import Any, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, Notice, OpeningKeyPublic, open_bundle
 from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import NoteKey
@@ -53,7 +52,7 @@ from hubbub.wire.v1.services_pb2 import (
     TokenResponse,
 )
 from tests.proofs.vectors.wire import learning
-from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.client_parts import drawn_reports
 
 HERE = Path(__file__).parent
@@ -515,7 +514,7 @@ def asking() -> dict[str, Any]:
             ("clock", day * DAY + 60),
             ("flush", None),
             *(
-                ("report", [name, _value_on(name, day)])
+                ("report", [name, day % 9 if name == "count" else "ab"[day % 2]])
                 for name in METRIC_NAMES
                 if (day + len(name)) % 3
             ),
@@ -687,10 +686,6 @@ def _past_steps() -> list[tuple[str, Any]]:
 def _of_models() -> Bundle:
     plain = _plain(learning.CATALOG)
     return _with_metrics(plain, learning.in_crowds(plain.metrics))
-
-
-def _value_on(name: str, day: int) -> str | int:
-    return day % 9 if name == "count" else "ab"[day % 2]
 
 
 def _life(
@@ -1088,11 +1083,7 @@ def _sign(serial: int, key: NoteKey | None) -> str:
 
 
 def _plain(catalog: str, **settings: Any) -> Bundle:
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "metrics.toml"
-        text = catalog_toml(catalog, shuffler="localhost:7000", **settings)
-        source.write_text(text, encoding="utf-8")
-        reader = read_catalog(source)
+    reader = catalog_of(catalog_toml(catalog, shuffler="localhost:7000", **settings))
     key = OpeningKeyPublic(
         id=1, start=START, end=START + 28 * DAY, public=OPENING.public_key().public_bytes_raw()
     )
