@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import io
 import logging
 import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -127,10 +128,23 @@ def test_a_folder_whose_name_leaves_no_room_for_files_beside_it_is_named(folder:
         Settings.read({"HUBBUB_STATE_DIR": folder})
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["state", "/dev/null"])
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, folder: str) -> None:
     (tmp_path / "state").touch()
     with pytest.raises(BadParameter, match="state_dir is a file; give a folder"):
-        Settings.read({"HUBBUB_STATE_DIR": str(tmp_path / "state")})
+        Settings.read({"HUBBUB_STATE_DIR": str(tmp_path / folder)})
+
+
+def test_a_folder_that_may_not_be_looked_into_is_no_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, **_: Any) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    for name in ("stat", "lstat"):
+        monkeypatch.setattr(Path, name, refuse)
+    for folder in (tmp_path, Path("/")):
+        assert Settings.read({"HUBBUB_STATE_DIR": str(folder)}).state_dir == folder
 
 
 def test_a_folder_of_the_longest_name_keeps_state_and_trust(signed: Signed, tmp_path: Path) -> None:

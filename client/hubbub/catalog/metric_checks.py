@@ -27,7 +27,7 @@ _FRAME_BYTES: Final = 16
 
 
 def check_fields(metric: Any) -> None:
-    """Raises BadParameter if a field is invalid, by itmetric or with others."""
+    """Raises BadParameter if a field is invalid, by itself or with others."""
     check(metric)
     tier = metric.name[len(metric.name.partition("/")[0]) :] if metric.base_name else ""
     if not (NAME.fullmatch(metric.base_name) and STREAM.fullmatch(tier)):

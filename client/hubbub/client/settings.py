@@ -3,10 +3,12 @@
 Only this module reads the environment.
 """
 
+import contextlib
 import dataclasses
 import errno
 import math
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -117,9 +119,7 @@ class Settings:
                 values[name] = _path(name, values[name])
         if values.get("state_dir"):
             folder = resolved_folder(values["state_dir"])  # the app may change its folder
-            values["state_dir"] = _with_room_beside(folder)
-            if folder.is_file():
-                raise BadParameter("state_dir is a file; give a folder")
+            values["state_dir"] = _usable_folder(folder)
         return cls(**values)
 
     def is_strict(self, *, development: bool = False) -> bool:
@@ -162,16 +162,22 @@ def _path(name: str, value: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _with_room_beside(folder: Path) -> Path:
-    """The folder, if files beside it may have its name and more. Raises BadParameter."""
+def _usable_folder(folder: Path) -> Path:
+    """The folder, if it is no file, and files beside it may have its name and more.
+
+    One that only cannot be reached now is no mistake of the program. Raises BadParameter.
+    """
     try:
-        folder.with_name(folder.name + _LONGEST_SUFFIX).lstat()
+        (folder.parent / (folder.name + _LONGEST_SUFFIX)).lstat()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise BadParameter(
                 f"state_dir is too long for files beside it, whose names are up to "
                 f"{len(_LONGEST_SUFFIX)} letters longer; give a folder with a shorter name"
             ) from None
+    with contextlib.suppress(OSError):
+        if not stat.S_ISDIR(folder.stat().st_mode):
+            raise BadParameter("state_dir is a file; give a folder")
     return folder
 
 

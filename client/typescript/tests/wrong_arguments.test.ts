@@ -179,6 +179,7 @@ test("what is wrong is named, with what is right", async () => {
       "open(): folder begins with ~, which only a shell replaces; write it out",
     ],
     [{ bundle, folder: bundle }, "open(): folder is a file; give a folder"],
+    [{ bundle, folder: "/dev/null" }, "open(): folder is a file; give a folder"],
     [{ ...needed, strict: "no" }, "open(): strict is string; give boolean"],
     [{ ...needed, holdSeconds: "60" }, "open(): holdSeconds is string; give number or null"],
     [{ ...needed, shuffler, holdSeconds: -1 }, "holdSeconds -1 is outside [0, 86400]"],

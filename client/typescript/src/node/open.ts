@@ -56,7 +56,8 @@ export async function open(options: NodeOptions): Promise<Client> {
     );
   }
   const place = await within(after(BUNDLE_SECONDS), stat(options.folder)).catch(() => null);
-  if (place?.isFile()) throw new BadParameter("open(): folder is a file; give a folder");
+  if (place && !place.isDirectory())
+    throw new BadParameter("open(): folder is a file; give a folder");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
   const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
   return Client.over(
