@@ -67,7 +67,6 @@ export interface Mechanism {
 }
 
 const MAX_CATEGORIES = 2 ** 20;
-const MAX_CELLS = 2 ** 22;
 
 /** A memo that remembers nothing: every coin is new, as for a device that reports once. */
 export function forgetful(source: BitSource): Memo {
@@ -88,11 +87,6 @@ export function wholeOf(
   fallback?: number,
 ): number {
   return whole(parameters[name] ?? fallback ?? NaN, name, low, high);
-}
-
-/** @throws BadParameter totals have too many cells. names: the parameters that decide it. */
-export function checkCells(cells: number, names: string): void {
-  if (cells > MAX_CELLS) throw new BadParameter(`${names} are too large together`);
 }
 
 /** A parameter that may be any number. */

@@ -9,6 +9,7 @@
  */
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
+import { checkCells } from "./cells.js";
 import { exact, fraction, minus, over, plus, times } from "./fraction.js";
 import { utf8Bytes, positions } from "./hashing.js";
 import { concatenated, packed, vectorBytes } from "./packing.js";
@@ -16,7 +17,6 @@ import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js"
 import { atLeast, atMost, chanceOf, logAtLeast, ONE } from "./probability.js";
 import {
   categoriesOf,
-  checkCells,
   forgetful,
   indexIn,
   numberOf,

@@ -6,13 +6,14 @@
  */
 import { BadParameter } from "../errors.js";
 import { pick } from "./bits.js";
+import { checkCells } from "./cells.js";
 import { fraction } from "./fraction.js";
 import { isNegative } from "./hadamard.js";
 import { utf8Bytes, position } from "./hashing.js";
 import { index, keepChance, loss, respond } from "./randomized_response.js";
 import { indexBytes, concatenated, packed, vectorBytes } from "./packing.js";
 import { expAtMost, logAtLeast, ONE } from "./probability.js";
-import { checkCells, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 import { flipped } from "./unary.js";
 
 /** Count mean sketch. Apple (2017): a vector of bits from one hash function. */

@@ -6,11 +6,12 @@
  */
 import { BadParameter } from "../errors.js";
 import { pick } from "./bits.js";
+import { checkCells } from "./cells.js";
 import { digest, utf8Bytes, word } from "./hashing.js";
 import { index } from "./randomized_response.js";
 import { bitLength, indexBytes, packed } from "./packing.js";
 import { responseOver } from "./projective.js";
-import { checkCells, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 import { strings } from "./sketch.js";
 import { spell } from "./string_bits.js";
 

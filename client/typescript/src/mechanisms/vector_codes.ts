@@ -7,12 +7,13 @@
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
 import { length, product } from "./portable_floats.js";
 import { pick, type BitSource } from "./bits.js";
+import { checkCells } from "./cells.js";
 import { book, topSums } from "./directions.js";
 import { exact, fraction, over, plus, times, toNumber } from "./fraction.js";
 import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
-import { checkCells, numberOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+import { numberOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 
 const MAX_DIMENSIONS = 2 ** 10;
 const MAX_LENGTH = 1e12;
