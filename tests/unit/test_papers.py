@@ -194,3 +194,11 @@ def test_the_files_of_the_stores_are_read_by_their_own_formats(tmp_path: Path) -
     assert (tmp_path / "p" / "PrivacyInfo.xcprivacy").read_bytes() == store_files()[
         "PrivacyInfo.xcprivacy"
     ]
+    edited = tmp_path / "p" / "consent.md"
+    edited.write_text("as our lawyer wants it")
+    again = subprocess.run(
+        [*command, "--out", "p"], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    assert again.returncode == 2
+    assert "p/PrivacyInfo.xcprivacy exists; nothing is overwritten: give another" in again.stderr
+    assert edited.read_text() == "as our lawyer wants it"

@@ -25,7 +25,7 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.papers import DECIDE, papers, store_files
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
-from hubbub.programs.atomic_write import refuse_unwritable
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.text_files import read_text
@@ -145,8 +145,14 @@ def _papers(options: PapersOptions) -> None:
         files[f"{paper.name}.html"] = document.html().encode()
     with refuse_unwritable(options.out, BadParameter):
         options.out.mkdir(parents=True, exist_ok=True)
+        for name in sorted(files):
+            if (options.out / name).exists():
+                raise BadParameter(
+                    f"{options.out / name} exists; nothing is overwritten: give another folder "
+                    "(--out), or delete it"
+                )
         for name, content in files.items():
-            (options.out / name).write_bytes(content)
+            replace_file(options.out / name, content)
     say(f"{options.out}: {', '.join(sorted(files))}")
     explain(f'They are drafts: search them for "{DECIDE}", and let a lawyer read them.')
 
