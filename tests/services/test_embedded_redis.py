@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.errors import BackupUnusable, ServiceUnavailable
+from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable
 from hubbub.installation import embedded_redis
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.redis_programs import Server, program_for, server_programs
@@ -92,6 +92,15 @@ def test_a_folder_stays_with_the_kind_of_server_that_wrote_it(tmp_path: Path) ->
     with redis_server(tmp_path / "redis", appendonly="yes"):
         pass
     assert program_for(tmp_path / "redis") == Path(installed_redis())
+
+
+@pytest.mark.parametrize("content", [b"\xff\xc5\x00", b""])
+def test_a_damaged_list_of_data_files_is_named(folder: Path, content: bytes) -> None:
+    (folder / "appendonlydir").mkdir(parents=True)
+    manifest = folder / "appendonlydir" / "appendonly.aof.manifest"
+    manifest.write_bytes(content)
+    with pytest.raises(StateUnusable, match=f"{manifest}: is damaged.*restore a backup"):
+        program_for(folder)
 
 
 @pytest.mark.parametrize("writer", ["Redis 99.0", "Valkey 99.0"])

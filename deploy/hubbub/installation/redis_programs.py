@@ -6,6 +6,7 @@ the two formats parted.
 """
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -13,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from hubbub.errors import ServiceUnavailable
+from hubbub.errors import ServiceUnavailable, StateUnusable
 
 _VERSION: Final = re.compile(r"^(Redis|Valkey) server v=(\d+)\.(\d+)")
 _WRITER: Final = re.compile(rb"(?:REDIS|VALKEY)\d+\xfa.(redis|valkey)-ver.(\d+)\.(\d+)", re.DOTALL)
-_BASE: Final = re.compile(r"^file (\S+) seq \d+ type b", re.MULTILINE)
+_BASE: Final = re.compile(rb"^file (\S+) seq \d+ type b", re.MULTILINE)
 # Valkey began as Redis 7.2: its files have a signature of their own since 9.0, and Redis' have
 # versions of their own since 7.4.
 _REDIS_PARTED: Final = (7, 4)
@@ -79,14 +80,21 @@ def program_for(folder: Path) -> Path:
 
     Raises:
         ServiceUnavailable: there is no server program, or none that reads the data.
+        StateUnusable: the list of data files is damaged.
     """
     data = folder / "dump.rdb"  # a server that reads a backup has only this
     if (folder / "appendonly.aof").exists():  # of Redis 6.2, which has one append-only file
         data = folder / "appendonly.aof"
     with suppress(OSError):
-        manifest = (folder / "appendonlydir" / "appendonly.aof.manifest").read_text("utf-8")
-        base = _BASE.search(manifest)
-        data = folder / "appendonlydir" / (base[1] if base else "")
+        manifest = folder / "appendonlydir" / "appendonly.aof.manifest"
+        files = manifest.read_bytes()
+        if not files.startswith(b"file "):
+            raise StateUnusable(
+                f"{manifest}: is damaged, so Redis cannot read its data; restore a backup "
+                "(hubbub restore)"
+            )
+        base = _BASE.search(files)
+        data = folder / "appendonlydir" / os.fsdecode(base[1] if base else b"")
     programs, writer = server_programs(), Server.writer_of(data)
     if writer is None:
         return programs[0]
