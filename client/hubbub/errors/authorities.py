@@ -5,6 +5,8 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.errors import KeysUnusable
+
 _BLOCK: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
 )
@@ -48,8 +50,11 @@ def _verifying(pem: str | None) -> ssl.SSLContext:
 
 
 def trusting_file(path: Path | str | None) -> ssl.SSLContext:
-    """Like `trusting`, with the authorities in a file. Raises OSError, also as ssl.SSLError."""
-    return trusting(pem_text(Path(path)) if path else None)
+    """Like `trusting`, with the authorities in a file. Raises KeysUnusable if it has none."""
+    try:
+        return trusting(pem_text(Path(path)) if path else None)
+    except OSError as error:
+        raise KeysUnusable(f"{path}: no authorities: {error.strerror}") from error
 
 
 def pem_text(path: Path) -> str:

@@ -26,9 +26,8 @@ class IssuedStream:
 
     def is_open(self, epoch: int, now: float) -> bool:
         """Whether tokens for an epoch are issued: from the epoch before it until it closes."""
-        return begins(epoch - 1, self.epoch_seconds) <= now + _AHEAD_SECONDS and now < self.closes(
-            epoch
-        )
+        opens = begins(epoch - 1, self.epoch_seconds) - _AHEAD_SECONDS
+        return opens <= now < self.closes(epoch)
 
     def closes(self, epoch: int) -> int:
         """When the shuffler stops taking reports of the epoch, in seconds since 1970."""
@@ -48,11 +47,8 @@ def read_issued_streams(path: Path) -> IssuedStreams:
     try:
         document = json.loads(path.read_bytes())
         streams = {name: _stream(table) for name, table in document["streams"].items()}
-        devices = (
-            _whole_number(document["devices"])
-            if any(stream.tokens for stream in streams.values())
-            else 0
-        )
+        needs_tokens = any(stream.tokens for stream in streams.values())
+        devices = _whole_number(document["devices"]) if needs_tokens else 0
     except OSError as error:
         raise BadParameter(f"{path}: cannot be read: {error.strerror}; {_REMEDY}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

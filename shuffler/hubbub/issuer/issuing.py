@@ -118,7 +118,6 @@ PATH: Final = "/v1/tokens"
 _MESSAGE: Final = b"application/protobuf"
 _LARGEST_BYTES: Final = 1 << 20
 _MAX_FIELDS: Final = _LARGEST_BYTES // 32  # an element's bytes
-_BEARER: Final = "bearer "
 # A page sends its account's key itself, without cookies.
 _ANYONE: Final = open_to_pages(b"authorization, content-type")
 
@@ -204,11 +203,8 @@ class TokensApp:
 
     async def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
         authorization = headers.get(b"authorization", "")
-        token = (
-            authorization[len(_BEARER) :].strip()
-            if authorization.lower().startswith(_BEARER)
-            else ""
-        )
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
         try:
             # Header, claims, signature: a key of ours never has two dots.
             if self._subjects and token.count(".") == 2:  # noqa: PLR2004
@@ -217,9 +213,8 @@ class TokensApp:
         except AccessRefused as error:
             raise self._refused("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
         except ServiceUnavailable as error:
-            raise self._refused(
-                "provider_away", HTTPStatus.SERVICE_UNAVAILABLE, str(error)
-            ) from None
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            raise self._refused("provider_away", status, str(error)) from None
 
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
         table = self._streams  # a reload meanwhile concerns the next request

@@ -23,32 +23,27 @@ _MAX_DIGITS: Final = 40  # Larger numbers are useless here, and one with 310 dig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of a program, made from a function by `command`."""
+    """A command of a program, made from a function by `command`.
 
-    name: str
-    run: Callable[[Any], int | None]
-    text: str
-    description: str
-    epilog: str
-
-
-def command(
-    name: str, *, text: str = "", description: str = "", epilog: str = ""
-) -> Callable[[Callable[[Any], int | None]], Command]:
-    """Makes a command from a function.
-
-    The function takes an object of the options class that its parameter is annotated with, and
-    returns the exit code, where None means 0.
-
-    Args:
+    Attributes:
+        run: takes an object of the options class that its parameter is annotated with, and returns
+            the exit code, where None means 0.
         name: one word, or two: a command and its action.
         text: description in the list of actions.
         description: text above the options in the command's own help.
         epilog: text below them.
     """
-    return lambda run: Command(
-        name=name, run=run, text=text, description=description, epilog=epilog
-    )
+
+    run: Callable[[Any], int | None]
+    name: str
+    text: str = ""
+    description: str = ""
+    epilog: str = ""
+
+
+def command(name: str, **texts: str) -> Callable[[Callable[[Any], int | None]], Command]:
+    """Makes a command from a function; `texts` are fields of Command."""
+    return lambda run: Command(run=run, name=name, **texts)
 
 
 def commands_of(modules: Iterable[ModuleType]) -> list[Command]:
@@ -257,19 +252,15 @@ def add_commands(
     for name, group in groupby(added, lambda command: command.name.partition(" ")[0]):
         members = {command.name.partition(" ")[2]: command for command in group}
         group_command = members.pop("", None)
-        texts = (
-            _texts(group_command, examples)
-            if group_command
-            else {"description": description or None}
-        )
+        texts: dict[str, Any] = {"description": description or None}
+        if group_command:
+            texts = _texts(group_command, examples)
         parser = commands.add_parser(name, **texts)
         if members:
             actions = parser.add_subparsers(required=group_command is None, metavar="ACTION")
             for action, command in members.items():
-                action_parser = actions.add_parser(
-                    action, help=command.text, **_texts(command, examples)
-                )
-                _add_options(action_parser, command)
+                texts = _texts(command, examples)
+                _add_options(actions.add_parser(action, help=command.text, **texts), command)
             if group_command:
                 parser.actions = actions
         if group_command:

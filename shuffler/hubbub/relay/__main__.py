@@ -1,13 +1,11 @@
 """The relay's process: `python -m hubbub.relay`, which is what `hubbub relay` runs."""
 
 import logging
-import ssl
 import sys
 
 import httpx2
 import uvloop
 
-from hubbub.errors import KeysUnusable
 from hubbub.errors.authorities import trusting_file
 from hubbub.relay.forwarding import RELAYED_REQUESTS, RelayApp
 from hubbub.relay.settings import Settings, parse
@@ -22,7 +20,8 @@ async def _serve(settings: Settings) -> None:
     # PRIVACY: it would log each request, and so its time.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     # Ignores proxies of the environment and redirects, which would send requests elsewhere.
-    async with httpx2.AsyncClient(verify=_trust(settings), timeout=None, trust_env=False) as client:
+    trust = trusting_file(settings.roots)
+    async with httpx2.AsyncClient(verify=trust, timeout=None, trust_env=False) as client:
         limiter = Limiter(settings.peer_rate, settings.peer_burst)
         app = RelayApp(settings.gateway, client, limiter)
         tls, proxies = settings.common.tls, settings.proxies
@@ -31,13 +30,6 @@ async def _serve(settings: Settings) -> None:
         doors = [door, metrics.door(settings.metrics_listen, None)]
         facts = {"devices": settings.listen, "gateway": settings.gateway}
         await serve_until_signal(doors, [], facts)
-
-
-def _trust(settings: Settings) -> ssl.SSLContext:
-    try:
-        return trusting_file(settings.roots)
-    except OSError as error:
-        raise KeysUnusable(f"{settings.roots}: no authorities: {error.strerror}") from error
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from hubbub.runtime.redis.command_lists import RedisServer, lua, script
 from hubbub.shuffler.hidden_counts import settle
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool_replies import Level, PoolReplies
-from hubbub.shuffler.shards import Place, batch_key, crowd_key, keys_of, places
+from hubbub.shuffler.shards import Place, keys_of, places, set_key
 
 _LEAVE, _CUT = (lua(__package__, f"scripts/{name}") for name in ("leave", "cut"))
 # Lua's unpack fails past some thousands of arguments, and Redis is held up by long commands.
@@ -40,7 +40,7 @@ class Crowds:
         Plain commands are used: half of a script might be restored after a crash, half of these
         not.
         """
-        key = crowd_key(window, crowd_id, "dummies")
+        key = set_key(window, "dummies", crowd_id)
         added = [
             ("SADD", key, *sealed[first : first + _CHUNK])
             for first in range(0, len(sealed), _CHUNK)
@@ -51,7 +51,7 @@ class Crowds:
 
     async def unstage(self, window: Window, crowd_id: bytes) -> None:
         """Deletes the dummies of a crowd that will not leave."""
-        await self._server.ask("UNLINK", crowd_key(window, crowd_id, "dummies"))
+        await self._server.ask("UNLINK", set_key(window, "dummies", crowd_id))
 
     async def leave(
         self,
@@ -93,21 +93,12 @@ class Crowds:
         self, place: Place, crowd: CrowdTake, level: Level, crowd_id: bytes, shards: int
     ) -> int:
         pool, crowds, law, gathering = keys_of(place, "pool", "crowds", "law", "gathering")
-        crowd_keys = (crowd_key(place, crowd_id), crowd_key(place, crowd_id, "dummies"))
-        step = script(
-            _LEAVE,
-            [pool, crowds, crowd_keys[0], law, crowd_keys[1], gathering],
-            [
-                crowd_id.hex(),
-                crowd.needs if shards == 1 else 0,
-                crowd.cut_reports,
-                secrets.token_hex(32),
-                level.takes,
-                crowd.dummies,
-                shards,
-                crowd.hidden,
-            ],
-        )
+        reports, dummies = (set_key(place, part, crowd_id) for part in ("crowd", "dummies"))
+        keys = [pool, crowds, reports, law, dummies, gathering]
+        needs = crowd.needs if shards == 1 else 0
+        cutting = needs, crowd.cut_reports, secrets.token_hex(32), level.takes
+        arguments = [crowd_id.hex(), *cutting, crowd.dummies, shards, crowd.hidden]
+        step = script(_LEAVE, keys, arguments)
         settled = [settle(place)] if crowd.hidden else []
         count, *_ = await self._server.durable([step, *settled])
         return int(count)
@@ -127,23 +118,10 @@ class Crowds:
         The batches are ours to send once all are complete. Several processes may cut one crowd,
         each from the beginning: which reports go together follows from the crowd's secret.
         """
-        step = script(
-            _CUT,
-            [
-                *keys_of(place, "crowds"),
-                crowd_key(place, crowd_id),
-                *keys_of(place, "batches"),
-                crowd_key(place, crowd_id, "dummies"),
-                *keys_of(place, "pool", "shares", "law"),
-            ],
-            [
-                crowd_id.hex(),
-                batch_key(place, b""),
-                _CUT_AT_ONCE,
-                self._owner,
-                _STAGED_SECONDS,
-                cursor,
-            ],
-        )
+        crowds, batches, *others = keys_of(place, "crowds", "batches", "pool", "shares", "law")
+        reports, dummies = (set_key(place, part, crowd_id) for part in ("crowd", "dummies"))
+        keys = [crowds, reports, batches, dummies, *others]
+        limits = set_key(place, "batch"), _CUT_AT_ONCE, self._owner, _STAGED_SECONDS
+        step = script(_CUT, keys, [crowd_id.hex(), *limits, cursor])
         [next_cursor] = await self._server.execute([step])
         return None if next_cursor is None else bytes(next_cursor)

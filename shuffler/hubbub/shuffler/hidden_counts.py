@@ -59,16 +59,10 @@ class HiddenCounts:
 
     async def windows(self, windows: Collection[Window]) -> frozenset[Window]:
         """Those windows for which a number was drawn, whatever the stream table says now."""
-        asked_windows = list(windows)
-        commands = [
-            ("HMGET", window.key("shuffler:law"), "noise", "named") for window in asked_windows
-        ]
+        commands = [("HMGET", w.key("shuffler:law"), "noise", "named") for w in windows]
         replies = await self._server.each(commands) if commands else []
-        return frozenset(
-            window
-            for window, drawn in zip(asked_windows, replies, strict=True)
-            if drawn != [None, None]
-        )
+        answers = zip(windows, replies, strict=True)
+        return frozenset(window for window, drawn in answers if drawn != [None, None])
 
 
 def settle(place: Place, *, is_over: bool = False) -> Command:

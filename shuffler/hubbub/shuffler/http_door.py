@@ -136,7 +136,7 @@ class ReportsApp:
     ) -> Answer:
         """Handles a relayed request as if it had come directly, and encrypts the answer."""
         client = scope["client"]
-        caller = UNLIMITED if gateway.is_relay(client) else self._caller(scope, headers)
+        caller = UNLIMITED if among(client, gateway.relays) else self._caller(scope, headers)
         self._refuse_early(caller, headers, REQUEST_TYPE.encode())
         raw = await _body(receive)
         try:
@@ -158,11 +158,8 @@ class ReportsApp:
         content_type = (b"content-type", RESPONSE_TYPE.encode())
         # Twice the notice's size, since a problem contains it as text.
         public_bytes = 2 * len(self._admission.notice) + len(self._admission.models)
-        return (
-            HTTPStatus.OK,
-            (content_type, (b"cache-control", b"no-store")),
-            seal(answer, public_bytes),
-        )
+        answer_headers = content_type, (b"cache-control", b"no-store")
+        return HTTPStatus.OK, answer_headers, seal(answer, public_bytes)
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # If a proxy names its client, the server has put that address here.

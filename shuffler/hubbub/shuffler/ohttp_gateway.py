@@ -16,7 +16,6 @@ from hubbub.oblivious.binary_http import Request, Response, read_request, write_
 from hubbub.oblivious.encapsulation import Gateway
 from hubbub.oblivious.key_config import KEYS_TYPE
 from hubbub.programs.text_files import read_list
-from hubbub.runtime.http.connections import among
 from hubbub.shuffler.public_files import PublicBytes
 
 UNKNOWN_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
@@ -33,12 +32,8 @@ class OhttpGateway:
 
     def __init__(self, keys: Collection[X25519PrivateKey], relays: Collection[str] = ()) -> None:
         self._gateway = Gateway(list(keys))
-        self._relays = [ip_network(relay) for relay in relays]
+        self.relays = [ip_network(relay) for relay in relays]
         self.public_keys = PublicBytes(self._gateway.configs, KEYS_TYPE.encode())
-
-    def is_relay(self, client: tuple[str, int] | None) -> bool:
-        """Whether a client is one of the relays, which limit each of their users themselves."""
-        return among(client, self._relays)
 
     def open(self, raw: bytes) -> tuple[Request, Callable[[Response, int], bytes]]:
         """Decrypts a request; returns it with a function that encrypts the answer.

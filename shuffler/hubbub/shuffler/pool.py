@@ -42,7 +42,7 @@ from hubbub.shuffler.hidden_counts import HiddenCounts, settle
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.redeeming import Paid
-from hubbub.shuffler.shards import Place, batch_key, crowd_key, keys_of, places, spread
+from hubbub.shuffler.shards import Place, keys_of, places, set_key, spread
 
 # A full Redis lets a script continue whose first write deletes. So scripts that make room first
 # delete something, if only a field that does not exist.
@@ -97,11 +97,7 @@ class Pool:
         """
         shards = await self._shards_of(whole)
         list_commands = [("SADD", "shuffler:windows", *(window.name for window in reports))]
-        if several := [
-            f"{window.name}/{shard_count}"
-            for window, shard_count in shards.items()
-            if shard_count > 1
-        ]:
+        if several := [f"{window.name}/{count}" for window, count in shards.items() if count > 1]:
             list_commands.append(("SADD", "shuffler:shards", *several))
         steps: list[Command] = []
         paying: list[Sequence[Paid]] = []
@@ -118,9 +114,7 @@ class Pool:
         # Twice: another process may have archived the window meanwhile, as empty.
         replies = await self.server.durable([*list_commands, *steps, *list_commands])
         answers = zip(paying, replies[len(list_commands) :], strict=False)
-        return frozenset(
-            part[int(place)] for part, answer in answers if part for place in answer[1]
-        )
+        return frozenset(part[int(n)] for part, answer in answers if part for n in answer[1])
 
     async def _shards_of(self, windows: Collection[Window]) -> dict[Window, int]:
         """The number of shards that each window began with, whatever the setting is now.
@@ -137,9 +131,8 @@ class Pool:
         begin = [("HSETNX", law, "shards", self._shards) for law in laws]
         await self.server.durable([list_command, *begin])
         replies = await self.server.execute([("HGET", law, "shards") for law in laws])
-        new_counts = {
-            w: self._replies.number(w, reply) for w, reply in zip(unseen, replies, strict=True)
-        }
+        answers = zip(unseen, replies, strict=True)
+        new_counts = {window: self._replies.number(window, reply) for window, reply in answers}
         if len(self._begun) >= _REMEMBERED:
             self._begun.clear()
         self._begun |= new_counts
@@ -152,11 +145,9 @@ class Pool:
         """
         batch_id = secrets.token_bytes(16)
         pool, batches, law = keys_of(window, "pool", "batches", "law")
-        step = script(
-            _TAKE,
-            [pool, batches, batch_key(window, batch_id), law],
-            [batch_id.hex(), take.number, take.needs, self._owner, level.takes],
-        )
+        keys = [pool, batches, set_key(window, "batch", batch_id), law]
+        limits = take.number, take.needs, self._owner, level.takes
+        step = script(_TAKE, keys, [batch_id.hex(), *limits])
         [reply] = await self.server.execute([step])
         return batch_id if reply else None
 
@@ -180,7 +171,7 @@ class Pool:
 
         `owner` is its former owner, if not us. Empty if it was delivered or another took it.
         """
-        keys = [*keys_of(place, "batches"), batch_key(place, batch_id)]
+        keys = [*keys_of(place, "batches"), set_key(place, "batch", batch_id)]
         owners = [self._owner, owner or self._owner]
         step = script(_CLAIM, keys, [batch_id.hex(), *owners])
         [sealed] = await self.server.durable([step])
@@ -205,22 +196,18 @@ class Pool:
     async def delivered(self, place: Place, batch_id: bytes) -> None:
         """Deletes a batch that the aggregator has counted."""
         batches, shares = keys_of(place, "batches", "shares")
-        keys = [batches, batch_key(place, batch_id), shares]
+        keys = [batches, set_key(place, "batch", batch_id), shares]
         await self.server.execute([script(_DELIVERED, keys, [batch_id.hex()])])
 
     async def withhold(self, window: Window, min_batch: float, shards: int = 1) -> int:
         """Deletes and counts a pool with fewer reports than the minimum; returns their number."""
         levels = await self.levels(window, shards)
-        pooled = sum(level.reports for level in levels)
-        if pooled >= min_batch:
+        lacking = min_batch - sum(level.reports for level in levels)
+        if lacking <= 0:
             return 0
         # Each shard separately: all shards together have fewer reports than the minimum.
         steps = [
-            script(
-                _WITHHOLD,
-                keys_of(place, "pool", "law"),
-                [min_batch - (pooled - level.reports)],
-            )
+            script(_WITHHOLD, keys_of(place, "pool", "law"), [lacking + level.reports])
             for place, level in zip(places(window, shards), levels, strict=True)
         ]
         settled = [settle(place) for place in places(window, shards)]
@@ -326,9 +313,8 @@ class Pool:
         terms = await self._terms(windows)
         forgotten = [window.name for window in windows if window not in terms]
         if forgotten:
-            await self.server.execute(
-                [("SREM", f"shuffler:{index}", *forgotten) for index in ("over", "closed")]
-            )
+            for index in ("over", "closed"):
+                await self.server.ask("SREM", f"shuffler:{index}", *forgotten)
             members = await self.server.ask("SMEMBERS", "shuffler:shards")
             names = [name for name in members if name.rpartition(b"/")[0].decode() in forgotten]
             if names:
@@ -341,21 +327,12 @@ class Pool:
             return {}
         shards = await self.shards()
         window_places = [(w, place) for w in windows for place in places(w, shards.get(w, 1))]
-        parts = ("pool", "batches", "law", "crowds")
-        answers = await self.server.each(
-            [
-                script(
-                    _COUNTS,
-                    keys_of(place, *parts),
-                    [
-                        batch_key(place, b""),
-                        crowd_key(place, b""),
-                        crowd_key(place, b"", "dummies"),
-                    ],
-                )
-                for _, place in window_places
-            ]
-        )
+        steps = []
+        for _, place in window_places:
+            prefixes = [set_key(place, part) for part in ("batch", "crowd", "dummies")]
+            keys = keys_of(place, "pool", "batches", "law", "crowds")
+            steps.append(script(_COUNTS, keys, prefixes))
+        answers = await self.server.each(steps)
         counters: dict[Window, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(TERMS, 0)))
         for (window, _), numbers in zip(window_places, answers, strict=True):
             if numbers:

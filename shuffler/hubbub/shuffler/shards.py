@@ -7,7 +7,7 @@ all have been set apart, so a report hides among those of every node.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from hubbub.conservation import Window
 from hubbub.shuffler.redeeming import Paid
@@ -51,14 +51,9 @@ def keys_of(place: Place, *parts: str) -> list[str]:
     return [place.key(f"shuffler:{part}") for part in parts]
 
 
-def batch_key(place: Place, batch_id: bytes) -> str:
-    """The key of a batch in flight; with an empty id, the prefix of all of them."""
-    return f"{place.key('shuffler:batch')}:{batch_id.hex()}"
-
-
-def crowd_key(place: Place, crowd_id: bytes, what: str = "crowd") -> str:
-    """The key of a crowd's reports or dummies; with an empty id, the prefix of all of them."""
-    return f"{place.key(f'shuffler:{what}')}:{crowd_id.hex()}"
+def set_key(place: Place, part: Literal["batch", "crowd", "dummies"], of_id: bytes = b"") -> str:
+    """The key of a batch in flight, or of a crowd's reports or dummies; without id, its prefix."""
+    return f"{place.key(f'shuffler:{part}')}:{of_id.hex()}"
 
 
 def may_spread(stream: Stream) -> bool:

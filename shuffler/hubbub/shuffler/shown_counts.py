@@ -40,16 +40,15 @@ class ShownCounts:
         # Numbers drawn later belong to streams of the table.
         hidden = await self._pool.hidden.windows(terms)
         streams = self._streams()
-        hidden = hidden | {
-            w for w in terms if (stream := streams.get(w.stream)) and stream.is_noisy
-        }
+        noisy = {name for name, stream in streams.items() if stream.is_noisy}
+        hidden = hidden | {window for window in terms if window.stream in noisy}
         if self._development:
             hidden_terms = what_left({w: terms[w] for w in hidden}, streams, hidden)
             return {w: terms[w] for w in terms.keys() - hidden} | hidden_terms, {}
         windows = what_left(terms, streams, hidden)
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.
-        hides = hidden or any(stream.is_noisy for stream in streams.values())
+        hides = hidden or noisy
         total = sum_terms((windows if hides else terms).values())
         if hides:
             del total["pooled"]

@@ -40,6 +40,7 @@ _LONGEST_NAME: Final = 256
 _FEWEST, _MOST = 10, 1_000_000
 # A device's clock may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 600
+_REMEDY: Final = "make it with: hubbub catalog build"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,19 +249,15 @@ def read_stream_table(path: Path) -> StreamTable:
         }
         keys = tuple(_key(path, fields) for fields in document["keys"])
     except OSError as error:
-        raise BadParameter(
-            f"{path}: cannot be read: {error.strerror}; make it with: hubbub catalog build"
-        ) from error
+        raise BadParameter(f"{path}: cannot be read: {error.strerror}; {_REMEDY}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadParameter(
-            f"{path}: not a stream table; make it with: hubbub catalog build"
-        ) from error
+        raise BadParameter(f"{path}: not a stream table; {_REMEDY}") from error
     padded = {stream.kem: name for name, stream in streams.items() if stream.is_padded}
     for key in keys:
         for kem in padded.keys() - key.keys.keys():
             raise BadParameter(
                 f"{path}: stream {padded[kem]!a} has dummies, but key {key.id} has no public half "
-                "to seal them with; make it with: hubbub catalog build"
+                f"to seal them with; {_REMEDY}"
             )
     return StreamTable(streams, keys, development)
 
@@ -289,6 +286,4 @@ def _stream(path: Path, name: str, fields: Mapping[str, Any], fewest: int) -> St
         drawn = {law: CountNoise(*fields[law]) for law in _LAWS if law in fields}
         return Stream(**{**fields, **drawn}, fewest=fewest)
     except ValueError as error:
-        raise BadParameter(
-            f"{path}: stream {name!a}: {error}; make it with: hubbub catalog build"
-        ) from error
+        raise BadParameter(f"{path}: stream {name!a}: {error}; {_REMEDY}") from error

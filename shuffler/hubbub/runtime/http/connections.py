@@ -120,12 +120,8 @@ class OpenConnections:
             of_caller: Counter[object] = Counter()
             for other, unread in self._unread.items():
                 of_caller[self._caller(other)] += unread
-            self._end(
-                max(
-                    self._unread,
-                    key=lambda other: (of_caller[self._caller(other)], self._unread[other]),
-                )
-            )
+            sizes = {c: (of_caller[self._caller(c)], size) for c, size in self._unread.items()}
+            self._end(max(sizes, key=sizes.__getitem__))
 
     def _caller(self, connection: Connection) -> object:
         """Whose a connection is: each of a proxy or relay is somebody else's."""

@@ -1,5 +1,6 @@
 """Declarations of Prometheus metrics, and the metrics that every service has."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -25,11 +26,15 @@ class MetricDeclaration:
             return "histogram"
         return "counter" if self.name.endswith("_total") else "gauge"
 
-    def family(self) -> GaugeMetricFamily | CounterMetricFamily:
-        """An empty metric family of it, to add samples to."""
-        if self.kind == "counter":
-            return CounterMetricFamily(self.name, self.meaning, labels=self.labels)
-        return GaugeMetricFamily(self.name, self.meaning, labels=self.labels)
+    def family(
+        self, samples: Iterable[tuple[Sequence[str], float]] = ()
+    ) -> GaugeMetricFamily | CounterMetricFamily:
+        """A metric family of it with these samples: values of the labels, and the figure."""
+        family_of = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        family = family_of(self.name, self.meaning, labels=self.labels)
+        for labels, figure in samples:
+            family.add_metric(labels, figure)
+        return family
 
 
 REPORTS: Final = MetricDeclaration(

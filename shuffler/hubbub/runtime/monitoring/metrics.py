@@ -129,8 +129,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yields every metric with its current values."""
-        terms, store_up, law = REPORTS.family(), STORE_UP.family(), self._terms
-        store_up.add_metric((), self._is_up)
+        terms, law = REPORTS.family(), self._terms
         by_stream: dict[str, list[Window]] = {}
         for window in sorted(law):
             by_stream.setdefault(window.stream, []).append(window)
@@ -139,21 +138,13 @@ class Metrics(Collector):
             for term, number in law[window].items():
                 terms.add_metric((*labels, term), number)
         yield terms
-        yield store_up
-        build = BUILD_INFO.family()
-        build.add_metric((VERSION, platform.python_version()), 1)
-        yield build
-        days = CERTIFICATE_DAYS_LEFT.family()
-        now = time.time()
-        for name, end in ends(self._certificates).items():
-            days.add_metric((name,), (end - now) / _DAY_SECONDS)
-        yield days
+        yield STORE_UP.family([((), self._is_up)])
+        yield BUILD_INFO.family([((VERSION, platform.python_version()), 1)])
+        now, end_times = time.time(), ends(self._certificates).items()
+        yield CERTIFICATE_DAYS_LEFT.family(
+            ((name,), (end - now) / _DAY_SECONDS) for name, end in end_times
+        )
         for declared, counts in self._counters.items():
-            family = declared.family()
-            for value, count in list(counts.items()):
-                family.add_metric((value,), count)
-            yield family
+            yield declared.family(((value,), count) for value, count in list(counts.items()))
         for declared, figure in self._gauges.items():
-            family = declared.family()
-            family.add_metric((), figure())
-            yield family
+            yield declared.family([((), figure())])

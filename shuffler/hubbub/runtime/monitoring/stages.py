@@ -6,7 +6,7 @@ network's watcher knows whose.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from prometheus_client import Histogram
@@ -14,24 +14,8 @@ from prometheus_client import Histogram
 from hubbub.runtime.monitoring import tracing
 from hubbub.runtime.monitoring.declaration import BATCH_REPORTS, STAGE_SECONDS
 
-_SECONDS: Final = (
-    0.0005,
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1,
-    2.5,
-    5,
-    10,
-    30,
-    60,
-)
+# Upper ends of the histograms' buckets.
+_MS: Final = (0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 _REPORTS: Final = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 200_000)
 
 
@@ -44,7 +28,7 @@ class Stages:
             STAGE_SECONDS.meaning,
             STAGE_SECONDS.labels,
             registry=None,
-            buckets=_SECONDS,
+            buckets=[milliseconds / 1000 for milliseconds in _MS],
         )
         self._reports = Histogram(
             BATCH_REPORTS.name, BATCH_REPORTS.meaning, registry=None, buckets=_REPORTS
@@ -58,7 +42,7 @@ class Stages:
     @contextmanager
     def of(self, stage: str, reports: int = 0) -> Iterator[None]:
         """Times and traces a stage, also if it fails."""
-        with self._seconds.labels(stage).time():
+        with self.timed(stage):
             if tracing.tracer is None:
                 yield
                 return
@@ -67,11 +51,9 @@ class Stages:
                     step.set_attribute("hubbub.reports", reports)
                 yield
 
-    @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
+    def timed(self, stage: str) -> AbstractContextManager[object]:
         """Times a stage that directly follows a submission, without tracing it."""
-        with self._seconds.labels(stage).time():
-            yield
+        return self._seconds.labels(stage).time()
 
     def batch(self, reports: int) -> None:
         """Records the size of a batch."""

@@ -15,7 +15,7 @@ import httpx2
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
-from hubbub.errors import AccessRefused, KeysUnusable, ServiceUnavailable
+from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.addresses import proxy_to, secure_parts
 from hubbub.errors.authorities import trusting_file
 from hubbub.errors.printable import visible
@@ -28,13 +28,7 @@ CALL_SECONDS: Final = 10.0
 # A provider's description and keys have some kilobytes.
 _LARGEST_BYTES: Final = 1 << 20
 _PART_BYTES: Final = 1 << 16
-_FAULTS: Final = (
-    httpx2.HTTPError,
-    httpx2.InvalidURL,
-    ValueError,
-    TimeoutError,
-    RecursionError,
-)
+_FAULTS: Final = (httpx2.HTTPError, httpx2.InvalidURL, ValueError, TimeoutError, RecursionError)
 _FRESH_SECONDS: Final = 3600.0
 # Least time between requests, since anybody can send the name of an unknown key.
 _APART_SECONDS: Final = 10.0
@@ -97,10 +91,7 @@ class ProviderKeys:
         remedy: str = "try again",
     ) -> None:
         self._issuer, self._clock, self._remedy = issuer, clock, remedy
-        try:
-            self.verify: ssl.SSLContext | bool = trusting_file(authority) if authority else True
-        except OSError as error:
-            raise KeysUnusable(f"{authority}: no authorities: {error.strerror}") from error
+        self.verify: ssl.SSLContext | bool = trusting_file(authority) if authority else True
         self._description = _Document(self._fetch_description, clock)
         self._keys = _Document(self._fetch_keys, clock)
 

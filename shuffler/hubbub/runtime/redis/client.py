@@ -65,22 +65,17 @@ async def connect_redis(
     deadline = time.monotonic() + start_seconds
     while True:
         try:
-            return await _connect_now(url, replicas)
+            addresses = _addresses(url)
+            for address in addresses[:-1]:
+                with suppress(StoreUnavailable):
+                    return await _connect_by(address, addresses, url, replicas)
+            return await _connect_by(addresses[-1], addresses, url, replicas)
         except StoreUnavailable as error:
             if time.monotonic() > deadline or not isinstance(
                 error.__cause__, (RedisError, RedisClusterException, OSError)
             ):
                 raise
             await asyncio.sleep(_PAUSE_SECONDS)
-
-
-async def _connect_now(url: str, replicas: int) -> RedisServer:
-    """Connects by the first named address that accepts us."""
-    addresses = _addresses(url)
-    for address in addresses[:-1]:
-        with suppress(StoreUnavailable):
-            return await _connect_by(address, addresses, url, replicas)
-    return await _connect_by(addresses[-1], addresses, url, replicas)
 
 
 async def _connect_by(
@@ -164,9 +159,8 @@ def _addresses(url: str) -> list[str]:
     try:
         parts = urlsplit(url)
         user, separator, hosts = parts.netloc.rpartition("@")
-        urls = [
-            parts._replace(netloc=user + separator + host).geturl() for host in hosts.split(",")
-        ]
+        netlocs = [user + separator + host for host in hosts.split(",")]
+        urls = [parts._replace(netloc=netloc).geturl() for netloc in netlocs]
         for redis_url in urls:
             _check_url(redis_url)
     except (ValueError, TypeError):

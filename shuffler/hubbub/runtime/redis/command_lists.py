@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
@@ -164,6 +164,12 @@ class RedisServer:
         """
         self._closed = True
         await self.client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
 
     async def room(self, part: float = 1.0) -> tuple[float, float]:
         """The used part of the fullest node's memory, and the bytes left until `part` of its limit.

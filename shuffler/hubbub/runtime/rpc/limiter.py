@@ -61,9 +61,7 @@ class Limiter:
         if now - self._swept > (_SWEEP_FULL_SECONDS if full else _SWEEP_SECONDS):
             self._swept = now
             for buckets in self._levels:
-                for bucket in [
-                    bucket for bucket in buckets if not self._tokens_used(buckets, bucket)
-                ]:
+                for bucket in [key for key in buckets if not self._tokens_used(buckets, key)]:
                     del buckets[bucket]
         buckets, bucket = self._bucket(caller)
         buckets[bucket] = (self._tokens_used(buckets, bucket) + cost, now)
