@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any, Final
@@ -27,9 +28,7 @@ ROOT: Final = Path(__file__).parents[1]
 LOCKS: Final = ("client.lock", "shuffler.lock", "aggregator-all.lock", "tools.lock")
 _CHECKLIST: Final = "first_publication.md"
 _PROVENANCE: Final = "provenance.json"
-_PINNED: Final = re.compile(
-    r"^([A-Za-z0-9._-]+)==([^\s;]+)(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL
-)
+_PINNED: Final = re.compile(r"(?ms)^([A-Za-z0-9._-]+)==([^\s;]+)(.*?)(?=^\S|\Z)")
 
 
 def release(out: Path, root: Path = ROOT) -> dict[str, str]:
@@ -92,32 +91,15 @@ def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
             hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", rest)
             hashes_by_package.setdefault((name, version), set()).update(hashes)
     components = [
-        {
-            "type": "library",
-            "bom-ref": f"pkg:pypi/{name}@{version}",
-            "name": name,
-            "version": version,
-            "purl": f"pkg:pypi/{name}@{version}",
-            "hashes": [{"alg": "SHA-256", "content": digest} for digest in sorted(hashes)],
-        }
+        _component("pypi", name, version, "SHA-256", sorted(hashes))
         for (name, version), hashes in sorted(hashes_by_package.items())
     ]
     npm = json.loads((root / "client/typescript/package-lock.json").read_text("utf-8"))
     for path, package in sorted(npm["packages"].items()):
         if path and not package.get("dev"):
-            name = path.rpartition("node_modules/")[2]
-            purl = f"pkg:npm/{name.replace('@', '%40')}@{package['version']}"
+            name, version = path.rpartition("node_modules/")[2], package["version"]
             sha512 = base64.b64decode(package["integrity"].removeprefix("sha512-")).hex()
-            components.append(
-                {
-                    "type": "library",
-                    "bom-ref": purl,
-                    "name": name,
-                    "version": package["version"],
-                    "purl": purl,
-                    "hashes": [{"alg": "SHA-512", "content": sha512}],
-                }
-            )
+            components.append(_component("npm", name, version, "SHA-512", [sha512]))
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -132,6 +114,20 @@ def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
             }
         },
         "components": components,
+    }
+
+
+def _component(
+    registry: str, name: str, version: str, algorithm: str, digests: list[str]
+) -> dict[str, Any]:
+    purl = f"pkg:{registry}/{name.replace('@', '%40')}@{version}"
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": name,
+        "version": version,
+        "purl": purl,
+        "hashes": [{"alg": algorithm, "content": digest} for digest in digests],
     }
 
 
@@ -178,10 +174,7 @@ def _content(wheels: list[Path]) -> str:
 
 
 def _version(root: Path) -> str:
-    [version] = re.findall(
-        r'^version = "(.+)"$', (root / "pyproject.toml").read_text(), re.MULTILINE
-    )
-    return str(version)
+    return str(tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"])
 
 
 def _sha256(raw: bytes) -> str:

@@ -168,10 +168,10 @@ def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
     Raises:
         MissingDependency: a command imports what is not installed here.
     """
-    modules = {command.module: name for name, command in reversed(COMMANDS.items())}
-    return _parser(
-        [modules[module] for module in dict.fromkeys(c.module for c in COMMANDS.values())], services
-    )
+    names: dict[str, str] = {}
+    for name, entry in COMMANDS.items():
+        names.setdefault(entry.module or name, name)
+    return _parser([*names.values()], services)
 
 
 def _parser(

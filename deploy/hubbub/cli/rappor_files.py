@@ -106,9 +106,8 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
                 "was the map made for these parameters?"
             )
         if lines.setdefault(name, line) != line:
-            raise BadParameter(
-                f"{location}: repeats the candidate of line {lines[name]}; remove one"
-            )
+            before = f"the candidate of line {lines[name]}"
+            raise BadParameter(f"{location}: repeats {before}; remove one")
         rows.append(places)
     if not rows:
         raise BadParameter(f"{path}: contains no candidate; write one per line")
@@ -177,13 +176,12 @@ def _read_params(path: Path) -> dict[str, str]:
 
 def _whole_numbers(fields: Sequence[str], location: str, top: int) -> list[int]:
     """Reads whole numbers in [0, top]."""
+    numbers: list[int] = []
     try:
-        numbers = list(map(int, fields))
-    except ValueError:
-        column = next(i for i, field in enumerate(fields, start=1) if not _is_whole(field))
-        raise BadParameter(
-            f"{location}: number {column} is not a whole number; correct it"
-        ) from None
+        numbers.extend(map(int, fields))
+    except ValueError:  # the numbers before it are in the list
+        place = f"{location}: number {len(numbers) + 1}"
+        raise BadParameter(f"{place} is not a whole number; correct it") from None
     if not (numbers and min(numbers) >= 0 and max(numbers) <= top):
         raise BadParameter(f"{location}: a number is outside [0, {top}]; correct it")
     return numbers
@@ -195,11 +193,3 @@ def _refuse_heading(cell: str, location: str) -> None:
         raise BadParameter(
             f"{location}: a heading, with {cell[:40]!a} in the place of a number; remove that line"
         )
-
-
-def _is_whole(field: str) -> bool:
-    try:
-        int(field)
-    except ValueError:
-        return False
-    return True

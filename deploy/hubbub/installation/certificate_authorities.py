@@ -134,10 +134,8 @@ def renew_certificates(
             authority = by_name[name] = _strict_form(by_name[name], signing)
             dialled = [*_host_names(folder / f"{role}.pem"), *names.get(role, ())]
             fresh[role] = _certify(role, dialled, authority, signing)
-        bundles = {
-            path: _with_forms_of(by_name, path)
-            for path in (authorities / "ca.pem", folder / "ca.pem")
-        }
+        paths = authorities / "ca.pem", folder / "ca.pem"
+        bundles = {path: _with_forms_of(by_name, path) for path in paths}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise KeysUnusable(
             f"{authorities}: does not contain the authorities of {folder} with their keys; "
@@ -149,9 +147,7 @@ def renew_certificates(
         for role, (key, certificate) in fresh.items():
             replace_file(folder / f"{role}.key", _pem(key), 0o600)
             replace_file(folder / f"{role}.pem", certificate.public_bytes(_PEM))
-    return {
-        role: certificate.not_valid_after_utc.date() for role, (_, certificate) in fresh.items()
-    }
+    return {role: signed.not_valid_after_utc.date() for role, (_, signed) in fresh.items()}
 
 
 def trust_other(folder: Path, other: Path) -> str:
@@ -166,15 +162,11 @@ def trust_other(folder: Path, other: Path) -> str:
     """
     try:
         ours = (folder / "ca.pem").read_bytes()
-        trusted = {
-            own_certificate.subject for own_certificate in x509.load_pem_x509_certificates(ours)
-        }
-        certificates = x509.load_pem_x509_certificates(other.read_bytes())
+        trusted = {certificate.subject for certificate in x509.load_pem_x509_certificates(ours)}
+        offered = x509.load_pem_x509_certificates(other.read_bytes())
         services = [role for role in PARTIES if not (folder / f"{role}.key").exists()]
-        authority_names = {_name(authority_name(role)) for role in services}
-        authorities = [
-            certificate for certificate in certificates if certificate.subject in authority_names
-        ]
+        names = {_name(authority_name(role)) for role in services}
+        authorities = [certificate for certificate in offered if certificate.subject in names]
         if len(services) != 1 or len(authorities) != 1:
             raise KeysUnusable(
                 f"{other}: has no authority for the service missing in {folder}; give the "
@@ -199,12 +191,10 @@ def trust_other(folder: Path, other: Path) -> str:
 
 def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
     """The key of a role's authority. Raises TypeError if it is of another type than ours."""
-    pem_private_key = serialization.load_pem_private_key(
-        (authorities / f"{role}.key").read_bytes(), None
-    )
-    if not isinstance(pem_private_key, ec.EllipticCurvePrivateKey):
+    key = serialization.load_pem_private_key((authorities / f"{role}.key").read_bytes(), None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise TypeError(role)
-    return pem_private_key
+    return key
 
 
 def _host_names(path: Path) -> list[str]:

@@ -90,9 +90,8 @@ def initialise(
             "FILE; the issuer's operator makes it, with: hubbub init FOLDER --party issuer"
         )
     names = names_by_role(hosts)
-    names["shuffler"].append(
-        catalog.shuffler.removeprefix("https://").rpartition(":")[0].strip("[]")
-    )
+    address = catalog.shuffler.removeprefix("https://")
+    names["shuffler"].append(address.rpartition(":")[0].strip("[]"))
     if tokens:
         take_token_public(folder / "keys", tokens)
     make_keys(folder / "keys", development=development)
@@ -181,9 +180,8 @@ def _write_access(folder: Path) -> None:
     for name in ("analyst", "prometheus"):
         token = add_token(folder / "access/tokens.json", name, "viewer", _TOKEN_DAYS, time.time())
         _write(folder / "passwords" / f"{name}.token", token)
-    _write(
-        folder / "access/access.toml", (files("hubbub.installation") / "access.toml").read_text()
-    )
+    access = (files("hubbub.installation") / "access.toml").read_text()
+    _write(folder / "access/access.toml", access)
     _write(folder / "access/session.keys", f"{Fernet.generate_key().decode()}\n")
     _write(folder / "passwords" / "grafana.password", secrets.token_urlsafe(18))
 

@@ -51,8 +51,7 @@ async def read_together(
         sources: dict[str, _Source] = {}
         targets: dict[str, list[BinaryIO]] = {}
         for role, url in urls.items():
-            server = await connect_redis(url)
-            stack.push_async_callback(server.close)
+            server = await stack.enter_async_context(await connect_redis(url))
             async with server.errors():
                 run = str((await server.info("server"))[0]["run_id"])
             targets.setdefault(run, []).append(files[role])
@@ -61,9 +60,8 @@ async def read_together(
                 await sources[run].connect()
                 stack.push_async_callback(sources[run].close)
         await _fork_together(list(sources.values()))
-        await asyncio.gather(
-            *(source.read(targets[run], progress) for run, source in sources.items())
-        )
+        copies = (source.read(targets[run], progress) for run, source in sources.items())
+        await asyncio.gather(*copies)
 
 
 class _Source:
@@ -208,24 +206,18 @@ def loaded_server(rdb: Path) -> Iterator[EmbeddedRedis]:
 
 async def number_of_keys(url: str) -> int:
     """The number of keys of a server that was `loaded_server`."""
-    server = _own(url)
-    try:
+    async with _own(url) as server:
         return int(await server.ask("DBSIZE"))
-    finally:
-        await server.close()
 
 
 async def refuse_keys(url: str, role: str) -> None:
     """Raises BackupUnusable for a Redis that is not empty, StoreUnavailable for a Cluster."""
-    server = await connect_redis(url)
-    try:
+    async with await connect_redis(url) as server:
         if not isinstance(server.client, Redis):
             raise StoreUnavailable(
                 f"the {role}'s Redis is a Cluster; restore into a single server, then move the data"
             )
         number = int(await server.ask("DBSIZE"))
-    finally:
-        await server.close()
     if number:
         raise BackupUnusable(
             f"the {role}'s Redis holds {number:,} keys, but a backup is only restored into "
@@ -240,8 +232,7 @@ async def copy_into(
 
     `progress` is called with the number of keys looked at, and of all keys.
     """
-    origin, empty = _own(source), await connect_redis(target)
-    try:
+    async with _own(source) as origin, await connect_redis(target) as empty:
         total, count, copied, cursor = int(await origin.ask("DBSIZE")), 0, 0, b"0"
         while True:
             cursor, keys = await origin.ask("SCAN", cursor, "COUNT", _PART)
@@ -251,9 +242,6 @@ async def copy_into(
             progress(count, max(total, count))
             if int(cursor) == 0:
                 return copied
-    finally:
-        await origin.close()
-        await empty.close()
 
 
 def _own(url: str) -> RedisServer:

@@ -66,9 +66,7 @@ def in_totals_redis(
             server = await connect_redis(url)
         except StoreUnavailable as error:
             raise (ServiceUnavailable(nothing_runs(home)) if home else error) from error
-        try:
+        async with server:
             return await work(server, bundle)
-        finally:
-            await server.close()
 
     return asyncio.run(run())

@@ -99,11 +99,8 @@ def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
             key = tuple(cells[place] for place in places)
             if key not in memo:
                 when, *texts = key
-                value = (
-                    parts_as_numbers(dict(zip(names, texts, strict=True)), metric)
-                    if parts
-                    else texts[0]
-                )
+                cells_by_name = dict(zip(names, texts, strict=True))
+                value = parts_as_numbers(cells_by_name, metric) if parts else texts[0]
                 memo[key] = _day(when), codes.setdefault(code(value), len(codes))
             last = cells[head.index(other)] if other else ""
             count = 1 if other != "count" else _count(last)

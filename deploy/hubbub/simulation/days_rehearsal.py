@@ -154,9 +154,8 @@ def _run(
     try:
         trended = asyncio.run(trend(query, metric.name, question, number=MAX_SERIES))
     except BatchTooSmall:
-        return DayRun(
-            reports=reports, series=(), missed=missed, answered=False, below=len(days.days)
-        )
+        below = len(days.days)
+        return DayRun(reports=reports, series=(), missed=missed, answered=False, below=below)
     series = tuple(_series_with_truth(days, truth, trended))
     too_few = sum(
         Window(metric.name, day) not in windows or int(counts.sum()) < metric.fewest

@@ -125,19 +125,14 @@ def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: st
     """Writes the totals to the aggregator's Redis, and their counts to the shuffler's."""
 
     async def write() -> None:
-        totals = await connect_redis(aggregator_redis)
-        counters = await connect_redis(shuffler_redis)
-        try:
-            # The shuffler's counters first: the aggregator must not count unsent reports.
-            await Pool(counters).restore(
-                {day.window: (day.totals.counted, day.totals.dummies) for day in days}
-            )
-            store = RedisStore(totals)
+        counters = {day.window: (day.totals.counted, day.totals.dummies) for day in days}
+        # The shuffler's counters first: the aggregator must not count unsent reports.
+        async with await connect_redis(shuffler_redis) as server:
+            await Pool(server).restore(counters)
+        async with await connect_redis(aggregator_redis) as server:
+            store = RedisStore(server)
             for day in days:
                 await store.restore(day.window, day.totals)
-        finally:
-            await totals.close()
-            await counters.close()
 
     asyncio.run(write())
 

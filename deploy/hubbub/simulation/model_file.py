@@ -139,11 +139,7 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
                 f'{path} has no column "{name}"; its first line has {len(head)} others, if it is a '
                 "header"
             )
-    people = [
-        _person(f"{path}, line {number}", head, row, features, planned)
-        for number, row in rows
-        if row
-    ]
+    people = [_person(f"{path}, line {n}", head, row, features, planned) for n, row in rows if row]
     if not people:
         raise BadParameter(f"{path} has no people: write a line for each, after the header")
     columns = np.array([values for values, _, _ in people])
@@ -176,9 +172,8 @@ def _person(
     texts = dict(zip(head, map(str.strip, row), strict=True))
     columns, clipped = list[float](), 0
     for feature in features:
-        codes, is_clipped = _coded_columns(
-            f'{location}, column "{feature.name}"', feature, texts[feature.name]
-        )
+        place = f'{location}, column "{feature.name}"'
+        codes, is_clipped = _coded_columns(place, feature, texts[feature.name])
         columns += codes
         clipped += is_clipped
     label = _label(f'{location}, column "{planned.label}"', texts[planned.label], planned)

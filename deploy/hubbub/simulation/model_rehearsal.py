@@ -69,18 +69,14 @@ def rehearse_model(
     for chance in np.random.default_rng(seed).spawn(runs):
         size = len(people.labels)
         # Everybody once, or a number of people with repetition.
-        people_order = (
-            chance.permutation(size) if reports is None else chance.integers(0, size, reports)
-        )
-        held_out, order = np.split(people_order, [round(len(people_order) * model.held_out)])
+        drawn = chance.permutation(size) if reports is None else chance.integers(0, size, reports)
+        held_out, order = np.split(drawn, [round(len(drawn) * model.held_out)])
         learned = _train(model, people, order, chance)
         foretold = scores(model.kind, test.columns, learned.weights)
         judges = People(people.columns[held_out], people.labels[held_out], 0)
-        judgement = (
-            _evaluate_by_reports(model, judges, learned, confidence, chance)
-            if len(held_out)
-            else None
-        )
+        judgement = None
+        if len(held_out):
+            judgement = _evaluate_by_reports(model, judges, learned, confidence, chance)
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
@@ -89,9 +85,8 @@ def _train(
 ) -> Learned:
     """Trains the model on people who are dealt out to rounds in this order."""
     codes = codes_of(model)
-    turns = _turns(
-        model, len(order), model.rounds or rounds_for(len(order), codes.squared_error), chance
-    )
+    rounds = model.rounds or rounds_for(len(order), codes.squared_error)
+    turns = _turns(model, len(order), rounds, chance)
     pool = chance.integers(0, 1 << 62)
 
     def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:

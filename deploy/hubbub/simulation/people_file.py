@@ -44,11 +44,9 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
     head, rows = first_row_and_rest(rows)
     has_fields = any(cell.strip() in metric.breakdown for cell in head)  # columns of public fields
     by_columns = value_columns or has_fields
-    lines = (
-        _lines_of_columns(path, rows, metric, has_fields=has_fields)
-        if by_columns
-        else _lines(path, rows)
-    )
+    lines = _lines(path, rows)
+    if by_columns:
+        lines = _lines_of_columns(path, rows, metric, has_fields=has_fields)
     for number, (text, public, count) in lines:
         try:
             value = code(text)
@@ -145,14 +143,8 @@ def _lines_of_columns(
                 "number of people, from 0 on"
             )
         public_values = {field: record.pop(field).strip() for field in public}
-        yield (
-            number,
-            (
-                parts_as_numbers(record, metric) if parted else record["value"],
-                public_values,
-                int(count),
-            ),
-        )
+        value = parts_as_numbers(record, metric) if parted else record["value"]
+        yield number, (value, public_values, int(count))
 
 
 def parts_as_numbers(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:

@@ -35,9 +35,8 @@ class ListOptions:
 def _add(options: AddOptions) -> None:
     strings = read_candidates(options.file, "FILE")
     with options.service.connection() as connection:
-        saved = connection.service.ask(
-            named_path(_LISTS, options.name), {"add": "true"}, {"candidates": strings}, method="PUT"
-        )
+        path, body = named_path(_LISTS, options.name), {"candidates": strings}
+        saved = connection.service.ask(path, {"add": "true"}, body, method="PUT")
         name, number = saved["name"], several(saved["total"], "string")
     say(f"{name}: {number}; look for them with --list {name}")
 

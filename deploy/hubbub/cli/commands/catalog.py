@@ -18,7 +18,7 @@ from hubbub.catalog.values.vectors import Vector
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
 from hubbub.cli.terminal.catalog_reading import (
-    LastBundle,
+    CatalogOptions,
     kept_mechanisms,
     obsolete_metrics,
     read_aloud,
@@ -56,12 +56,6 @@ _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
 
 
 @options
-class CheckOptions:
-    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    last: LastBundle
-
-
-@options
 class BuildOptions:
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     keys: Path = option("folder made by hubbub keys new")
@@ -88,7 +82,7 @@ class SchemaOptions:
 
 
 @command("catalog check", text="check a catalog, show what each metric reveals")
-def _check(options: CheckOptions) -> None:
+def _check(options: CatalogOptions) -> None:
     catalog = read_aloud(options.catalog)
     chosen_now = [*catalog.metrics.values()]
     metrics = [*options.last.continued(catalog).values()]
@@ -99,9 +93,8 @@ def _check(options: CheckOptions) -> None:
         if metric.central:
             _say_promise(metric)
         if metric.candidates:
-            explain(
-                f"{metric.name}: looks for {several(len(metric.candidates), 'candidate string')}"
-            )
+            candidates = several(len(metric.candidates), "candidate string")
+            explain(f"{metric.name}: looks for {candidates}")
         if metric.discover:
             tree = finder_of(metric)
             explain(

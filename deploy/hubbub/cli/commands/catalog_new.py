@@ -39,12 +39,8 @@ _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
 _BUCKETS: Final = 64
 _TWO_ARMS: Final = "control=1,new=1"
-_OPTIONS: Final = {
-    "low": "--range",
-    "high": "--range",
-    "outside": "--refuse",
-    "weeks": "--retention",
-}
+_RANGE: Final = dict.fromkeys(("low", "high"), "--range")
+_OPTIONS: Final = {**_RANGE, "outside": "--refuse", "weeks": "--retention"}
 """Of fields whose option has another name."""
 _ARMS: Final = re.compile(r"[a-z0-9_-]+=\d+(,[a-z0-9_-]+=\d+)*")
 _VALUES: Final = Exclusive()
@@ -234,10 +230,8 @@ def _refuse_unused(options: NewOptions) -> None:
     if options.edges or options.range:
         whose, other_options = "--values", {"--other": options.other}
     elif options.boolean or _of_past(options):
-        whose, other_options = (
-            "--edges, --range and --values",
-            of_numbers | {"--other": options.other},
-        )
+        whose = "--edges, --range and --values"
+        other_options = of_numbers | {"--other": options.other}
     else:
         whose, other_options = "--edges and --range", of_numbers
     if unused := [name for name, is_set in other_options.items() if is_set]:

@@ -180,11 +180,9 @@ def _send(
         mark = time.monotonic()
         close_epochs(run.shuffler_redis)
         bar = bars.add_task("mixed and counted", total=sent.acknowledged)
-        terms = _drain(
-            run, sent.acknowledged, stderr, lambda done: bars.update(bar, completed=done)
-        )
+        law = _drain(run, sent.acknowledged, stderr, lambda done: bars.update(bar, completed=done))
         seconds["drain"] = _lap(mark)
-    return sent, terms
+    return sent, law
 
 
 def _send_one(
@@ -200,12 +198,8 @@ def _send_one(
     client.close()
 
     async def pooled(window: Window) -> bytes:
-        server = await connect_redis(run.shuffler_redis)
-        try:
-            sealed: bytes = await server.ask("SRANDMEMBER", window.key("shuffler:pool"))
-        finally:
-            await server.close()
-        return sealed
+        async with await connect_redis(run.shuffler_redis) as server:
+            return bytes(await server.ask("SRANDMEMBER", window.key("shuffler:pool")))
 
     payload, other = payloads[alone_metric], payloads[crowd_metric]
     sealed = asyncio.run(pooled(Window(alone_metric, payload.epoch)))
@@ -242,9 +236,8 @@ def close_epochs(redis_url: str) -> None:
     """Closes the epoch now, as an operator may: pools go out whole instead of at midnight."""
 
     async def close() -> None:
-        server = await connect_redis(redis_url)
-        await Pool(server).close_windows()
-        await server.close()
+        async with await connect_redis(redis_url) as server:
+            await Pool(server).close_windows()
 
     asyncio.run(close())
 
@@ -260,13 +253,10 @@ def _drain(
         terms = {term: law["total"][term] or 0 for term in TERMS}
         # Dummies arrive, too, and the law only estimates how many of the arrived are reports.
         show(min(sum(terms[term] for term in TERMS[4:]) - terms["dummies"], acknowledged))
-        has_left = not terms["pooled"] and not terms["in_flight"] and balances(terms)
+        is_over = law["complete"] and not terms["pooled"] and not terms["in_flight"]
         # A crowd with noise dummies is in no term of the law before it leaves.
-        if (
-            law["complete"]
-            and has_left
-            and terms["acknowledged"] >= acknowledged - _SIGMAS * stderr
-        ):
+        has_all = terms["acknowledged"] >= acknowledged - _SIGMAS * stderr
+        if is_over and has_all and balances(terms):
             return terms
         if time.monotonic() > deadline:
             raise ServiceUnavailable(f"reports are still on their way after minutes: {terms}")

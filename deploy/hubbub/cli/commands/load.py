@@ -102,9 +102,8 @@ def _run(options: LoadOptions) -> int:
 
 def _metrics(bundle: Bundle, names: Sequence[str]) -> tuple[str, ...]:
     """The named metrics, or all; refuses those whose reports a device computes from its past."""
-    from_past = [
-        name for name, entry in bundle.metrics.items() if isinstance(entry.value_kind, PastKind)
-    ]
+    kinds = {name: entry.value_kind for name, entry in bundle.metrics.items()}
+    from_past = [name for name, kind in kinds.items() if isinstance(kind, PastKind)]
     for name in names:
         if (metric := bundle.metric(name)).name in from_past:
             raise BadParameter(

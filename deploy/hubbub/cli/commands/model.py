@@ -133,10 +133,7 @@ def _show_held_out(judgement: dict[str, Any], level: str) -> None:
     """Shows the quality of the finished model, or when it will be known."""
     share = f"{100 * judgement['share']:g}% of devices"
     if not judgement["calibration"]:
-        phrases = {
-            "running": "judge the model now",
-            "finished": "judged it, too few for a figure",
-        }
+        phrases = {"running": "judge the model now", "finished": "judged it, too few for a figure"}
         when = phrases.get(judgement["state"], "judge the finished model")
         say(f"{share} do not train it and {when}: round of {judgement['date']}")
         return

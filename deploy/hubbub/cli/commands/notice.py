@@ -153,11 +153,8 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
     chances = dict(requests)
     if len(chances) != len(requests):
         raise BadParameter("a metric is named twice; name each once")
-    arms = {
-        f"{name}.{arm}"
-        for name, experiment in bundle.experiments.items()
-        for arm in experiment.arms
-    }
+    experiments = bundle.experiments.values()
+    arms = {f"{entry.name}.{arm}" for entry in experiments for arm in entry.arms}
     for name, chance in requests:
         sampling = 1.0 if name in arms else _sampling_of(bundle, name)
         if name in arms and 0 < chance < 1:

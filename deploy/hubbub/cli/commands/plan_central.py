@@ -62,10 +62,7 @@ class CentralOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-@command(
-    "plan central",
-    text="show the errors of a crowd and the local epsilon of its reports",
-)
+@command("plan central", text="show the errors of a crowd and the local epsilon of its reports")
 def _central(options: CentralOptions) -> None:
     promise = Crowd(
         epsilon=options.epsilon,

@@ -103,6 +103,7 @@ def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
     codes = VectorCodes(epsilon=epsilon, dimensions=numbers, words=words, books=1)
     error = codes.squared_error
     a_round = ceil(error / _ENOUGH**2)
+    shuffled = amplified(epsilon, a_round, _DELTA, float(codes.total_variation()))
     result: dict[str, Any] = {
         "mechanism": VectorCodes.NAME,
         "epsilon": epsilon,
@@ -112,9 +113,7 @@ def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
         "people_a_round": a_round,
         "people_enough": ceil(a_round * _ROUNDS / IN_ROUNDS),
         "people_fine": ceil(error / _FINE**2 * _ROUNDS / IN_ROUNDS),
-        "shuffled_epsilon": amplified(
-            epsilon, a_round, _DELTA, float(codes.total_variation())
-        ).epsilon,
+        "shuffled_epsilon": shuffled.epsilon,
         "delta": _DELTA,
     }
     if people is not None:
@@ -212,14 +211,13 @@ def _in_crowd(
         epsilon = codes_epsilon(of_round, dimensions, ExactAccountant())
     except BadParameter:
         return None
-    error = VectorCodes(
-        epsilon=epsilon, dimensions=dimensions, words=words_for(epsilon), books=1
-    ).squared_error
+    words = words_for(epsilon)
+    codes = VectorCodes(epsilon=epsilon, dimensions=dimensions, words=words, books=1)
     return {
         "rounds": rounds,
         "rounds_each": rounds_each,
         "crowd": crowd,
         "epsilon": epsilon,
         "lifetime_epsilon": rounds_each * epsilon,
-        "noise": noise_of(promise.reports, rounds, error, rounds_each),
+        "noise": noise_of(promise.reports, rounds, codes.squared_error, rounds_each),
     }

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import asdict
+from functools import partial
 from math import exp, isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -9,7 +10,7 @@ from typing import Any, Final, Literal
 from hubbub.bundles import read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.catalog import SPANS
-from hubbub.cli.terminal.catalog_reading import LastBundle
+from hubbub.cli.terminal.catalog_reading import CatalogOptions
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
 from hubbub.cli.terminal.rendered_document import Document, Table
@@ -35,21 +36,13 @@ _BAR: Final = 20
 
 
 @options
-class CardOptions:
-    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    last: LastBundle
+class CardOptions(CatalogOptions):
     delta: float = option(
         "delta of central figures (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
     )
     format: Literal["table", "markdown", "html", "json"] = option(
         "format of the output (%(default)s)", default="table"
     )
-
-
-@options
-class PageOptions:
-    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    last: LastBundle
 
 
 @options
@@ -86,15 +79,13 @@ class ComposeOptions:
 
 
 @options
-class PapersOptions:
-    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    last: LastBundle
+class PapersOptions(CatalogOptions):
     out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers"))
 
 
 @command("privacy card", text="show the privacy card of a catalog")
 def _card(options: CardOptions) -> None:
-    privacy_card = card(options.last.read(options.catalog), options.delta)
+    privacy_card = card(options.read(), options.delta)
     if options.format == "json":
         data = asdict(privacy_card)
         for metric, metric_card in zip(data["metrics"], privacy_card.metrics, strict=True):
@@ -105,16 +96,16 @@ def _card(options: CardOptions) -> None:
 
 
 @command("privacy review", text="list ten claims of a catalog, each with its command and its tests")
-def _review(options: PageOptions) -> None:
+def _review(options: CatalogOptions) -> None:
     name = shlex.quote(visible(str(options.catalog)))
     folder = options.catalog.parent
     demo = shlex.quote(visible(str(folder))) if (folder / DEMO_DEVICE).is_dir() else ""
-    say(review_markdown(claims(options.last.read(options.catalog), name, demo), name).rstrip())
+    say(review_markdown(claims(options.read(), name, demo), name).rstrip())
 
 
 @command("privacy leaflet", text="write a leaflet to print, for the people who are asked, as HTML")
-def _leaflet(options: PageOptions) -> None:
-    say(leaflet_html(leaflet(options.last.read(options.catalog))).rstrip())
+def _leaflet(options: CatalogOptions) -> None:
+    say(leaflet_html(leaflet(options.read())).rstrip())
 
 
 @command(
@@ -123,22 +114,16 @@ def _leaflet(options: PageOptions) -> None:
     "consent text, answers for the App Store and Google Play",
 )
 def _papers(options: PapersOptions) -> None:
-    catalog = options.last.read(options.catalog)
     files = store_files()
-    for paper in papers(catalog):
+    for paper in papers(options.read()):
         stated = [entry for entry in paper.statements if DECIDE not in entry.text]
         rows = [(entry.subject, entry.text, entry.source) for entry in stated]
-        open_rows = [
-            (entry.subject, entry.text) for entry in paper.statements if entry not in stated
-        ]
+        others = [entry for entry in paper.statements if entry not in stated]
+        open_rows = [(entry.subject, entry.text) for entry in others]
+        heads = ("subject", "decision"), ("subject", "statement", "source")
         tables = [
-            Table("What a person must decide", ("subject", "decision"), open_rows, text_columns=2),
-            Table(
-                "What the catalog and the proofs state",
-                ("subject", "statement", "source"),
-                rows,
-                text_columns=3,
-            ),
+            Table("What a person must decide", heads[0], open_rows, text_columns=2),
+            Table("What the catalog and the proofs state", heads[1], rows, text_columns=3),
         ]
         document = Document(paper.title, [paper.purpose, *tables])
         files[f"{paper.name}.md"] = document.markdown().encode()
@@ -227,10 +212,7 @@ def _document(privacy_card: Card, name: str) -> Document:
         *privacy_card.sentences,
         *privacy_card.advice,
         *(f"One answer to {names}: {meaning(e)}" for e, names in _alike(privacy_card).items()),
-        *(
-            f"{metric.name}: {metric.description}. {metric.further}"
-            for metric in privacy_card.metrics
-        ),
+        *(f"{card.name}: {card.description}. {card.further}" for card in privacy_card.metrics),
     ]
     return document
 
@@ -269,11 +251,10 @@ def _alike(privacy_card: Card) -> dict[float, str]:
 
 def _facts(privacy_card: Card) -> Table:
     """The catalog's figures for every metric, with a column for each that any has."""
-    labels = list(
-        dict.fromkeys(fact.label for metric in privacy_card.metrics for fact in metric.facts)
-    )
+    metrics = privacy_card.metrics
+    labels = list(dict.fromkeys(fact.label for metric in metrics for fact in metric.facts))
     rows = []
-    for metric in privacy_card.metrics:
+    for metric in metrics:
         texts = {fact.label: fact.text for fact in metric.facts}
         rows.append((metric.name, *(texts.get(label, "") for label in labels)))
     return Table("Figures of the catalog", ("metric", *labels), rows, text_columns=1 + len(labels))
@@ -316,12 +297,9 @@ def _amplify(options: AmplifyOptions) -> None:
 
 @command("privacy compose", text="compose the privacy losses of many reports or releases")
 def _compose(options: ComposeOptions) -> None:
-    events = [
-        Event(epsilon=e, sampling=options.sampling, times=options.times) for e in options.epsilon
-    ]
-    events += [
-        Event(sigma=s, sampling=options.sampling, times=options.times) for s in options.sigma
-    ]
+    event = partial(Event, sampling=options.sampling, times=options.times)
+    events = [event(epsilon=epsilon) for epsilon in options.epsilon]
+    events += [event(sigma=sigma) for sigma in options.sigma]
     events += _history(options.history) if options.history else []
     composition = compose(events, options.delta)
     if options.json:

@@ -149,9 +149,8 @@ def _compare(options: CompareOptions) -> None:
         later, to_last = options.to or "", options.to_last or ""
         return connection.compare(metric, epochs, later, to_last=to_last, **terms)
 
-    options.question.ask(
-        compare, show_changes, order="listed", percentiles=options.ranks.percentiles
-    )
+    percentiles = options.ranks.percentiles
+    options.question.ask(compare, show_changes, order="listed", percentiles=percentiles)
 
 
 @command("trend")
@@ -343,11 +342,8 @@ def show_cross(answer: Document) -> None:
         explain("cells that differ most from independent parts come first")
         if rest_count := len(cells) - len(table_rows):
             explain(f"... and {rest_count:,} more cells: --format csv shows them all")
-    for sentence in (
-        association_sentence(answer),
-        *slice_sentences(answer),
-        whose_sentence(answer),
-    ):
+    explain(association_sentence(answer))
+    for sentence in (*slice_sentences(answer), whose_sentence(answer)):
         explain(sentence)
     if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
         argument = " PART" if answer["by"] else ""

@@ -42,9 +42,8 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
     days = read_days(options.values, rows, metric)
     started = time.monotonic()
     number = options.runs or RUNS
-    rehearsal = rehearse_days(
-        bundle, metric, days, options.confidence, runs=number, seed=options.seed
-    )
+    confidence, seed = options.confidence, options.seed
+    rehearsal = rehearse_days(bundle, metric, days, confidence, runs=number, seed=seed)
     runs = list(tracked(rehearsal, number, "rehearsing", FEWER_RUNS))
     summary, seconds = summary_of(runs), time.monotonic() - started
     if summary.refused == len(runs):

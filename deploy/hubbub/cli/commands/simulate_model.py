@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any, Final
@@ -71,9 +71,7 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
     with_truth = evaluate(model.kind, foretold(model.kind, scores), test.labels)
     document = {
         **_question(model, options, trained[-1], people, test),
-        "summary": {
-            name: _over([getattr(run.judged, name) for run in trained]) for name in _FIGURES
-        },
+        "summary": {name: _over(getattr(run.judged, name) for run in trained) for name in _FIGURES},
         "without_privacy": asdict(with_truth),
         "runs": [
             {
@@ -130,7 +128,7 @@ def _question(
     }
 
 
-def _over(figures: Sequence[float | None]) -> dict[str, float] | None:
+def _over(figures: Iterable[float | None]) -> dict[str, float] | None:
     """Mean, smallest and largest over all runs."""
     numbers = [figure for figure in figures if figure is not None]
     if not numbers:

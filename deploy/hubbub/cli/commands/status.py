@@ -156,9 +156,7 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
     last, message = 0, ""
     while True:
         for arrival in answer["arrivals"]:
-            meanings = [
-                (meaning["value"], meaning["probability"]) for meaning in arrival["meanings"]
-            ]
+            meanings = [(meant["value"], meant["probability"]) for meant in arrival["meanings"]]
             likeliest_value = likeliest(meanings, arrival["others"]) or "any string"
             say(
                 f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
@@ -205,19 +203,12 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
         say_notice(answer)
         explain(_equation(answer, total))
         return
+    by_unsure = sorted(streams, key=lambda stream: -sum(stream[term] or 0 for term in _UNSURE))
     # Streams out of balance come first, then those with most waiting or refused reports.
-    table_rows = sorted(
-        streams,
-        key=lambda stream: (
-            stream["balanced"] is not False,
-            -sum(stream[term] or 0 for term in _UNSURE),
-        ),
-    )[:_STREAMS]
-    columns = [
-        column
-        for column in columns_of("status", answer)
-        if not (answer["waiting"] and column.field == "pooled")
-    ]
+    table_rows = sorted(by_unsure, key=lambda stream: stream["balanced"] is not False)[:_STREAMS]
+    columns = columns_of("status", answer)
+    if answer["waiting"]:
+        columns = [column for column in columns if column.field != "pooled"]
     visible_columns = [
         column
         for column in columns

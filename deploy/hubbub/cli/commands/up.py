@@ -22,7 +22,7 @@ _BASE_PORT: Final = 7070
 _REFUSED: Final = "refused, so the previous catalog stays in use"
 _WATCH_SECONDS: Final = 1.0
 _MODELS_SECONDS: Final = 10.0
-_DEVELOPMENT_MODELS_SECONDS: Final = 1.0
+_DEV_MODELS_SECONDS: Final = 1.0
 
 
 @options
@@ -122,10 +122,8 @@ def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> 
             if time.monotonic() >= publishing:
                 with suppress(ServiceUnavailable):  # again soon
                     run.publish_models()
-                interval = (
-                    _DEVELOPMENT_MODELS_SECONDS if run.bundle.development else _MODELS_SECONDS
-                )
-                publishing = time.monotonic() + interval
+                seconds = _DEV_MODELS_SECONDS if run.bundle.development else _MODELS_SECONDS
+                publishing = time.monotonic() + seconds
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         say("Ending.")

@@ -48,10 +48,7 @@ _CURATOR: Final = "trusted curator, Laplace"
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 # Of reports of as many parts as the table, of all parts with noise dummies, and of a metric of
 # listed cells for each table of two.
-_ERRORS: Final = (
-    *("alone_rare", "alone_tenth", "whole_rare", "whole_tenth"),
-    *("listed_rare", "listed_tenth"),
-)
+_ERRORS: Final = [f"{way}_{of}" for way in ("alone", "whole", "listed") for of in ("rare", "tenth")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +163,8 @@ def _string_ways(promise: Crowd, question: MetricDraft, _dummies: int | str) -> 
         return planned_strings(table, promise, accountant).epsilon or promise.epsilon
 
     tree = planned_tree(tree_epsilon)
-    return CentralPlan(
-        promise=promise, ways=ways, tree=tree, found_from=detectable_share(tree, reports)
-    )
+    share = detectable_share(tree, reports)
+    return CentralPlan(promise=promise, ways=ways, tree=tree, found_from=share)
 
 
 def _part_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
@@ -186,10 +182,8 @@ def _part_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> Cen
         planned = planned_geometry(CROWD_PARTS, shape, {}, ways_promise, ExactAccountant())
         mechanism: Any = build(CROWD_PARTS, epsilon=planned.epsilon, **shape)
         mechanisms[number] = mechanism
-        lie_model = even_lies(mechanism, mechanism.privacy_loss())
-        crowd = crowd_of_promise(
-            ways_promise, lie_model.categories, lie_model.epsilon, lie_model.groups
-        )
+        lies = even_lies(mechanism, mechanism.privacy_loss())
+        crowd = crowd_of_promise(ways_promise, lies.categories, lies.epsilon, lies.groups)
         if ways_promise.noise:
             name, errors = f"crowd, all {number} parts", _errors(crowd)
         else:
@@ -243,10 +237,8 @@ def _listed_errors(
     tables, cells = len(tables_of(len(sizes), 2)), prod(table)
     if len(table) > 2:  # noqa: PLR2004 a table of two
         return None, None
-    share = replace(
-        promise, epsilon=promise.epsilon / tables, delta=promise.delta / tables, **NO_DUMMIES
-    )
-    share = ExactAccountant().padded(share, cells, NOISE)
+    part = replace(promise, epsilon=promise.epsilon / tables, delta=promise.delta / tables)
+    share = ExactAccountant().padded(replace(part, **NO_DUMMIES), cells, NOISE)
     if not can_seal(share, cells):
         return None, None
     return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
@@ -258,9 +250,8 @@ def _number_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> C
     ways, padded = list[Way](), promise
     for floor in _floors(central, promise.max_local_epsilon):
         try:
-            padded, way = _crowd(
-                replace(promise, max_local_epsilon=floor), question, str(dummies or "")
-            )
+            floored = replace(promise, max_local_epsilon=floor)
+            padded, way = _crowd(floored, question, str(dummies or ""))
         except BadParameter:
             if floor == promise.max_local_epsilon:
                 raise

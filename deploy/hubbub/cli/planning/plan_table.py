@@ -52,10 +52,9 @@ def show(
 
     `errors` are those of a `percentile`, in rank, by row.
     """
-    lines = [
-        *rows,
-        *([replace(metric_row, mechanism=f"{metric_row.mechanism} *")] if metric_row else []),
-    ]
+    lines = [*rows]
+    if metric_row:
+        lines.append(replace(metric_row, mechanism=f"{metric_row.mechanism} *"))
     worst = max(line.stderr for line in lines)
     mean = question.kind in MEANS
     ranks = dict(zip((line.mechanism for line in lines), errors, strict=False))
@@ -221,16 +220,12 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     counts = [row.reports for row in rows if isfinite(row.reports)]
     low, high = min(counts, default=1e4) / 30, max(counts, default=1e6) * 30
     steps = [low * (high / low) ** (i / (_POINTS - 1)) for i in range(_POINTS)]
-    for plan_row in rows:
-        line = [
-            row(question, plan_row.mechanism, plan_row.parameters, reports) for reports in steps
-        ]
+    for best in rows:
+        line = [row(question, best.mechanism, best.parameters, reports) for reports in steps]
         shares = [min(each.detectable, 1.0) for each in line]
-        (drawn,) = axes.plot(
-            steps, shares, label=f"{plan_row.mechanism}, epsilon {plan_row.epsilon:.2f}"
-        )
-        if isfinite(plan_row.reports) and plan_row.detectable <= 1:
-            axes.plot([plan_row.reports], [plan_row.detectable], "o", color=drawn.get_color())
+        (drawn,) = axes.plot(steps, shares, label=f"{best.mechanism}, epsilon {best.epsilon:.2f}")
+        if isfinite(best.reports) and best.detectable <= 1:
+            axes.plot([best.reports], [best.detectable], "o", color=drawn.get_color())
     axes.set(xscale="log", yscale="log", xlabel="reports")
     mean = question.kind in MEANS
     axes.set_ylabel("half width of the 95% interval" if mean else "smallest share detected (95%)")

@@ -55,11 +55,7 @@ class MetricsOptions:
 
 _QUESTION: Final = Group("the question, instead of --metric")
 _KINDS: Final = ("values", "strings", "mean", "ranges", "set", "parts", "vector")
-_EXAMPLES: Final = {
-    "set": "--set 40 5",
-    "parts": "--parts 7 16 14 2",
-    "vector": "--vector 16 1",
-}
+_EXAMPLES: Final = {"set": "--set 40 5", "parts": "--parts 7 16 14 2", "vector": "--vector 16 1"}
 _MAX_VALUES: Final = 1 << 20
 _STRINGS: Final = 100
 

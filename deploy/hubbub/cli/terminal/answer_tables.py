@@ -148,14 +148,10 @@ def show_figures(answer: Answer) -> None:
     """The figures of a metric, in their order."""
     figures = rows("figures", answer)
     table_rows = figures[:_ROWS]
-    drawn = [
-        (
-            row["estimate"] or row["low"],
-            row["low"],
-            row["low"] if row["high"] is None else row["high"],
-        )
-        for row in table_rows
-    ]
+    drawn = []
+    for row in table_rows:
+        low, high = row["low"], row["low"] if row["high"] is None else row["high"]
+        drawn.append((row["estimate"] or low, low, high))
     columns = _columns_without("note", "figures", answer)  # notes stand below the table
     heading = f"{answer['metric']}: {answer['kind']}, {several(answer['reports'], 'report')}"
     heading += f", {answer['dates']}"
@@ -252,17 +248,20 @@ def _table(
     above: str = _PICTURE,
     below: Sequence[str] = (),
 ) -> None:
-    cells = [*columns.values(), *([pictures] if pictures else [])]
+    cells: list[Sequence[str]] = [*columns.values()]
+    heads, spare = (
+        [title(column, question, answer) for column in columns],
+        [c.spare for c in columns],
+    )
+    if pictures:
+        cells, heads, spare = [*cells, pictures], [*heads, above], [*spare, 1]
     table(
         heading,
-        [
-            *(title(column, question, answer) for column in columns),
-            *([above] if pictures else []),
-        ],
+        heads,
         list(zip(*cells, strict=True)),
         text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
         pictures=bool(pictures),
-        spare=[*(column.spare for column in columns), *([1] if pictures else [])],
+        spare=spare,
         below=below,
     )
 

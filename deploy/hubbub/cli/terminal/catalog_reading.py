@@ -20,7 +20,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
-from hubbub.programs.options import option, options
+from hubbub.programs.options import argument, option, options
 from hubbub.signing.succession import continued_metrics
 
 _CROWD: Final = b"central_epsilon"
@@ -58,6 +58,18 @@ class LastBundle:
         if not self.previous.exists():
             return {**catalog.metrics}
         return continued_metrics(catalog.metrics, read_bundle(self.previous))
+
+
+@options
+class CatalogOptions:
+    """Options of commands about a whole catalog."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    last: LastBundle
+
+    def read(self) -> Catalog:
+        """The catalog as `LastBundle.read` has it."""
+        return self.last.read(self.catalog)
 
 
 def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str]:
