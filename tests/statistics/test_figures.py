@@ -100,6 +100,16 @@ def test_the_number_of_all_devices_is_known() -> None:
     assert (figure.low, figure.high) == (24, 24)
 
 
+def test_an_estimate_outside_the_range_has_the_interval_of_the_nearest_end() -> None:
+    """By its own Fieller's equation every ratio could be rejected: an interval without width."""
+    variances = np.repeat(np.array([[100.0], [0.0], [100.0]]), 4, axis=1)
+    numerators, denominators = np.array([-90.0, 0.0, 300.0, 390.0]), np.full(4, 300.0)
+    _, low, high = fieller(numerators, denominators, variances, variances[2], reach=1.96)
+    assert (low[0], high[0]) == (low[1], high[1])
+    assert (low[3], high[3]) == (low[2], high[2])
+    assert np.all(high - low > 0.05)
+
+
 def test_an_interval_of_ratios_solves_fiellers_equation_or_is_all_that_can_be() -> None:
     numerators, denominators = np.array([20.0, 20.0, 3.0, -1.0]), np.array([80.0, 80.0, 1.0, -2.0])
     variances = np.tile(np.array([[9.0], [-4.0], [16.0]]), 4)

@@ -46,6 +46,9 @@ def fieller(
     safe = np.where(denominators > 0, denominators, 1.0)
     estimates = numerators / safe
     nearest = np.clip(estimates, 0.0, most)
+    # The interval of an estimate outside [0, most] is that of the nearest end: by its own, all
+    # ratios could be rejected, and the interval would have no width.
+    centres = nearest * safe
     highest = np.full_like(estimates, np.inf if most is None else most)
     if most is None:
         # By the triangle inequality no ratio above this one is within reach.
@@ -55,7 +58,7 @@ def fieller(
 
     def is_inside(ratios: Floats) -> Mask:
         variance = np.maximum(polyval(ratios, variances, tensor=False), 0.0)
-        return (numerators - ratios * denominators) ** 2 <= reach**2 * variance
+        return (centres - ratios * denominators) ** 2 <= reach**2 * variance
 
     def end(farthest: Floats) -> Floats:
         inner, _ = bisected(nearest, farthest, is_inside, _HALVINGS)
