@@ -91,7 +91,8 @@ def test_an_app_that_says_nothing_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match="public must be a mapping of texts"):
         memory_client(bundle, public={"os": 1})  # type: ignore[dict-item]
     client = memory_client(bundle, public={"os": "linux", "version": "2.0"})
-    assert client.report("theme@os=linux,version=2", "dark") is Outcome.UNKNOWN_METRIC
+    with pytest.raises(UnknownMetric, match="has no metric of this name; it has theme"):
+        client.report("theme@os=linux,version=2", "dark")
 
 
 def test_what_is_said_of_the_device_and_raises_is_the_apps_mistake(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from hubbub.client.report_counters import OnDrop
 from hubbub.client.state import witness
 from hubbub.client.state.contract import Dropped
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.errors import BadParameter, StateBusy
+from hubbub.errors import BadParameter, StateBusy, UnknownMetric
 from tests.support.bundles import DAY, Signed
 from tests.support.client_parts import client_state, store_reports
 from tests.support.devices import idle_client
@@ -275,7 +275,8 @@ def test_the_smaller_of_the_apps_and_the_persons_epsilon_chooses_the_tier(
 
 def test_a_tier_is_the_persons_to_choose_and_not_the_apps(client_of: Make) -> None:
     client = client_of(state=MemoryState())
-    assert client.report("crashed/0.5", "yes") is Outcome.UNKNOWN_METRIC
+    with pytest.raises(UnknownMetric, match="has no metric of this name; it has crashed, "):
+        client.report("crashed/0.5", "yes")
 
 
 def test_the_ledger_tells_what_left_and_what_it_could_have_meant(client_of: Make) -> None:

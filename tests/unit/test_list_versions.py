@@ -27,7 +27,7 @@ from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.conservation import Window
-from hubbub.errors import BundleRefused
+from hubbub.errors import BundleRefused, UnknownMetric
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.mechanisms import Totals, build
 from hubbub.shuffler.streams import read_stream_table
@@ -300,7 +300,8 @@ def test_a_device_takes_the_longer_list_and_keeps_one_budget(installation: Insta
         assert app.report("theme", "sepia") is Outcome.ALREADY_REPORTED  # whatever the list
     with client(new, moment + DAY) as app:
         assert app.report("theme", "sepia") is Outcome.QUEUED
-        assert app.report("theme/v4", "sepia") is Outcome.UNKNOWN_METRIC
+        with pytest.raises(UnknownMetric, match="has no metric of this name"):
+            app.report("theme/v4", "sepia")
         assert app.flush(HANG_SECONDS)
         assert app.ledger().metrics[0].spent == pytest.approx(2 * new.metric("theme").report_loss)
         assert {payload.metric for payload in app.ledger().payloads} == {"theme"}

@@ -107,12 +107,10 @@ class Reporter:
         except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
             question = None
         if question is None:
-            name = find_named(
-                "metric", self._bundle.metrics, lambda: self._bundle.metric(name)
-            ).name
-            if name in self._questions.past:
-                return self._note_event(name, value)
-            return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
+            # Not by a stream's name: the person chooses a tier, and `public` a cell.
+            metrics = self._bundle.metrics
+            asked = find_named("metric", metrics, lambda: metrics[name])
+            return self._note_event(asked.name, value)
         metric = question.catalog_metric
         try:
             code = metric.code(value)

@@ -312,6 +312,7 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
     /^the bundle has no metric of this name; it has .*theme.*; pass the name first, then the value$/;
   for (const call of [
     () => strict.report("my secret", "theme"),
+    () => strict.report("theme/0.5", "secret"), // a stream's name
     () => strict.learn("my secret", {}, 1),
   ]) {
     assert.throws(call, (error: Error) => {
