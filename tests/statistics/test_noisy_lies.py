@@ -206,6 +206,7 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
     ("reports", "values", "local", "law", "delta", "exact"),
     [
         (20, 8, 3.0, (1.543, 14), 1e-4, 0.945),
+        (20, 64, 3.0, (0.8373, 12), 1e-6, 0.76),
         pytest.param(20, 16, 3.0, (1.316, 12), 1e-4, 0.881, marks=pytest.mark.thorough),
         pytest.param(40, 8, 3.0, (1.479, 13), 1e-4, 0.956, marks=pytest.mark.thorough),
         pytest.param(40, 16, 3.0, (1.352, 19), 1e-6, 0.895, marks=pytest.mark.thorough),

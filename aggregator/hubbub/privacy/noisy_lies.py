@@ -174,7 +174,7 @@ class NoisyLies:
             if result <= target or result - remaining > target or remaining < _CLOSE * target:
                 break
             remaining -= gain
-            rows = np.flatnonzero(most > _CLOSE * most.mean())
+            rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some))
             if place not in self._views:
                 self._views[place] = self._view(place)
             largest, least = self._views[place]
