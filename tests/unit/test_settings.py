@@ -24,8 +24,15 @@ from hubbub.client import (
     TryAgain,
     default_client,
 )
+from hubbub.client.inspection import peek
 from hubbub.client.testing import FakeShuffler
-from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
+from hubbub.errors import (
+    BadParameter,
+    BundleRefused,
+    StateUnusable,
+    UnknownMetric,
+    ValueOutOfDomain,
+)
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, disconnect, store_reports
 from tests.support.waiting import HANG_SECONDS
@@ -135,7 +142,12 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, folder: str) -
         Settings.read({"HUBBUB_STATE_DIR": str(tmp_path / folder)})
 
 
-def test_a_folder_that_may_not_be_looked_into_is_no_mistake(
+def test_the_root_of_all_files_is_no_folder_for_state() -> None:
+    with pytest.raises(BadParameter, match="state_dir is the root of all files; give a folder"):
+        Settings.read({"HUBBUB_STATE_DIR": "/"})
+
+
+def test_a_folder_that_may_not_be_looked_into_is_no_wrong_setting_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, **_: Any) -> NoReturn:
@@ -143,8 +155,11 @@ def test_a_folder_that_may_not_be_looked_into_is_no_mistake(
 
     for name in ("stat", "lstat"):
         monkeypatch.setattr(Path, name, refuse)
-    for folder in (tmp_path, Path("/")):
-        assert Settings.read({"HUBBUB_STATE_DIR": str(folder)}).state_dir == folder
+    assert Settings.read({"HUBBUB_STATE_DIR": str(tmp_path)}).state_dir == tmp_path
+    with pytest.raises(
+        StateUnusable, match=r"hubbub\.sqlite3: cannot be read: .*Permission denied"
+    ):
+        peek(tmp_path)
 
 
 def test_a_folder_of_the_longest_name_keeps_state_and_trust(signed: Signed, tmp_path: Path) -> None:

@@ -26,10 +26,9 @@ def peek(folder: Path) -> "LedgerView":
 
     path = folder / FILE_NAME
     remedy = "give the --state-dir of an app that has reported"
-    if any(folder.glob("state.[0-9]*")):
-        remedy = "a program in Node has the folder, and client.ledger() there shows it"
-    if not path.exists():
-        raise StateUnusable(f"{path}: does not exist; {remedy}")
+    with contextlib.suppress(OSError):  # as reading the file says
+        if any(folder.glob("state.[0-9]*")):
+            remedy = "a program in Node has the folder, and client.ledger() there shows it"
     with _open_for_reading(path, remedy) as rows:
         signed = _last_bundle(rows)
         if signed is None:
@@ -80,5 +79,7 @@ def _open_for_reading(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
             rows.text_factory = AS_TEXT
             rows.execute("BEGIN")
             yield rows
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise StateUnusable(f"{path}: does not exist; {remedy}") from error
     except (OSError, sqlite3.Error, zlib.error, *FOREIGN) as error:
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error

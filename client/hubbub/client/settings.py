@@ -167,8 +167,10 @@ def _usable_folder(folder: Path) -> Path:
 
     One that only cannot be reached now is no mistake of the program. Raises BadParameter.
     """
+    if not folder.name:
+        raise BadParameter("state_dir is the root of all files; give a folder in it")
     try:
-        (folder.parent / (folder.name + _LONGEST_SUFFIX)).lstat()
+        folder.with_name(folder.name + _LONGEST_SUFFIX).lstat()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise BadParameter(
