@@ -96,9 +96,7 @@ def test_it_is_a_file_of_hardened_services_with_all_that_they_need_and_nothing_e
     ]
 
 
-def test_a_provider_is_named_in_the_environment_of_compose(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_provider_is_named_in_the_environment_of_compose(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
     command = yaml.safe_load((COMPOSE / "issuer.yaml").read_text())["services"]["issuer"]["command"]
     environment = {"HUBBUB_OIDC": "https://id.example.org", "HUBBUB_OIDC_AUDIENCE": "app"}

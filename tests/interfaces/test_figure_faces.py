@@ -242,9 +242,7 @@ def test_what_has_no_figures_is_refused_with_the_right_question(
 def test_the_page_draws_figures_with_their_intervals(
     browser: Browser, address: str, metric: str
 ) -> None:
-    with (
-        Watched(browser, clean=metric not in {"comeback", "lately", "use"}) as watched,
-    ):
+    with Watched(browser, clean=metric not in {"comeback", "lately", "use"}) as watched:
         page = watched.open(f"{address}/metric?name={metric}&epochs=all")
         section = page.locator("#figures")
         expect(section.locator("tbody tr").first).to_be_visible()

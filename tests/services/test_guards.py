@@ -281,9 +281,7 @@ async def test_a_redis_near_its_limit_refuses_before_it_is_full(serving: Serving
         await front.send(front.request(1))
 
 
-async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
-    front: Front,
-) -> None:
+async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(front: Front) -> None:
     await front.pool.server.client.config_set("maxmemory", 1)
     assert await _hint(front.send(front.request(3))) >= 1
     assert front.admission.refusals == {"store_full": 1}
@@ -339,10 +337,7 @@ async def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
     serving: Serving, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    async with (
-        serving() as front,
-        grpc.aio.insecure_channel(front.address) as channel,
-    ):
+    async with serving() as front, grpc.aio.insecure_channel(front.address) as channel:
         submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
         whole = front.request(1).SerializeToString()
         for wrong in (b"\xff\xff", whole[:-3], whole + b"\x9a\x06\x04user"):

@@ -280,9 +280,7 @@ async def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(house: House, w
     assert hook.taken == [f"theme:{day}"]
 
 
-async def test_no_year_s_budget_is_spent_before_it_has_surely_begun(
-    house: House,
-) -> None:
+async def test_no_year_s_budget_is_spent_before_it_has_surely_begun(house: House) -> None:
     await house.live(2 * HOUR)
     query = QueryEngine(house.signed.bundle, house.store, clocks=house.clocks)
     releases = Releases(query.collected, MemoryReleaseLog())

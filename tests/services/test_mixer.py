@@ -36,10 +36,7 @@ async def test_processes_that_share_a_pool_share_its_batches(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-    async with (
-        a_sink() as (sink, address),
-        mixers(redis_url, table, address, 3) as mixing,
-    ):
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 3) as mixing:
         turning = asyncio.Lock()
 
         async def all_have_seen_it() -> None:
@@ -68,10 +65,7 @@ async def test_a_stream_that_nobody_takes_holds_up_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-    async with (
-        a_sink() as (sink, address),
-        mixers(redis_url, table, address, 1) as mixing,
-    ):
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool] = mixing.pools
         sink.unknown = {"theme"}
         stuck = Window("theme", today)
@@ -103,10 +97,7 @@ async def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
 
     monkeypatch.setattr("hubbub.shuffler.mixer._random", LatestTime())
     table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
-    async with (
-        a_sink() as (sink, address),
-        mixers(redis_url, table, address, 1) as mixing,
-    ):
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool], clock = mixing.pools, mixing.clock
         sink.unknown = {"theme"}
         await mixing.turn()
@@ -154,10 +145,7 @@ async def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
     table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
     began, ahead, passed = time.time(), [0.0], [0.0]
     clocks = Clocks(lambda: began + ahead[0] + passed[0], monotonic=lambda: 1000.0 + passed[0])
-    async with (
-        a_sink() as (sink, address),
-        mixers(redis_url, table, address, 1, clocks) as mixing,
-    ):
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1, clocks) as mixing:
         [pool] = mixing.pools
         gone = Window("retired", today)
         await pool.add({gone: sealed_reports(300)})

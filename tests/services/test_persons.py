@@ -209,9 +209,7 @@ def test_a_record_that_cannot_be_read_stops_nobody_elses_reports(
     assert len(shuffler.reports()) == 3
 
 
-def test_a_slow_store_does_not_hold_a_flush_longer_than_its_timeout(
-    client_of: ClientOf,
-) -> None:
+def test_a_slow_store_does_not_hold_a_flush_longer_than_its_timeout(client_of: ClientOf) -> None:
     shuffler, clock, seconds = FakeShuffler(), FakeClock(START + 60), [0.0]
 
     class Slow(MemoryStore):

@@ -211,10 +211,7 @@ async def test_a_real_cluster_keeps_the_shards_of_one_epoch_on_all_its_nodes(
     table: StreamTable, cluster_url: str
 ) -> None:
     window, reports = window_of_today(), sealed_reports(600)
-    async with (
-        a_sink() as (sink, address),
-        mixers(cluster_url, table, address, 2, shards=16) as m,
-    ):
+    async with a_sink() as (sink, address), mixers(cluster_url, table, address, 2, shards=16) as m:
         await m.pools[0].add({window: reports}, {window})
         slots = {key_slot(place.key("shuffler:pool").encode()) for place in places(window, 16)}
         assert {slot // 5462 for slot in slots} == {0, 1, 2}, "every node has some"

@@ -31,9 +31,7 @@ def catalog(tmp_path: Path) -> Path:
     return path
 
 
-def test_ten_claims_each_with_a_command_that_is_one_and_tests_that_are_there(
-    catalog: Path,
-) -> None:
+def test_ten_claims_each_with_a_command_that_is_one_and_tests_that_are_there(catalog: Path) -> None:
     review_claims = claims(read_with_promises(catalog), "metrics.toml")
     assert len(review_claims) == 10
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))

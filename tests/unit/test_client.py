@@ -74,9 +74,7 @@ def test_a_report_reaches_the_shuffler_sealed_and_opens_to_a_payload(
         assert len(report.sealed) == layout.payload_bytes + 48
 
 
-def test_a_programmers_mistake_is_raised_without_the_value(
-    client_of: ClientOf,
-) -> None:
+def test_a_programmers_mistake_is_raised_without_the_value(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     with pytest.raises(
         UnknownMetric, match=r"it has .*, theme; pass the name first, then the value$"
@@ -110,9 +108,7 @@ def test_what_an_object_of_the_app_raises_is_not_shown(client_of: ClientOf) -> N
     assert "plaid" not in str(caught.value)
 
 
-def test_a_report_from_the_end_of_the_stack_has_an_outcome(
-    client_of: ClientOf,
-) -> None:
+def test_a_report_from_the_end_of_the_stack_has_an_outcome(client_of: ClientOf) -> None:
     """At each of the depths at which Python lets the app call report()."""
     client = client_of(FakeShuffler(), strict=False)
     outcomes: list[Outcome] = []
@@ -158,9 +154,7 @@ def test_a_developer_is_told_what_is_permitted(client_of: ClientOf) -> None:
         client.report("homepage", 7)
 
 
-def test_a_developer_is_asked_whether_a_similar_metric_was_meant(
-    client_of: ClientOf,
-) -> None:
+def test_a_developer_is_asked_whether_a_similar_metric_was_meant(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     for name, ending in (("Thme", 'then the value; did you mean "theme"?'), ("x", "the value")):
         with pytest.raises(UnknownMetric) as caught:

@@ -193,9 +193,7 @@ def test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance(covered: Signed) 
 
 
 @pytest.mark.slow
-def test_the_same_classifier_knows_who_reported_where_there_is_no_default(
-    tmp_path: Path,
-) -> None:
+def test_the_same_classifier_knows_who_reported_where_there_is_no_default(tmp_path: Path) -> None:
     start = (int(now()) // DAY - 14) * DAY
     plain = make_signed(tmp_path, COVERED.replace('default = "none"\n', ""), start=start)
     assert accuracy(plain.bundle, 100, _crashes) > 0.95

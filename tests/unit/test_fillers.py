@@ -222,8 +222,6 @@ def test_a_classifier_cannot_tell_what_a_device_has_nothing_to_say_of(
 
 
 @pytest.mark.slow
-def test_the_same_classifier_tells_where_nothing_is_filled_up(
-    filled: Signed,
-) -> None:
+def test_the_same_classifier_tells_where_nothing_is_filled_up(filled: Signed) -> None:
     plain = replace(filled.bundle, cover=False)
     assert accuracy(plain, 200, _declines) > 0.99

@@ -336,9 +336,7 @@ def _drawn(bundle: Bundle, stream: str, true_counts: list[int], seed: int) -> To
 
 
 @pytest.fixture
-def counted(
-    installation: Installation,
-) -> tuple[Bundle, dict[tuple[str, int], Totals]]:
+def counted(installation: Installation) -> tuple[Bundle, dict[tuple[str, int], Totals]]:
     """A day of the first list, one of both, one of the second."""
     installation.build(THREE)
     bundle = installation.build(FOUR)

@@ -633,9 +633,7 @@ def test_what_is_no_file_keeps_no_app_waiting(app: App, home: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
-def test_a_child_that_was_forked_while_an_app_started_holds_up_no_other(
-    tmp_path: Path,
-) -> None:
+def test_a_child_that_was_forked_while_an_app_started_holds_up_no_other(tmp_path: Path) -> None:
     begin, end = os.pipe()
     with held(tmp_path / "trust.json"):
         child = os.fork()
