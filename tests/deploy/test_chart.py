@@ -438,7 +438,6 @@ def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_no
 
 
 def _named(documents: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
-    """The documents of a kind by their names."""
     return {
         document["metadata"]["name"]: document for document in documents if document["kind"] == kind
     }

@@ -155,7 +155,6 @@ def test_a_new_kind_of_value_is_its_file_and_a_line(
 
 
 def _report(catalog: Path, value: str) -> None:
-    """A device reports, by the SDK."""
     shuffler = FakeShuffler()
     client = memory_client(make_bundle(catalog).bundle, transport=shuffler)
     assert client.report("size", value) is Outcome.QUEUED

@@ -66,7 +66,6 @@ WEIGHTS = [0.1, -0.2, 0.05, 0.7, 0.3, -0.4, -0.6, 0.2, 0.1]
 
 
 def _softmax(about: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Softmax of the scores of the four classes."""
     rows = [weights[at : at + 3] for at in (0, 3, 6)]
     scores = [math.fsum(x * w for x, w in zip(about, row, strict=True)) for row in rows]
     parts = [

@@ -215,7 +215,6 @@ def _biased(name: str, small: dict[str, Any]) -> AnyMechanism:
 
 
 def _off_by_one(name: str, small: dict[str, Any]) -> AnyMechanism:
-    """Reports the next value of its domain."""
     whole = build(name, **small)
     values = list(whole.probes())
     following = dict(zip(values, values[1:] + values[:1], strict=True))
@@ -223,7 +222,6 @@ def _off_by_one(name: str, small: dict[str, Any]) -> AnyMechanism:
 
 
 def _doubled_epsilon(name: str, small: dict[str, Any]) -> AnyMechanism:
-    """Randomizes for twice the epsilon that it claims."""
     bolder = dict(small)
     for key in ("epsilon", "permanent_epsilon"):
         if key in small:

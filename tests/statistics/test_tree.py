@@ -42,7 +42,6 @@ def _strings(many: int, seed: int, letters: str = LETTERS, longest: int = 8) -> 
 
 
 def _zipf_counts(many: int, reports: int, seed: int) -> list[int]:
-    """Zipf's law."""
     shares = 1 / np.arange(1.0, many + 1)
     drawn = np.random.default_rng(seed).multinomial(reports, shares / shares.sum())
     return [int(number) for number in drawn]

@@ -139,7 +139,6 @@ def _metrics(tls: Path, port: int) -> bytes:
 
 
 def _dump(url: str) -> bytes:
-    """Every key and everything it holds."""
     with redis.Redis.from_url(url) as client:
         parts = []
         for key in sorted(client.keys("*")):

@@ -165,7 +165,6 @@ def _start(program: str, arguments: list[str], log: Path) -> subprocess.Popen[by
 
 
 def _last_line(log: Path) -> Any:
-    """The last line of a process."""
     text = log.read_text()
     try:
         return json.loads(text.splitlines()[-1])
