@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.bundles import Bundle
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -16,6 +15,7 @@ from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.devices import idle_client
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 from tests.support.watching_shuffler import accuracy
@@ -46,10 +46,6 @@ def clock(covered: Signed) -> FakeClock:
     return FakeClock(covered.bundle.keys[0].start + 20 * DAY + 10 * HOUR)
 
 
-def _client(bundle: Bundle, state: State, shuffler: FakeShuffler, clock: FakeClock) -> Client:
-    return Client(bundle, state, shuffler, hold_seconds=None, clock=clock)
-
-
 def _sent_values(signed: Signed, shuffler: FakeShuffler) -> list[tuple[int, str]]:
     """What was sent: epochs, counted from the first key's, and values."""
     [metric] = signed.bundle.metrics.values()
@@ -68,7 +64,7 @@ def test_a_device_that_ran_and_was_told_nothing_says_the_default_once_the_epoch_
     covered: Signed, state: State, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
-    client = _client(covered.bundle, state, shuffler, clock)
+    client = idle_client(covered.bundle, state, shuffler, clock=clock)
     client.flush(HANG_SECONDS)
     clock.advance(13 * HOUR)
     client.flush(HANG_SECONDS)
@@ -89,13 +85,13 @@ def test_the_next_start_within_the_grace_says_it_and_a_later_one_no_more(
     covered: Signed, state: State, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
-    client = _client(covered.bundle, state, shuffler, clock)
+    client = idle_client(covered.bundle, state, shuffler, clock=clock)
     client.flush(HANG_SECONDS)
     clock.advance(37 * HOUR)  # the next day, late
-    _client(covered.bundle, state, shuffler, clock).flush(HANG_SECONDS)
+    idle_client(covered.bundle, state, shuffler, clock=clock).flush(HANG_SECONDS)
     assert _sent_values(covered, shuffler) == [(20, "none")]
     clock.advance(72 * HOUR)  # of the days in between the device ran in the first, too long ago
-    _client(covered.bundle, state, shuffler, clock).flush(HANG_SECONDS)
+    idle_client(covered.bundle, state, shuffler, clock=clock).flush(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
 
 
@@ -103,7 +99,7 @@ def test_who_said_no_says_no_default_either(
     covered: Signed, state: State, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
-    client = _client(covered.bundle, state, shuffler, clock)
+    client = idle_client(covered.bundle, state, shuffler, clock=clock)
     client.disable()
     client.flush(HANG_SECONDS)
     clock.advance(DAY)
@@ -115,7 +111,7 @@ def test_who_said_no_says_no_default_either(
 def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeClock) -> None:
     shuffler = FakeShuffler()
     states = [FolderState(tmp_path / "state") for _ in range(2)]
-    clients = [_client(covered.bundle, state, shuffler, clock) for state in states]
+    clients = [idle_client(covered.bundle, state, shuffler, clock=clock) for state in states]
     for client in clients:
         client.flush(HANG_SECONDS)
     clock.advance(DAY)

@@ -35,6 +35,7 @@ from hubbub.errors import (
 )
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, disconnect, store_reports
+from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -219,19 +220,15 @@ def test_what_a_person_says_in_a_run_that_is_disabled_is_kept(
         client.close(0)
 
 
-def _client(signed: Signed, **options: Any) -> Client:
-    return Client(signed.bundle, MemoryState(), FakeShuffler(), hold_seconds=None, **options)
-
-
 def test_strict_raises_for_mistakes_and_production_counts_them(
     signed: Signed, caplog: pytest.LogCaptureFixture
 ) -> None:
-    strict = _client(signed, strict=True)
+    strict = idle_client(signed.bundle, strict=True)
     with pytest.raises(UnknownMetric):
         strict.report("colour", "dark")
     with pytest.raises(ValueOutOfDomain):
         strict.report("theme", "plaid-77")
-    production = _client(signed, strict=False)
+    production = idle_client(signed.bundle, strict=False)
     with caplog.at_level(logging.WARNING, "hubbub.client"):
         for _ in range(3):
             assert production.report("colour", "dark") is Outcome.UNKNOWN_METRIC
@@ -260,13 +257,13 @@ def test_a_fault_of_our_own_is_an_outcome_in_production(
 
         mask = below = chance
 
-    production = _client(signed, strict=False, coins=Broken())
+    production = idle_client(signed.bundle, strict=False, coins=Broken())
     with caplog.at_level(logging.WARNING, "hubbub.client"):
         assert production.report("theme", "dark") is Outcome.FAILED
     assert "report() failed: RuntimeError" in caplog.text
     assert "secret-value" not in caplog.text
     with pytest.raises(RuntimeError):
-        _client(signed, strict=True, coins=Broken()).report("theme", "dark")
+        idle_client(signed.bundle, strict=True, coins=Broken()).report("theme", "dark")
 
 
 def test_what_raises_as_it_is_read_is_no_value_and_its_text_is_nobodys(
@@ -279,8 +276,8 @@ def test_what_raises_as_it_is_read_is_no_value_and_its_text_is_nobodys(
         __class__ = property(tolist)
 
     with pytest.raises(ValueOutOfDomain, match='metric "theme": cannot be read: RuntimeError'):
-        _client(signed, strict=True).report("theme", Hostile())
-    production = _client(signed, strict=False)
+        idle_client(signed.bundle, strict=True).report("theme", Hostile())
+    production = idle_client(signed.bundle, strict=False)
     with caplog.at_level(logging.WARNING, "hubbub.client"):
         assert production.report("theme", Hostile()) is Outcome.NOT_A_VALUE
     assert "secret-value" not in caplog.text
@@ -289,7 +286,7 @@ def test_what_raises_as_it_is_read_is_no_value_and_its_text_is_nobodys(
 def test_a_value_in_the_place_of_a_name_is_never_said_and_is_warned_of_once(
     signed: Signed, caplog: pytest.LogCaptureFixture
 ) -> None:
-    production = _client(signed, strict=False)
+    production = idle_client(signed.bundle, strict=False)
     with caplog.at_level(logging.WARNING, "hubbub.client"):
         for number in range(100):
             outcome = production.report(f"secret-{number}", "theme")
@@ -315,7 +312,7 @@ def test_a_report_in_the_middle_of_a_report_does_not_hang(signed: Signed) -> Non
 
         below = mask
 
-    client = _client(signed, coins=Interrupted())
+    client = idle_client(signed.bundle, coins=Interrupted())
     assert client.report("theme", "dark") is Outcome.QUEUED
     assert inner == [Outcome.OVERFLOWED]
     assert client.report("editor", "vi") is Outcome.QUEUED
