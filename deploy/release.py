@@ -133,7 +133,8 @@ def _component(
 
 def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) -> dict[str, Any]:
     """An unsigned in-toto statement: what the files were made of, and how to make them again."""
-    locks = {f"locks/{p.name}": p.read_bytes() for p in sorted((root / "locks").glob("*.lock"))}
+    paths = sorted((root / "locks").glob("*.lock"))
+    locks = {f"locks/{path.name}": _sha256(path.read_bytes()) for path in paths}
     return {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [
@@ -147,10 +148,7 @@ def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) 
                 "externalParameters": {"version": _version(root)},
                 "resolvedDependencies": [
                     {"uri": "git", "digest": {"gitCommit": commit}},
-                    *(
-                        {"name": name, "digest": {"sha256": _sha256(raw)}}
-                        for name, raw in locks.items()
-                    ),
+                    *({"name": name, "digest": {"sha256": locks[name]}} for name in locks),
                 ],
             },
             "runDetails": {"builder": {"id": "whoever runs it: the bytes are the same"}},

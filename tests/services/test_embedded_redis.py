@@ -169,8 +169,8 @@ def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path:
     ):
         url = f"redis://127.0.0.1:{port}/0"
         for _ in range(2):  # a second time changes nothing, as where a scan comes to a key twice
-            copied = asyncio.run(copy_into(source.url, url, "pool:", lambda *_: None))
-            assert copied == len(kinds) == client.dbsize()
+            asyncio.run(copy_into(source.url, url, "pool:", lambda *_: None))
+            assert client.dbsize() == len(kinds)
             assert {
                 "few": client.smembers("pool:few"),
                 "many": client.smembers("pool:many"),

@@ -191,9 +191,8 @@ def largest_crowd(
     largest = max(traffic, key=lambda kind: kind.crowd)
     if not largest.crowd:
         return None
-    pool_gigabytes = (
-        _WHOLE_EPOCHS * largest.crowd * (costs.pool_bytes + _excess([largest])) / 1e9 / nodes
-    )
+    pooled_bytes = costs.pool_bytes + _excess([largest])
+    pool_gigabytes = _WHOLE_EPOCHS * largest.crowd * pooled_bytes / 1e9 / nodes
     opening = largest.crowd * _count_us([largest], costs) / 1e6
     return LargestCrowd(
         reports=largest.crowd,

@@ -277,21 +277,16 @@ class LocalRun:
         if not self._catalog.tokens:
             return {}
         key = {"token-key": (self.home / "keys" / TOKEN_KEY).absolute()}
-        self._service(
-            "issuer",
-            *_command_line(
-                {
-                    "streams": self.home / "streams.json",
-                    "accounts": self.home / ACCOUNTS,
-                    "listen": f"127.0.0.1:{self.ports.issuer}",
-                    "metrics-listen": "127.0.0.1:0",
-                    "peer-rate": 0,
-                    **key,
-                }
-            ),
-            "--insecure",
-            redis_url=self.shuffler_redis,
-        )
+        options = {
+            "streams": self.home / "streams.json",
+            "accounts": self.home / ACCOUNTS,
+            "listen": f"127.0.0.1:{self.ports.issuer}",
+            "metrics-listen": "127.0.0.1:0",
+            "peer-rate": 0,
+            **key,
+        }
+        words = [*_command_line(options), "--insecure"]
+        self._service("issuer", *words, redis_url=self.shuffler_redis)
         return key
 
     def _start(self) -> None:
@@ -304,51 +299,40 @@ class LocalRun:
         tls, development = {"tls": self.home / "tls"}, ["--dev"] if self._development else []
         outlets = {name.replace("_", "-"): place for name, place in self._outlets.items()}
         local, home = "127.0.0.1:{}".format, self.home.absolute()
-        self._service(
-            "aggregator",
-            *_command_line(
-                {
-                    "bundle": self.bundle_path.with_name(OPERATORS),
-                    "keys": self.home / "keys" / "opening.keys.json",
-                    "listen": local(self.ports.ingest),
-                    "metrics-listen": local(self.ports.aggregator_metrics),
-                    "http-listen": local(self.ports.page),
-                    "http-command": f"{program()} {{}} --home {shlex.quote(str(home))}",
-                    "http-notice": notice.read_text("utf-8") if notice.exists() else "",
-                    "shuffler-status": self.shuffler_status,
-                    **outlets,
-                    **tls,
-                }
-            ),
-            *development,
-            redis_url=self.aggregator_redis,
-        )
-        token_key = self._start_issuer()
-        self._service(
-            "shuffler",
-            *_command_line(
-                {
-                    "streams": self.home / "streams.json",
-                    "listen": local(self.ports.shuffler),
-                    "http": self.http_door,
-                    "http-bundle": self.bundle_path.absolute(),
-                    "gateway-key": (self.home / "keys" / GATEWAY_KEY).absolute(),
-                    "notice": (self.home / "notice.hubbub").absolute(),
-                    "models": self.models_path.absolute(),
-                    "operator-listen": self.shuffler_status,
-                    "aggregator": local(self.ports.ingest),
-                    "metrics-listen": local(self.ports.shuffler_metrics),
-                    "peer-rate": 0,
-                    "delay": 0,
-                    **token_key,
-                    **tls,
-                }
-            ),
-            *development,
-            redis_url=self.shuffler_redis,
-        )
-        self._wait("aggregator", self._children[0], lambda: self.endpoints.service.ask("/ready"))
-        self._wait("shuffler", self._children[-1], self._shuffler_answers)
+        of_aggregator = {
+            "bundle": self.bundle_path.with_name(OPERATORS),
+            "keys": self.home / "keys" / "opening.keys.json",
+            "listen": local(self.ports.ingest),
+            "metrics-listen": local(self.ports.aggregator_metrics),
+            "http-listen": local(self.ports.page),
+            "http-command": f"{program()} {{}} --home {shlex.quote(str(home))}",
+            "http-notice": notice.read_text("utf-8") if notice.exists() else "",
+            "shuffler-status": self.shuffler_status,
+            **outlets,
+            **tls,
+        }
+        words = [*_command_line(of_aggregator), *development]
+        self._service("aggregator", *words, redis_url=self.aggregator_redis)
+        of_shuffler = {
+            "streams": self.home / "streams.json",
+            "listen": local(self.ports.shuffler),
+            "http": self.http_door,
+            "http-bundle": self.bundle_path.absolute(),
+            "gateway-key": (self.home / "keys" / GATEWAY_KEY).absolute(),
+            "notice": (self.home / "notice.hubbub").absolute(),
+            "models": self.models_path.absolute(),
+            "operator-listen": self.shuffler_status,
+            "aggregator": local(self.ports.ingest),
+            "metrics-listen": local(self.ports.shuffler_metrics),
+            "peer-rate": 0,
+            "delay": 0,
+            **self._start_issuer(),
+            **tls,
+        }
+        words = [*_command_line(of_shuffler), *development]
+        self._service("shuffler", *words, redis_url=self.shuffler_redis)
+        self._wait(self._children[0], lambda: self.endpoints.service.ask("/ready"))
+        self._wait(self._children[-1], self._shuffler_answers)
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
@@ -357,7 +341,7 @@ class LocalRun:
         with postponed_endings():
             self._children.append(Child(role, command, environment, log))
 
-    def _wait(self, role: str, child: Child, answers: Callable[[], object]) -> None:
+    def _wait(self, child: Child, answers: Callable[[], object]) -> None:
         """Waits until a service serves; until then `answers` raises ServiceUnavailable."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
@@ -366,7 +350,7 @@ class LocalRun:
                 answers()
             except (ServiceUnavailable, StoreUnavailable) as error:
                 if time.monotonic() > deadline:
-                    raise ServiceUnavailable(f"the {role} does not serve: {error}") from error
+                    raise ServiceUnavailable(f"the {child.name} does not serve: {error}") from error
                 time.sleep(_PROBE_SECONDS)
             else:
                 return

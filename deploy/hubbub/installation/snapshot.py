@@ -227,21 +227,21 @@ async def refuse_keys(url: str, role: str) -> None:
 
 async def copy_into(
     source: str, target: str, prefix: str, progress: Callable[[int, int], None]
-) -> int:
-    """Copies all keys with a prefix, with their times to live; returns their number.
+) -> None:
+    """Copies all keys with a prefix, with their times to live.
 
     `progress` is called with the number of keys looked at, and of all keys.
     """
     async with _own(source) as origin, await connect_redis(target) as empty:
-        total, count, copied, cursor = int(await origin.ask("DBSIZE")), 0, 0, b"0"
+        total, count, cursor = int(await origin.ask("DBSIZE")), 0, b"0"
         while True:
             cursor, keys = await origin.ask("SCAN", cursor, "COUNT", _PART)
             ours = [key for key in keys if key.startswith(prefix.encode())]
-            copied += await _copy(origin, empty, ours)
+            await _copy(origin, empty, ours)
             count += len(keys)
             progress(count, max(total, count))
             if int(cursor) == 0:
-                return copied
+                return
 
 
 def _own(url: str) -> RedisServer:
@@ -249,11 +249,10 @@ def _own(url: str) -> RedisServer:
     return RedisServer(Redis.from_url(url), url)
 
 
-async def _copy(source: RedisServer, empty: RedisServer, keys: Sequence[bytes]) -> int:
+async def _copy(source: RedisServer, empty: RedisServer, keys: Sequence[bytes]) -> None:
     """Copies keys with commands of all versions: older servers refuse a newer one's DUMP."""
     kinds = await source.execute([("TYPE", key) for key in keys])
     lives = await source.execute([("PTTL", key) for key in keys])
-    copied = 0
     for key, kind, life in zip(keys, kinds, lives, strict=True):
         if kind == b"none":  # its time was over meanwhile
             continue
@@ -264,8 +263,6 @@ async def _copy(source: RedisServer, empty: RedisServer, keys: Sequence[bytes]) 
             await empty.ask(_ADD[kind], key, *part)
         if life >= 0:
             await empty.ask("PEXPIRE", key, max(life, 1))
-        copied += 1
-    return copied
 
 
 async def _parts(source: RedisServer, key: bytes, kind: bytes) -> AsyncIterator[Sequence[bytes]]:

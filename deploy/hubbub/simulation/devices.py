@@ -140,9 +140,8 @@ def run_processes(
     """
     context = multiprocessing.get_context("spawn")
     results: Queue[Any] = context.Queue()
-    processes = [
-        context.Process(target=_run, args=(work, share, results), daemon=True) for share in shares
-    ]
+    arguments = [(work, share, results) for share in shares]
+    processes = [context.Process(target=_run, args=args, daemon=True) for args in arguments]
     for process in processes:
         process.start()
     running = len(processes)

@@ -45,9 +45,8 @@ class Planned:
         """The model for a file with these columns, and its features: all but the label."""
         table, crowded = self.table, bool(self.crowd)
         ends = table.get("columns", (0.0, 1.0))
-        features = table.get("features") or features_of(
-            {name: ends for name in head if name != self.label}
-        )
+        columns = {name: ends for name in head if name != self.label}
+        features = table.get("features") or features_of(columns)
         model = Model(
             name=self.name,
             kind=table["kind"],

@@ -18,6 +18,7 @@ Rows = Iterator[tuple[int, list[str]]]
 """Line number and cells of each row."""
 
 _MAX_PEOPLE: Final = 10**12
+_MAX_DIGITS: Final = len(str(_MAX_PEOPLE))
 # Limit of values, each drawn from its own distribution; numbers of one bucket share one.
 _MAX_NUMBERS: Final = 10_000
 # Limit of single persons; larger files are populations to draw from.
@@ -102,9 +103,7 @@ def _lines(path: Path, rows: Rows) -> Iterator[tuple[int, tuple[str, Mapping[str
         match row:
             case [value]:
                 yield number, (value, {}, 1)
-            case [value, count] if count.strip().isdecimal() and len(count) <= len(
-                str(_MAX_PEOPLE)
-            ):
+            case [value, count] if count.strip().isdecimal() and len(count) <= _MAX_DIGITS:
                 yield number, (value, {}, int(count))
             case _:
                 raise BadParameter(
@@ -137,7 +136,7 @@ def _lines_of_columns(
     for number, row in rows:
         record = dict(zip(head, row, strict=False))
         count = "1" if "count" in parts else record.pop("count", "1").strip()
-        if len(row) != len(head) or not count.isdecimal() or len(count) > len(str(_MAX_PEOPLE)):
+        if len(row) != len(head) or not count.isdecimal() or len(count) > _MAX_DIGITS:
             raise BadParameter(
                 f"--values {path}: line {number}: write a value per column, and in count a whole "
                 "number of people, from 0 on"

@@ -112,16 +112,11 @@ def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
     else:
         true /= reports
     predicted = family_for(mechanism).expected(mechanism, values, counts / reports, reports)
+    unit = width if question.kind in MEANS else reports
+    triples = zip(result.values, result.places.tolist(), true.tolist(), strict=True)
     table_rows: list[dict[str, Any]] = [
-        {
-            "value": value.value,
-            "true": float(truth),
-            "estimated": place,
-            "stderr": value.stderr / (width if question.kind in MEANS else reports),
-        }
-        for value, place, truth in zip(
-            result.values, result.places.tolist(), true.tolist(), strict=True
-        )
+        {"value": row.value, "true": truth, "estimated": place, "stderr": row.stderr / unit}
+        for row, place, truth in triples
     ]
     squares = [(row["estimated"] - row["true"]) ** 2 for row in table_rows]
     return {

@@ -71,9 +71,7 @@ def _read(path: Path) -> Mapping[str, tuple[str, bool]]:
     """The accounts by the hashes of their keys: each name, and whether it names accounts itself."""
     try:
         lines = [line.split() for line in lines_of(path) if line.strip()]
-        accounts = {
-            digest: (name, extra_fields[:1] == [_BACKEND]) for name, digest, *extra_fields in lines
-        }
+        accounts = {digest: (name, words[:1] == [_BACKEND]) for name, digest, *words in lines}
     except ValueError as error:
         raise KeysUnusable(
             f"{path}: no accounts ({error}); make one with: hubbub keys account FILE --name NAME"

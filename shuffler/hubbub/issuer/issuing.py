@@ -222,23 +222,13 @@ class TokensApp:
         try:
             # Checked before they use up anything.
             await asyncio.to_thread(_check_elements, request)
-            allowed = {
-                (stream, epoch): may
-                for (seconds, epoch), streams in requests.items()
-                for stream, may in zip(
-                    streams,
-                    await allow(
-                        self._server,
-                        self._key,
-                        account,
-                        (seconds, epoch),
-                        streams,
-                        devices=table.devices,
-                        keep=self._seconds_left([table.streams[name] for name in streams], epoch),
-                    ),
-                    strict=True,
-                )
-            }
+            allowed: dict[tuple[str, int], bool] = {}
+            for period, blinded in requests.items():
+                closes = max(table.streams[name].closes(period[1]) for name in blinded)
+                keep, devices = max(1, math.ceil(closes - self._clock())), table.devices
+                record = self._server, self._key, account
+                answers = await allow(*record, period, blinded, devices=devices, keep=keep)
+                allowed |= zip(((name, period[1]) for name in blinded), answers, strict=True)
             return await asyncio.to_thread(self._evaluated, request, allowed, table.streams)
         except StoreUnavailable:
             why = "the accounts' records are not available now; try again"
@@ -264,11 +254,6 @@ class TokensApp:
                 of_epoch[stream_request.stream] = stream_request.blinded
         return requests
 
-    def _seconds_left(self, streams: Sequence[IssuedStream], epoch: int) -> int:
-        """Seconds until the last of these streams closes the epoch."""
-        closes = max(stream.closes(epoch) for stream in streams)
-        return max(1, math.ceil(closes - self._clock()))
-
     def _evaluated(
         self,
         request: TokenRequest,
@@ -278,13 +263,10 @@ class TokensApp:
         response = TokenResponse()
         for stream_request in request.wanted:
             may = allowed.get((stream_request.stream, stream_request.epoch))
-            if may is None:
-                self.tokens["not_given"] += len(stream_request.blinded)
-                response.issued.append(IssuedTokens(not_given=True))
-                continue
             if not may:
-                self.tokens["refused"] += len(stream_request.blinded)
-                response.issued.append(IssuedTokens())
+                reason = "not_given" if may is None else "refused"
+                self.tokens[reason] += len(stream_request.blinded)
+                response.issued.append(IssuedTokens(not_given=may is None))
                 continue
             info = token_info(stream_request.stream, stream_request.epoch)
             # A device of another bundle may ask for more than this table gives.

@@ -178,13 +178,12 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no {args[0]!a}{suggestion}")
             self.actions.nargs = argparse.SUPPRESS  # takes no value
         self._refuse_misplaced_catalog(args or ())
+        names = self._option_string_actions
         self._unknown = [
             word
             for word in args or ()
             if word.startswith("--")
-            and not any(
-                name.startswith(word.partition("=")[0]) for name in self._option_string_actions
-            )
+            and not any(n.startswith(word.partition("=")[0]) for n in names)
         ]
         parsed, unread = super().parse_known_args(args, namespace)
         if unread:
@@ -284,8 +283,7 @@ def as_sentence(purpose: str) -> str:
 
 def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     """Adds the options of the dataclass that annotates the only parameter of the function."""
-    [section] = (
-        annotation for name, annotation in command.run.__annotations__.items() if name != "return"
-    )
+    annotations = command.run.__annotations__.items()
+    [section] = (annotation for name, annotation in annotations if name != "return")
     add_options(parser, section)
     parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)) or 0)

@@ -90,12 +90,10 @@ class RelayApp:
 
     async def _pass_on(self, body: bytes) -> Answer:
         try:
-            request_headers = {"content-type": _REQUEST.decode()}
+            sealed = {"content-type": _REQUEST.decode()}
             async with (
                 asyncio.timeout(_GATEWAY_SECONDS),
-                self._client.stream(
-                    "POST", self._gateway, content=body, headers=request_headers
-                ) as answer,
+                self._client.stream("POST", self._gateway, content=body, headers=sealed) as answer,
             ):
                 answer_bytes = b""
                 async for part in answer.aiter_raw():

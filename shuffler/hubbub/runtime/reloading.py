@@ -64,10 +64,8 @@ class Reloader:
                 continue
             before, stamps = stamps, self._stamps()
             if stamps == before != self._used:
-                stamps_by_path = {**self._used, **stamps}
-                changed = [
-                    path.name for path in stamps_by_path if stamps.get(path) != self._used.get(path)
-                ]
+                paths = {**self._used, **stamps}
+                changed = [p.name for p in paths if stamps.get(p) != self._used.get(p)]
                 await self._reload("changed: " + " ".join(changed))
 
     async def _reload(self, why: str) -> None:

@@ -51,9 +51,8 @@ class TlsFolder:
     def server_configuration(self, *, mutual: bool) -> grpc.ServerCertificateConfiguration:
         """The gRPC settings of a server; if `mutual`, callers must show a certificate."""
         pair = (self._read(f"{self.role}.key"), self._read(f"{self.role}.pem"))
-        return grpc.ssl_server_certificate_configuration(
-            [pair], self.authorities if mutual else None
-        )
+        authorities = self.authorities if mutual else None
+        return grpc.ssl_server_certificate_configuration([pair], authorities)
 
     def channel_credentials(self, dialled: str) -> grpc.ChannelCredentials:
         """The gRPC credentials of a client. `dialled` is the role that the server must prove."""

@@ -126,9 +126,8 @@ class Admission:
             raise Never("not as many tokens as reports")
         admissions, refused, paying = await self._admitted(reports, tokens)
         # Reports without room wait on the devices, which send them again with the same members.
-        waiting = [
-            admissions.pop(w) for w in list(admissions) if self._pressure.is_crowded(w.stream)
-        ]
+        crowded = [window for window in admissions if self._pressure.is_crowded(window.stream)]
+        waiting = [admissions.pop(window) for window in crowded]
         spent_tokens: frozenset[Paid] = frozenset()
         if admissions:
             try:

@@ -12,11 +12,9 @@ from hubbub.runtime.redis.command_lists import RedisServer, lua, script
 from hubbub.shuffler.hidden_counts import settle
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool_replies import Level, PoolReplies
-from hubbub.shuffler.shards import Place, keys_of, places, set_key
+from hubbub.shuffler.shards import Place, chunks, keys_of, places, set_key
 
 _LEAVE, _CUT = (lua(__package__, f"scripts/{name}") for name in ("leave", "cut"))
-# Lua's unpack fails past some thousands of arguments, and Redis is held up by long commands.
-_CHUNK: Final = 4000
 # Reports that one step cuts: about 10 ms, in which Redis does nothing else.
 _CUT_AT_ONCE: Final = 2000
 # Unused dummies expire; a later crowd gets new ones.
@@ -41,10 +39,7 @@ class Crowds:
         not.
         """
         key = set_key(window, "dummies", crowd_id)
-        added = [
-            ("SADD", key, *sealed[first : first + _CHUNK])
-            for first in range(0, len(sealed), _CHUNK)
-        ]
+        added = [("SADD", key, *part) for part in chunks(sealed)]
         commands = [*added, ("EXPIRE", key, _STAGED_SECONDS)] if added else []
         *_, size = await self._server.durable([*commands, ("SCARD", key)])
         return int(size)

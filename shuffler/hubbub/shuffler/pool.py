@@ -32,8 +32,8 @@ STREAM:EPOCH, behind the prefix "shuffler:":
 
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from hubbub.conservation import Window
 from hubbub.runtime.redis.command_lists import Command, RedisServer, lua, script
@@ -42,7 +42,7 @@ from hubbub.shuffler.hidden_counts import HiddenCounts, settle
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.redeeming import Paid
-from hubbub.shuffler.shards import Place, keys_of, places, set_key, spread
+from hubbub.shuffler.shards import CHUNK, Place, chunks, keys_of, places, set_key, spread
 
 # A full Redis lets a script continue whose first write deletes. So scripts that make room first
 # delete something, if only a field that does not exist.
@@ -50,8 +50,6 @@ _ADD, _SPEND, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (
     lua(__package__, f"scripts/{name}")
     for name in ("add", "spend", "take", "claim", "delivered", "withhold", "level", "counts")
 )
-# Lua's unpack fails past some thousands of arguments.
-_CHUNK: Final = 4000
 # Time for which the counters of an ended window stay readable.
 _KEEP_SECONDS: Final = 30 * 86_400
 # Reports admitted while the window closed may arrive after its archiving and must find its spent
@@ -61,8 +59,6 @@ _SPENT_SECONDS: Final = 6 * 3600
 _ALIVE_MS: Final = 4000
 # Windows whose number of shards a process caches.
 _REMEMBERED: Final = 4096
-
-Thing = TypeVar("Thing")
 
 
 class Pool:
@@ -105,10 +101,10 @@ class Pool:
             keys = keys_of(place, "pool", "law", "spent")
             free = [report for report in all_of_it if not isinstance(report, Paid)]
             paid = [report for report in all_of_it if isinstance(report, Paid)]
-            for part in _chunks(free, _CHUNK):
+            for part in chunks(free):
                 steps.append(script(_ADD, keys[:2], part))
                 paying.append(())
-            for owed in _chunks(paid, _CHUNK // len(Paid._fields)):
+            for owed in chunks(paid, CHUNK // len(Paid._fields)):
                 steps.append(script(_SPEND, keys, [field for payment in owed for field in payment]))
                 paying.append(owed)
         # Twice: another process may have archived the window meanwhile, as empty.
@@ -342,11 +338,6 @@ class Pool:
     async def _listed(self, index: str) -> list[Window]:
         names = await self.server.ask("SMEMBERS", f"shuffler:{index}")
         return self._replies.windows(index, names)
-
-
-def _chunks(things: Sequence[Thing], size: int) -> Iterator[Sequence[Thing]]:
-    for first in range(0, len(things), size):
-        yield things[first : first + size]
 
 
 def _alive(owner: bytes) -> bytes:

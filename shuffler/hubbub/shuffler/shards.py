@@ -5,15 +5,19 @@ all have been set apart, so a report hides among those of every node.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from hubbub.conservation import Window
 from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.streams import Stream
 
 MAX_SHARDS: Final = 256
+CHUNK: Final = 4000
+"""Lua's unpack fails past some thousands of arguments, and Redis is held up by long commands."""
+
+Thing = TypeVar("Thing")
 
 
 class Shard(NamedTuple):
@@ -63,6 +67,12 @@ def may_spread(stream: Stream) -> bool:
     which must be mixed among all reports.
     """
     return stream.mix != "pool" and not stream.is_padded
+
+
+def chunks(things: Sequence[Thing], size: int = CHUNK) -> Iterator[Sequence[Thing]]:
+    """Yields the things in parts, as one command takes them."""
+    for first in range(0, len(things), size):
+        yield things[first : first + size]
 
 
 def spread(

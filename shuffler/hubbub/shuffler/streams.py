@@ -244,9 +244,8 @@ def read_stream_table(path: Path) -> StreamTable:
         document = json.loads(path.read_bytes())
         development = document.get("development", False) is True
         fewest = 1 if development else _FEWEST
-        streams = {
-            name: _stream(path, name, entry, fewest) for name, entry in document["streams"].items()
-        }
+        entries = document["streams"].items()
+        streams = {name: _stream(path, name, entry, fewest) for name, entry in entries}
         keys = tuple(_key(path, fields) for fields in document["keys"])
     except OSError as error:
         raise BadParameter(f"{path}: cannot be read: {error.strerror}; {_REMEDY}") from error

@@ -67,9 +67,8 @@ def _discover(options: DiscoverOptions) -> None:
             f"--as-candidates {path}: exists and may be a list of a catalog, so it is not "
             "overwritten; add --append to extend it, or name another file"
         )
-    answer = options.answer.ask(
-        Connection.discover, show_estimates, options.metric, likely=options.likely
-    )
+    metric, likely = options.metric, options.likely
+    answer = options.answer.ask(Connection.discover, show_estimates, metric, likely=likely)
     if path:
         _write(path, answer.document, append=options.append)
 

@@ -150,9 +150,8 @@ class TrustOptions:
 
 @command("keys new", text="make a signing key, and opening keys for future epochs")
 def _new(options: NewOptions) -> None:
-    make_keys(
-        options.folder, options.lifetime.days, options.lifetime.periods, development=options.dev
-    )
+    lifetime = options.lifetime
+    make_keys(options.folder, lifetime.days, lifetime.periods, development=options.dev)
     say(f"{options.folder}/operator.key: signs bundles; keep it offline")
     say(f"{options.folder}/operator.pub: its public half; apps pin it")
     say(f"{options.folder}/opening.keys.json: opens reports; only for the aggregator")

@@ -138,16 +138,14 @@ def _figures(measurements: Seen, options: LoadOptions) -> dict[str, Any]:
 
 
 def _show(figures: dict[str, Any]) -> None:
+    acknowledged = figures["until_acknowledged_ms"]
     table(
         f"{figures['acknowledged']:,} of {figures['asked']:,} reports acknowledged, "
         f"{figures['reports_a_second']:,.0f} a second ({figures['asked_a_second']:,.0f} asked for)",
         ("", *(name for name, _ in _SHARES)),
         [
             ("report(), us", *(f"{x:,.1f}" for x in figures["report_call_us"].values())),
-            (
-                "due to acknowledged, ms",
-                *(f"{x:,.1f}" for x in figures["until_acknowledged_ms"].values()),
-            ),
+            ("due to acknowledged, ms", *(f"{x:,.1f}" for x in acknowledged.values())),
         ],
     )
     devices, wakes = figures["devices"], figures["wakes"]

@@ -170,11 +170,9 @@ def _cosign(options: CosignOptions) -> None:
     fetch = fetch_from(options.where)
     _, log = _origin(options)
     state = options.state or cosigned_file(options.keys, log)
-    checkpoint = cosign_newest(
-        fetch, log, options.keys, state, first=options.first, now=time.time()
-    )
+    newest = cosign_newest(fetch, log, options.keys, state, first=options.first, now=time.time())
     grew = "accepted as it is" if options.first else "which grew from the last cosigned checkpoint"
-    say(f"{options.where}: {_entries(checkpoint.size)}, {grew}")
+    say(f"{options.where}: {_entries(newest.size)}, {grew}")
     say(f"{state}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
     say("  hubbub log publish")
 

@@ -83,16 +83,6 @@ class CapacityOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-def _traffic_a_day(reports: float, epoch: str) -> Traffic:
-    """A number of reports per day, of a metric with payloads of two bytes and 128 cells."""
-    return Traffic(
-        a_day=reports,
-        epoch_seconds=EPOCH_SECONDS[epoch],
-        sealed_bytes=SEAL_BYTES[X25519] + 2,
-        cells=128,
-    )
-
-
 @command("plan capacity", text="show how many machines of which size are needed")
 def _capacity(options: CapacityOptions) -> None:
     per_day, chosen = options.per_day, options.chosen
@@ -106,7 +96,9 @@ def _capacity(options: CapacityOptions) -> None:
         _, metrics = chosen.read()
         traffic = [traffic_of(metric, options.devices) for metric in metrics]
     else:
-        traffic = [_traffic_a_day(options.devices * per_day, options.epoch)]
+        a_day, seconds = options.devices * per_day, EPOCH_SECONDS[options.epoch]
+        size = SEAL_BYTES[X25519] + 2  # of a payload of two bytes
+        traffic = [Traffic(a_day=a_day, epoch_seconds=seconds, sealed_bytes=size, cells=128)]
     key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
     halves = key.halves().values()
     costs = MEASURED.on(*map(_opening_us, halves)) if options.measure else MEASURED

@@ -268,8 +268,7 @@ def _breakdown(options: BreakdownOptions) -> None:
 
 def show_breakdown(answer: Document) -> None:
     """Shows the shares of every part with intervals, and parts without an answer."""
-    all_rows = rows("breakdown", answer)
-    table_rows = all_rows
+    table_rows = all_rows = rows("breakdown", answer)
     if len(all_rows) > _MAX_ROWS:
         table_rows = sorted(
             all_rows, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
@@ -323,10 +322,8 @@ def show_cross(answer: Document) -> None:
     crossed += f" by {answer['by']}" if answer["by"] else ""
     heading = f"{answer['metric']}: {crossed}, {answer['reports']:,} reports, {answer['dates']}"
     split = [(part["value"], part["share"]) for part in answer["slices"]] or [("", 1.0)]
-    grids = [
-        _grid(answer, [cell for cell in cells if cell["slice"] == slice_name])
-        for slice_name, _ in split
-    ]
+    slices = ([cell for cell in cells if cell["slice"] == name] for name, _ in split)
+    grids = [_grid(answer, slice_cells) for slice_cells in slices]
     if all(grids):
         say_notice(answer)
         if answer["by"]:

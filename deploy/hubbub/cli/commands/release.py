@@ -72,13 +72,11 @@ def _release(options: ReleaseOptions) -> None:
 
 
 def _show(release: Document) -> None:
-    cost = f"epsilon {release['epsilon']:g}" + (
-        f", delta {release['delta']:g}" if release["delta"] else ""
-    )
-    noise_text = (
-        "as it is, no noise added" if release["promised"] else f"by {release['mechanism']}, {cost}"
-    )
-    title = f"{release['metric']}: {release['query']} {noise_text}, {release['dates']}"
+    how = "as it is, no noise added"
+    if not release["promised"]:
+        delta = f", delta {release['delta']:g}" if release["delta"] else ""
+        how = f"by {release['mechanism']}, epsilon {release['epsilon']:g}{delta}"
+    title = f"{release['metric']}: {release['query']} {how}, {release['dates']}"
     if release["query"] == "mode":
         say(title)
         say(f"the most common value: {release['values'][0]['value']}")
@@ -178,11 +176,8 @@ def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
 
     A crowd's epoch counts once, however often it is published: all is computed from the same.
     """
-    paid = [
-        Event(epsilon=line["epsilon"], delta=line["delta"])
-        for line in records
-        if not line["promised"]
-    ]
+    charged = (line for line in records if not line["promised"])
+    paid = [Event(epsilon=line["epsilon"], delta=line["delta"]) for line in charged]
     crowds = {
         (line["metric"], epoch): Event(epsilon=line["promised"], delta=line["promised_delta"])
         for line in records

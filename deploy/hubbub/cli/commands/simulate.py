@@ -100,13 +100,8 @@ def _bundle(options: SimulateOptions, text: str | None) -> Bundle:
     """The bundle that would be built of a catalog, as far as one of its metrics needs it."""
     catalog = options.last.read(options.catalog, text)
     [metric] = chosen_metrics(catalog, options.catalog, [metric_name_of(options.metric)])
-    return Bundle(
-        metrics={metric.name: metric},
-        keys=(),
-        shuffler=catalog.shuffler,
-        roots=None,
-        history={},
-    )
+    metrics, shuffler = {metric.name: metric}, catalog.shuffler
+    return Bundle(metrics=metrics, keys=(), shuffler=shuffler, roots=None, history={})
 
 
 def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, Any]:
@@ -211,17 +206,19 @@ def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
         [
             (
                 percentile_name(row.percentile),
-                " to ".join(
-                    (number_text(row.true_low, end="low"), number_text(row.true_high, end="high"))
-                ),
+                _interval(row.true_low, row.true_high),
                 number_text(row.estimate, error_of(row.low, row.high)),
-                f"{number_text(row.low, end='low')} to {number_text(row.high, end='high')}",
+                _interval(row.low, row.high),
                 "" if row.holds else "misses",
             )
             for row in last.percentiles
         ],
     )
     say(f"intervals of percentiles that hold it: {_percent(summary.coverage_percentiles)}")
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{number_text(low, end='low')} to {number_text(high, end='high')}"
 
 
 def _say_figures(last: Run, summary: Summary) -> None:

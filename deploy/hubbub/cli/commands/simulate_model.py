@@ -64,9 +64,8 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
         confidence=options.confidence,
     )
     trained = list(tracked(rehearsal, runs, "rehearsing", FEWER_RUNS))
-    weights = without_privacy(
-        model.kind, people.columns, people.labels, model.penalty, len(model.classes)
-    )
+    penalty, classes = model.penalty, len(model.classes)
+    weights = without_privacy(model.kind, people.columns, people.labels, penalty, classes)
     scores = linear(model.kind, test.columns, weights)
     with_truth = evaluate(model.kind, foretold(model.kind, scores), test.labels)
     document = {

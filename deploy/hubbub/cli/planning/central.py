@@ -161,13 +161,10 @@ def _say_dummies(plan: CentralPlan) -> None:
     if not plan.plain:
         return
     padded = next(way for way in reversed(plan.ways) if way["way"] == "crowd")
-    rare, tenth = plan.plain
-    errors = (
-        ("a rare value", padded["stderr_rare"], rare),
-        ("one in ten", padded["stderr_tenth"], tenth),
-    )
-    text = ", ".join(f"{errors_without:,.4g} of {name}" for name, _, errors_without in errors)
-    if better := [name for name, with_them, errors_without in errors if with_them < errors_without]:
+    with_them = padded["stderr_rare"], padded["stderr_tenth"]
+    errors = list(zip(("a rare value", "one in ten"), with_them, plan.plain, strict=True))
+    text = ", ".join(f"{without:,.4g} of {name}" for name, _, without in errors)
+    if better := [name for name, with_dummies, without in errors if with_dummies < without]:
         say(f"the dummies win for {' and '.join(better)}: without them the errors are {text}")
     else:
         say(f"leave the dummies out: without them the errors are {text}, none larger")

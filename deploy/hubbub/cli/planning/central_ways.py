@@ -209,15 +209,13 @@ def _errors_of_tables(
 
     `mechanisms` are by the number of parts that a report contains together.
     """
-    rows, joint, noise = [], mechanisms[len(sizes)], promise.noise
+    rows = []
+    joint = mechanisms[len(sizes)], promise.noise.variance if promise.noise else 0.0
     for ways in range(2, min(len(sizes), 4)):
         for parts in tables_of(len(sizes), ways):
             variances = [
                 cell_variance(mechanism, parts, share, promise.reports, drawn)
-                for mechanism, drawn in (
-                    (mechanisms[ways], 0.0),
-                    (joint, noise.variance if noise else 0.0),
-                )
+                for mechanism, drawn in ((mechanisms[ways], 0.0), joint)
                 for share in (0.0, 0.1)
             ]
             table = tuple(sizes[part] for part in parts)

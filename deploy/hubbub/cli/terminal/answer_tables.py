@@ -249,10 +249,8 @@ def _table(
     below: Sequence[str] = (),
 ) -> None:
     cells: list[Sequence[str]] = [*columns.values()]
-    heads, spare = (
-        [title(column, question, answer) for column in columns],
-        [c.spare for c in columns],
-    )
+    heads = [title(column, question, answer) for column in columns]
+    spare = [column.spare for column in columns]
     if pictures:
         cells, heads, spare = [*cells, pictures], [*heads, above], [*spare, 1]
     table(
@@ -272,16 +270,12 @@ def _columns_with_bars(
     """The columns that leave room for bars, and the bars; if there is no room, all columns."""
     spares = sorted({column.spare for column in columns} | {0})
     for spare in spares:
-        visible_columns = {
-            column: sized for column, sized in columns.items() if not 0 < column.spare <= spare
-        }
+        fitting = {c: cells for c, cells in columns.items() if not 0 < c.spare <= spare}
         # A column has a space on either side, and one between it and the next.
-        width = sum(
-            3 + max(map(len, (name(column), *sized))) for column, sized in visible_columns.items()
-        )
-        terminal_size = get_terminal_size().columns - width - 4
-        if terminal_size >= _NARROWEST:
-            return visible_columns, bars(drawn, min(terminal_size, _WIDEST))
+        width = sum(3 + max(map(len, (name(c), *cells))) for c, cells in fitting.items())
+        room = get_terminal_size().columns - width - 4
+        if room >= _NARROWEST:
+            return fitting, bars(drawn, min(room, _WIDEST))
     return dict(columns), []
 
 

@@ -14,9 +14,7 @@ def show_difference(title: str, differences: Sequence[Difference] | None) -> Non
     if not differences:
         say(title if differences is None else f"{title}: nothing differs")
         return
-    ranked = sorted(
-        differences, key=lambda difference: (difference.gives != MORE, difference.gives != LESS)
-    )
+    ranked = sorted(differences, key=lambda change: (change.gives != MORE, change.gives != LESS))
     listing(
         title,
         ranked,

@@ -141,9 +141,8 @@ class Metrics(Collector):
         yield STORE_UP.family([((), self._is_up)])
         yield BUILD_INFO.family([((VERSION, platform.python_version()), 1)])
         now, end_times = time.time(), ends(self._certificates).items()
-        yield CERTIFICATE_DAYS_LEFT.family(
-            ((name,), (end - now) / _DAY_SECONDS) for name, end in end_times
-        )
+        days_left = (((name,), (end - now) / _DAY_SECONDS) for name, end in end_times)
+        yield CERTIFICATE_DAYS_LEFT.family(days_left)
         for declared, counts in self._counters.items():
             yield declared.family(((value,), count) for value, count in list(counts.items()))
         for declared, figure in self._gauges.items():
