@@ -95,8 +95,7 @@ COMMANDS: Final = {
 def load(command: str) -> list[ModuleType]:
     """Imports the modules of a command.
 
-    Raises:
-        MissingDependency: it imports what is not installed here.
+    Raises MissingDependency if it imports what is not installed here.
     """
     entry = COMMANDS[command]
     modules = (entry.module or command, *entry.further)
@@ -106,8 +105,7 @@ def load(command: str) -> list[ModuleType]:
 def load_module(module: str, command: str, extra: str) -> ModuleType:
     """Imports a module of hubbub.cli.commands that a command needs; `extra` has its imports.
 
-    Raises:
-        MissingDependency: as `load`.
+    Raises MissingDependency as `load`.
     """
     try:
         return import_module(f"hubbub.cli.commands.{module}")

@@ -163,10 +163,7 @@ def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
     """The parser of every command with all options.
 
     `services` are the parsers of the services, which are programs of their own; without them only
-    their names are known.
-
-    Raises:
-        MissingDependency: a command imports what is not installed here.
+    their names are known. Raises MissingDependency if a command imports what is not installed here.
     """
     names: dict[str, str] = {}
     for name, entry in COMMANDS.items():

@@ -46,8 +46,7 @@ _MAX_CELLS: Final = 1 << 24
 def read_collection(params: Path, counts: Path) -> Collection:
     """Reads the bit counts of a collection, and its parameters.
 
-    Raises:
-        BadParameter: a file cannot be read or is malformed; names file, line and remedy.
+    Raises BadParameter, with file, line and remedy, if a file cannot be read or is malformed.
     """
     numbers = _read_params(params)
     bits, hashes, cohorts = (int(numbers[name]) for name in "khm")
@@ -80,8 +79,7 @@ def read_collection(params: Path, counts: Path) -> Collection:
 def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
     """Reads the candidates' names, and the cells that each sets, as Design takes them.
 
-    Raises:
-        BadParameter: as above; or a candidate occurs twice.
+    Raises BadParameter as above, or if a candidate occurs twice.
     """
     bits, cohorts, hashes = collection.bits, collection.cohorts, collection.hashes
     width, size = cohorts * hashes, cohorts * bits

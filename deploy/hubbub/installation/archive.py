@@ -143,9 +143,8 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
 def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
     """Extracts the files into a folder, or nowhere; returns their number.
 
-    Raises:
-        BackupUnusable: passphrase or key do not fit, the archive is incomplete, or it contains
-            something other than plain files and folders.
+    Raises BackupUnusable if passphrase or key do not fit, the archive is incomplete, or it contains
+    something other than plain files and folders.
     """
     try:
         clear = opener(sealed.read_bytes())

@@ -41,8 +41,7 @@ _HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
     """The host names of every server role, given as ROLE=NAME, or as NAME for all of them.
 
-    Raises:
-        BadParameter: a role does not exist or is no server, or a name is invalid.
+    Raises BadParameter if a role does not exist or is no server, or a name is invalid.
     """
     names: dict[str, list[str]] = {role: [] for role in SERVERS}
     for host in hosts:
@@ -77,10 +76,8 @@ def write_certificates(
 
     `names` are the host names of each server role, beside this machine's own. `authorities` is a
     folder to keep their keys in, for renewal; without it they are discarded. `roles` are all, or
-    those of one of PARTIES, which then gets no key of the other's.
-
-    Raises:
-        KeysUnusable: a folder holds certificates already, or cannot be written.
+    those of one of PARTIES, which then gets no key of the other's. Raises KeysUnusable if a folder
+    holds certificates already, or cannot be written.
     """
     folders = [folder, authorities] if authorities else [folder]
     for target in folders:

@@ -46,8 +46,7 @@ class Endpoints:
 def read_endpoints(home: Path) -> Endpoints:
     """The addresses of what `hubbub up` runs in this folder.
 
-    Raises:
-        ServiceUnavailable: nothing was started there.
+    Raises ServiceUnavailable if nothing was started there.
     """
     try:
         page = json.loads((home / _FILE).read_bytes())["page"]

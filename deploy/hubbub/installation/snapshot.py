@@ -41,10 +41,8 @@ async def read_together(
 ) -> None:
     """Writes what each server holds into its file, all as of one moment.
 
-    `urls` are by role, of a user with all rights; roles may share a server.
-
-    Raises:
-        StoreUnavailable: one cannot be asked, is a Cluster, or does not fork in time.
+    `urls` are by role, of a user with all rights; roles may share a server. Raises StoreUnavailable
+    if one cannot be asked, is a Cluster, or does not fork in time.
     """
     async with contextlib.AsyncExitStack() as stack:
         # A server with two roles is read once and written twice.
@@ -189,8 +187,7 @@ _ADD: Final = {b"set": "SADD", b"hash": "HSET", b"list": "RPUSH", b"string": "SE
 def loaded_server(rdb: Path) -> Iterator[EmbeddedRedis]:
     """Runs a server that holds the file's data, for the duration of the block.
 
-    Raises:
-        BackupUnusable: the file cannot be read.
+    Raises BackupUnusable if the file cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="hubbub-backup-") as folder:
         (Path(folder) / "dump.rdb").symlink_to(rdb.absolute())

@@ -65,12 +65,10 @@ def has_days(head: Sequence[str], metric: Metric) -> bool:
 def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
     """Reads the rows of a CSV file with the columns day, value, and person or count.
 
-    A day is 2026-11-22, or a number of days since 1970. The values of a set are separated by |;
-    a metric with parts has a column for each part in place of value.
-
-    Raises:
-        BadParameter: the rows cannot be read, have other columns, a value that the metric does not
-            take, or a person twice on a day. The message names the line.
+    A day is 2026-11-22, or a number of days since 1970. The values of a set are separated by |; a
+    metric with parts has a column for each part in place of value. Raises BadParameter if the rows
+    cannot be read, have other columns, a value that the metric does not take, or a person twice on
+    a day. The message names the line.
     """
     if metric.epoch != "day" or not family_for(metric.randomizer).REHEARSES_DAYS:
         raise BadParameter(

@@ -96,8 +96,7 @@ def rehearse_days(
 ) -> Iterator[DayRun]:
     """Yields `runs` rehearsals, each with its own random numbers and days of reporting.
 
-    Raises:
-        BadParameter: the metric cannot be drawn by days; the confidence is outside (0, 1).
+    Raises BadParameter if the metric cannot be drawn by days, or the confidence is outside (0, 1).
     """
     if metric.memoized and not metric.report_on:
         raise BadParameter(

@@ -81,8 +81,7 @@ def send_everyone(
 ) -> Sent:
     """Sends everybody's reports, in a few processes; calls `advance` with numbers of devices done.
 
-    Raises:
-        HubbubError: a process of devices failed.
+    Raises HubbubError if a process of devices failed.
     """
     total = Sent()
 
@@ -133,10 +132,7 @@ def run_processes(
     """Runs `work(share, tell)` in a process per share; calls `hear` with what they tell.
 
     At Ctrl-C `interrupted` is called, and the processes run to their end; without it,
-    KeyboardInterrupt is raised.
-
-    Raises:
-        HubbubError: a process failed, or was killed.
+    KeyboardInterrupt is raised. Raises HubbubError if a process failed, or was killed.
     """
     context = multiprocessing.get_context("spawn")
     results: Queue[Any] = context.Queue()

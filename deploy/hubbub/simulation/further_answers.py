@@ -7,13 +7,13 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.breakdowns import breakdown
 from hubbub.aggregator.query.derived_answers import cross, figures
 from hubbub.aggregator.query.figures import WINDOWS, figure_kind
 from hubbub.analysis.answer import OF_NUMBERS
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.figures import Figure
 from hubbub.catalog import Metric
@@ -95,13 +95,8 @@ async def figure_rows(
         answer = await figures(query, metric.name, question, public_field)
         for part, rows in groupby(answer.values, key=lambda row: row.part):
             part_figures = list(rows)
-            truths = _true_figures(
-                answer.kind,
-                metric,
-                people.counts_of(public_field, part),
-                people.codes,
-                part_figures,
-            )
+            counts = people.counts_of(public_field, part)
+            truths = _true_figures(answer.kind, metric, counts, people.codes, part_figures)
             result += [
                 with_truth(FigureRow, row, by=public_field, true=float(truth))
                 for row, truth in zip(part_figures, truths, strict=False)
@@ -158,7 +153,7 @@ async def associations(
     return result
 
 
-def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
+def _cramers_v(table: Floats) -> float:
     """Cramer's V of a table of counts; values that nobody holds are left out."""
     degrees = min(table.shape) - 1
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]

@@ -95,8 +95,7 @@ class Seen:
 def drive(load: Load, hear: Callable[[Seen], None]) -> Seen:
     """Runs the load to its end or until Ctrl-C; calls `hear` with the measurements so far.
 
-    Raises:
-        HubbubError: a process of devices failed.
+    Raises HubbubError if a process of devices failed.
     """
     stop = multiprocessing.get_context("spawn").Event()
     begin = time.time() + _START_SECONDS

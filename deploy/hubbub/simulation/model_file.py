@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Model
 from hubbub.authoring.crowds.crowd_vector_codes import (
     CROWD_ROUNDS,
@@ -30,8 +30,6 @@ _FIELDS: Final = {
     **{field.name: field for field in fields_of(Metric) if field.name in AS_METRICS},
     **{field.name: field for field in fields_of(Learning)},
 }
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +90,7 @@ class People:
 def read_model(path: Path, text: str | None, name: str) -> Planned | None:
     """Reads the model of this name; None if the catalog has none, or no readable text.
 
-    Raises:
-        BadParameter: a field is missing, unknown or invalid.
+    Raises BadParameter if a field is missing, unknown or invalid.
     """
     models: Any = {}
     with suppress(ValueError):  # the catalog's reader, next, reports its problems
@@ -120,9 +117,8 @@ def read_model(path: Path, text: str | None, name: str) -> Planned | None:
 def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple[Model, People]:
     """Reads people from a CSV file with a header, one per line; `option` named the file.
 
-    Raises:
-        BadParameter: a column is missing, or a field is no number or not a listed value; the
-            message names the line, never its content.
+    Raises BadParameter, which names the line, never its content, if a column is missing, or a field
+    is no number or not a listed value.
     """
     rows = csv_rows(path, option)
     head = next(rows, (1, ()))[1]

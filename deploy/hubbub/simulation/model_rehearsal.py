@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models.definition import Model
 from hubbub.analysis.models.descent import (
@@ -27,8 +28,6 @@ from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.parameter import MAX_CELLS
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.simulation.model_file import People
-
-Floats = NDArray[np.float64]
 
 _MAX_BOOKS = 1 << 16
 
@@ -80,9 +79,7 @@ def rehearse_model(
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
-def _train(
-    model: Model, people: People, order: NDArray[np.int64], chance: np.random.Generator
-) -> Learned:
+def _train(model: Model, people: People, order: Counts, chance: np.random.Generator) -> Learned:
     """Trains the model on people who are dealt out to rounds in this order."""
     codes = codes_of(model)
     rounds = model.rounds or rounds_for(len(order), codes.squared_error)
@@ -107,7 +104,7 @@ def _train(
 
 def _turns(
     model: Model, people: int, rounds: int, chance: np.random.Generator
-) -> Sequence[slice | NDArray[np.int64]]:
+) -> Sequence[slice | Counts]:
     """The people of each round: each person in one round, or in `rounds_each` random ones."""
     if not model.rounds_each:
         return list(deal(people, rounds))

@@ -33,11 +33,8 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
 
     The values of a set are separated by |; an empty set is an empty value with its count. Parts and
     the coordinates of a vector have a column each, named in a header; so have the public fields of
-    a metric with a breakdown.
-
-    Raises:
-        BadParameter: the file cannot be read, or a line or value is invalid; the message names the
-            line, not its content.
+    a metric with a breakdown. Raises BadParameter, which names the line, not its content, if the
+    file cannot be read, or a line or value is invalid.
     """
     code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}

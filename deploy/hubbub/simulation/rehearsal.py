@@ -19,6 +19,7 @@ from hubbub.aggregator.query.experiments import EffectRow, experimented
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
+from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.strings.tree_search import detectable_share, shown_name
 from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum, named_dummies
 from hubbub.bundles import Bundle
@@ -183,27 +184,22 @@ class DrawnStore:
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """The number of reports and dummies in each window of the streams."""
-        return {
-            w: Counted(window_totals.counted, window_totals.dummies)
-            for w, window_totals in self.windows.items()
-            if w.stream in streams
-        }
+        ours = (pair for pair in self.windows.items() if pair[0].stream in streams)
+        return {window: Counted(totals.counted, totals.dummies) for window, totals in ours}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """The known terms of the conservation law of each window."""
         return {
-            window: {"counted": window_totals.counted, DUMMIES: window_totals.dummies}
-            for window, window_totals in self.windows.items()
+            window: {"counted": totals.counted, DUMMIES: totals.dummies}
+            for window, totals in self.windows.items()
         }
 
 
 def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
     """Yields `runs` rehearsals, each with its own people and random numbers.
 
-    `seed` makes them repeatable; None takes the system's randomness.
-
-    Raises:
-        BadParameter: the metric cannot be drawn like this; the confidence is outside (0, 1).
+    `seed` makes them repeatable; None takes the system's randomness. Raises BadParameter if the
+    metric cannot be drawn like this, or if the confidence is outside (0, 1).
     """
     metric = plan.metric
     if metric.memoized and (metric.report_on or metric.sampling < 1) and plan.epochs > 1:
@@ -257,9 +253,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     return asyncio.run(_run_of(plan, DrawnStore(windows), reported, withheld))
 
 
-async def _run_of(
-    plan: Plan, drawn: DrawnStore, reported: "np.typing.NDArray[np.int64]", withheld: int
-) -> Run:
+async def _run_of(plan: Plan, drawn: DrawnStore, reported: Counts, withheld: int) -> Run:
     """Asks all questions of drawn totals; `reported` is the number of reports of each code."""
     metric, codes, reports = plan.metric, list(plan.truth.codes), int(reported.sum())
     query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
@@ -343,8 +337,8 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
 
 
 def _taking_part(
-    plan: Plan, counts: "np.typing.NDArray[np.int64]", parts: int, chance: np.random.Generator
-) -> Iterator["np.typing.NDArray[np.int64]"]:
+    plan: Plan, counts: Counts, parts: int, chance: np.random.Generator
+) -> Iterator[Counts]:
     """Yields the number of reports of each value in each epoch, or in one that stands for all."""
     metric, remaining = plan.metric, counts
     for epoch in range(parts):
@@ -361,7 +355,7 @@ def _taking_part(
 def _rows_with_truth(
     metric: Metric,
     codes: Sequence[Any],
-    reported: "np.typing.NDArray[np.int64]",
+    reported: Counts,
     answer: Estimated,
     visible_names: Collection[str],
 ) -> Iterator[Row]:
@@ -370,27 +364,21 @@ def _rows_with_truth(
     true = true_values(metric.randomizer, names, codes, reported)
     beginnings = set(answer.beginnings)
     for value, truth in zip(answer.values, true.tolist(), strict=True):
-        yield with_truth(
-            Row,
-            value,
-            true=truth,
-            shown=value.value in visible_names,
-            beginning=value.value in beginnings,
-        )
+        shown, beginning = value.value in visible_names, value.value in beginnings
+        yield with_truth(Row, value, true=truth, shown=shown, beginning=beginning)
 
 
 def _recall(
     plan: Plan,
     codes: Sequence[str],
-    reported: "np.typing.NDArray[np.int64]",
+    reported: Counts,
     strings: Sequence[str],
 ) -> float | None:
     """The part of strings frequent enough to be discovered in 95% of cases that were."""
     if not plan.finds:
         return None
     tree: Any = plan.metric.randomizer
-    reports = int(reported.sum())
-    counts: Counter[str] = Counter()
+    reports, counts = int(reported.sum()), Counter[str]()
     for code, number in zip(codes, reported.tolist(), strict=True):
         counts[code] += number
     least = detectable_share(tree, reports) * reports

@@ -89,8 +89,7 @@ def _half_part(percentile: float, shares: Floats) -> float:
 def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
     """Draws once: value i + 1 is held in proportion to 1 / (i + 1), Zipf's law.
 
-    Raises:
-        BadParameter: there are too many reports or values to draw.
+    Raises BadParameter if there are too many reports or values to draw.
     """
     if not plan_row.reports <= _MAX_REPORTS:
         raise BadParameter(f"{plan_row.reports:,.0f} reports are too many to draw")

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final
+from typing import Final
 
 import grpc
 import grpc.aio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.rpc.callers import caller_of, come_back, end_connections, refuse
+from hubbub.runtime.rpc.callers import Context, caller_of, come_back, end_connections, refuse
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.shuffler.admission import Admission, ComeBack, Never
 from hubbub.shuffler.shown_counts import ShownCounts
@@ -22,8 +22,6 @@ from hubbub.wire.v1.services_pb2 import (
     SubmitResponse,
     WindowStatus,
 )
-
-Context = grpc.aio.ServicerContext[Any, Any]
 
 _NOTICE: Final = "hubbub-notice-bin"
 # Callers accept 8 KiB of metadata; a larger notice is only sent with an answer.

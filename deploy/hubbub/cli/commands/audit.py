@@ -119,9 +119,8 @@ def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> 
     names = {check.what for check in attacks}
     checks_shown = [check for check in proofs if not check.passed or check.what in names]
     if checks_shown:
-        document.blocks.append(
-            _table("Proofs of the catalog's metrics, and failed proofs", checks_shown)
-        )
+        title = "Proofs of the catalog's metrics, and failed proofs"
+        document.blocks.append(_table(title, checks_shown))
     if attacks:
         document.blocks += [
             _table(f"Attacks on {path}, nats", attacks),

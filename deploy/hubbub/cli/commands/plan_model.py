@@ -133,8 +133,7 @@ def plan_rounds(
 
     The promise's crowd are all people.
 
-    Raises:
-        BadParameter: as dimensions_of_plan, or there are too few people for any crowd.
+    Raises BadParameter as dimensions_of_plan, or if there are too few people for any crowd.
     """
     dimensions = dimensions_of_plan(kind, features, classes)
     with announced_if_long(lambda: "computing what rounds hide; this may take half a minute"):
@@ -180,8 +179,7 @@ def plan_rounds(
 def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> int:
     """The number of coordinates of a gradient, for the model in the options.
 
-    Raises:
-        BadParameter: features or classes are missing, or too many for gradients.
+    Raises BadParameter if features or classes are missing, or too many for gradients.
     """
     if features is None:
         raise BadParameter("--model needs --features, its number of columns; for example 64")

@@ -262,16 +262,9 @@ def _facts(privacy_card: Card) -> Table:
 
 def amplified_json(guarantee: Amplified) -> dict[str, Any]:
     """A central guarantee as JSON-ready data."""
-    return {
-        "epsilon_central": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "reports": guarantee.reports,
-        "epsilon_local": guarantee.epsilon_local,
-        "total_variation": guarantee.total_variation,
-        "method": guarantee.method,
-        "closed_form": guarantee.closed_form if isfinite(guarantee.closed_form) else None,
-        "assumption": guarantee.assumption,
-    }
+    figures = asdict(guarantee)
+    closed_form = guarantee.closed_form if isfinite(guarantee.closed_form) else None
+    return {"epsilon_central": figures.pop("epsilon"), **figures, "closed_form": closed_form}
 
 
 @command("privacy amplify", text="compute the central epsilon of a shuffled report")

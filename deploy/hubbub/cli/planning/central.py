@@ -25,10 +25,8 @@ def plan_central(
 ) -> None:
     """Shows crowds that keep the promise at several local epsilons, and alternatives to a crowd.
 
-    `dummies` are as in the catalog: a number, or a word for how they are chosen.
-
-    Raises:
-        BadParameter: there are too many buckets for a crowd of this size.
+    `dummies` are as in the catalog: a number, or a word for how they are chosen. Raises
+    BadParameter if there are too many buckets for a crowd of this size.
     """
     is_count = question.kind in COUNTS
     plan = central_plan(promise, question, dummies)
@@ -65,30 +63,22 @@ class _Question:
     of_what: str
 
 
-def _of_share(what: str) -> dict[str, str]:
-    return {f"error of {what}": "{stderr:.4%}"}
-
-
 _RARE_AND_TENTH: Final = {
     "error of a rare value": "{stderr_rare:,.4g}",
     "of one in ten": "{stderr_tenth:,.4g}",
 }
+_OF_MEAN: Final = {"error of the mean": "{stderr:.4%}"}
+_OF_BUCKET: Final = {"error of a bucket that nobody holds": "{stderr:.4%}"}
+_OF_NUMBER: Final = {"error of each number": "{stderr:.4%}"}
+_OF_RANGE: Final = ", of its range, of people who are all alike"
 _IN_REPORTS: Final = " in reports"
 _QUESTIONS: Final[Mapping[str, _Question]] = {
     "values": _Question("{0.size:,} values", _RARE_AND_TENTH, _IN_REPORTS),
     "strings": _Question("strings", _RARE_AND_TENTH, _IN_REPORTS),
     "parts": _Question("{1} parts", _RARE_AND_TENTH, _IN_REPORTS),
-    "mean": _Question("a mean", _of_share("the mean"), ", of the range, where it is largest"),
-    "ranges": _Question(
-        "{0.size:,} buckets of a range",
-        _of_share("a bucket that nobody holds"),
-        ", of all reports",
-    ),
-    "vector": _Question(
-        "the mean of {0.size:,} numbers",
-        _of_share("each number"),
-        ", of its range, of people who are all alike",
-    ),
+    "mean": _Question("a mean", _OF_MEAN, ", of the range, where it is largest"),
+    "ranges": _Question("{0.size:,} buckets of a range", _OF_BUCKET, ", of all reports"),
+    "vector": _Question("the mean of {0.size:,} numbers", _OF_NUMBER, _OF_RANGE),
 }
 
 

@@ -75,8 +75,7 @@ class CentralPlan:
 def central_plan(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
     """The ways to ask this question; `dummies` are as in the catalog: a number, or a word.
 
-    Raises:
-        BadParameter: there are too many buckets for a crowd of this size.
+    Raises BadParameter if there are too many buckets for a crowd of this size.
     """
     return _PLANS[question.kind](promise, question, dummies)
 

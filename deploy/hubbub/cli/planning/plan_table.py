@@ -110,10 +110,8 @@ def _share_text(share: float, sign: str, digits: int) -> str:
 def planned_tree(epsilon_of: Callable[[int], float]) -> PrefixTree:
     """The prefix tree with its usual cells, or the most whose totals are not too large.
 
-    `epsilon_of` is the epsilon of a tree with a number of cells.
-
-    Raises:
-        BadParameter: no number of cells has totals that are small enough.
+    `epsilon_of` is the epsilon of a tree with a number of cells. Raises BadParameter if no number
+    of cells has totals that are small enough.
     """
     cells = _TREE_CELLS
     while True:
@@ -197,8 +195,7 @@ def show_simulated(drawing: dict[str, Any]) -> None:
 def read_drawing(name: str, path: Path) -> Path:
     """Returns the path of a picture that can be drawn.
 
-    Raises:
-        BadParameter: another ending, matplotlib is missing, or it cannot be written.
+    Raises BadParameter if it has another ending, matplotlib is missing, or it cannot be written.
     """
     if path.suffix not in {".png", ".svg"}:
         raise BadParameter(f"{name} {path}: the name must end in .png or .svg")
@@ -210,8 +207,7 @@ def read_drawing(name: str, path: Path) -> Path:
 def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     """Draws the smallest detectable share, or a mean's interval, against the number of reports.
 
-    Raises:
-        BadParameter: it cannot be written.
+    Raises BadParameter if it cannot be written.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
 

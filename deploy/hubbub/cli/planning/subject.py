@@ -108,8 +108,7 @@ class SubjectOptions:
 def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
     """The question, and the metric that it comes from, if any.
 
-    Raises:
-        BadParameter: there is no question, or several, or one that no metric can ask.
+    Raises BadParameter if there is no question, or several, or one that no metric can ask.
     """
     figures = {kind: getattr(subject, kind) for kind in _KINDS}
     kinds = [kind for kind in _KINDS if figures[kind] is not None]

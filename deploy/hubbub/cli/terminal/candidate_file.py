@@ -9,8 +9,7 @@ from hubbub.programs.text_files import read_list
 def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
     """The lines of a text file, plain or .gz, without repeats; errors name `option`.
 
-    Raises:
-        BadParameter: it cannot be read as text, or is empty.
+    Raises BadParameter if it cannot be read as text, or is empty.
     """
     try:
         lines = list(dict.fromkeys(read_list(path)))

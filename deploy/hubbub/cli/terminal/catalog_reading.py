@@ -85,8 +85,7 @@ def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str
 def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list[Metric]:
     """The metrics with these names, or all of the catalog.
 
-    Raises:
-        UnknownMetric: the catalog, which is in the file `path`, has no such metric.
+    Raises UnknownMetric if the catalog, which is in the file `path`, has no such metric.
     """
     for name in names:
         if name not in catalog.metrics:

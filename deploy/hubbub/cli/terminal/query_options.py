@@ -90,10 +90,8 @@ class ServiceOptions:
     def connection(self) -> Iterator[Connection]:
         """Opens a connection to the service, until its answers are shown.
 
-        A token is sent only to an address that was named.
-
-        Raises:
-            ServiceUnavailable: nothing was started in the folder, or an answer is malformed.
+        A token is sent only to an address that was named. Raises ServiceUnavailable if nothing was
+        started in the folder, or an answer is malformed.
         """
         if self.url:
             token = os.environ.get(_TOKEN, "").strip()
@@ -143,8 +141,7 @@ class OutputOptions:
     def write(self, answer: Answer, show: Callable[[Any], None]) -> None:
         """Writes an answer in the chosen format; `show` prints it as a table.
 
-        Raises:
-            BadParameter: the file cannot be written.
+        Raises BadParameter if the file cannot be written.
         """
         match self._chosen:
             case "table":
@@ -208,8 +205,7 @@ class AnswerOptions:
     def connection(self) -> Iterator[Connection]:
         """Opens the files of --totals, or connects to the service; raises as they do.
 
-        Raises:
-            BadParameter: both were named.
+        Raises BadParameter if both were named.
         """
         if not self.totals:
             with self.service.connection() as connection:

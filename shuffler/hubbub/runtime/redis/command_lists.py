@@ -270,9 +270,8 @@ class RedisServer:
                     nodes[node.name] = node
                 for node in nodes.values() if replicas else ():
                     pipe.execute_command("WAIT", replicas, _REPLICA_MS, target_nodes=node)
-                return _checked_answers(
-                    await pipe.execute(raise_on_error=not each, allow_redirections=False)
-                )
+                answers = await pipe.execute(raise_on_error=not each, allow_redirections=False)
+                return _checked_answers(answers)
             except _MOVING:
                 with suppress(RedisError, RedisClusterException, OSError):
                     await cluster.nodes_manager.initialize()

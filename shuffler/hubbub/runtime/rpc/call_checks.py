@@ -9,13 +9,12 @@ import grpc.aio
 
 from hubbub.runtime.messages import read_message
 from hubbub.runtime.rpc.call_limits import Calls
-from hubbub.runtime.rpc.callers import caller_of, certificate_names, come_back, refuse
+from hubbub.runtime.rpc.callers import Context, caller_of, certificate_names, come_back, refuse
 from hubbub.runtime.tls import names_of
 
 _log: Final = logging.getLogger("hubbub.runtime")
 _HEALTH: Final = "/grpc.health."
 
-Context = grpc.aio.ServicerContext[Any, Any]
 Admit = Callable[[Context], float]
 """How long a caller must wait before its call is read; 0 to let it in."""
 Spoiled = Callable[[Context, int], None]
@@ -108,9 +107,8 @@ class Strict(grpc.aio.ServerInterceptor):
         """Aborts the call of a caller who may not call, or not now."""
         if self._names is not None and self._names.isdisjoint(certificate_names(context)):
             self._calls.refusals["role"] += 1
-            await context.abort(
-                grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
-            )
+            why = "not for the role of this certificate"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
         wait_seconds = self._admit(context) if self._admit else 0.0
         if wait_seconds:
             why = "no room for you now; send again later"

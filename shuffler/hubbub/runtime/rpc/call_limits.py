@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 import grpc
 import grpc.aio
 
-from hubbub.runtime.rpc.callers import Trailers, come_back
+from hubbub.runtime.rpc.callers import Context, Trailers, come_back
 
 # Each call keeps its head and its first window in memory: 64 KiB for clients that do not confirm
 # our smaller window.
@@ -29,8 +29,6 @@ _MIN_READ_AT_ONCE: Final = 4
 _HURRIED_BYTES_PER_SECOND: Final = 4 << 20
 # Delay in a refusal of too many calls; most calls have ended by then.
 _WAIT_SECONDS: Final = 1.0
-
-Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class _Arriving:
