@@ -110,6 +110,9 @@ def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, reme
         ({"hold_seconds": "soon"}, "hold_seconds is not understood; give a number"),
         ({"disabled": "maybe"}, "disabled is not understood; give True or False"),
         ({"strict": "no"}, "strict is not understood; give True or False"),
+        ({"local": 3}, "local is not understood; give True or False"),
+        ({"max_epsilon": True}, "max_epsilon is not understood; give a number"),
+        ({"shuffler": 5}, "shuffler is not understood; give a text"),
     ],
 )
 def test_an_argument_that_is_no_setting_is_refused(arguments: dict[str, Any], remedy: str) -> None:
@@ -246,6 +249,63 @@ def test_strict_raises_for_mistakes_and_production_counts_them(
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == len(set(messages)), "said once"
     assert not any("plaid" in message or "dark" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"on_drop": 5}, "on_drop is not understood; give a function"),
+        ({"insecure": "yes"}, "insecure is not understood; give True or False"),
+        ({"shuffler": 5}, "shuffler is not understood; give a text"),
+        ({"account": 5}, "account is not understood; give the key of an account"),
+        ({"account": "x", "strict": True}, "account is given, but .* need no tokens; leave it out"),
+    ],
+)
+def test_a_client_of_a_wrong_argument_does_not_start(
+    arguments: dict[str, Any], problem: str, signed: Signed
+) -> None:
+    with pytest.raises(BadParameter, match=problem):
+        Client.from_bundle(signed.path, **arguments)
+
+
+def test_an_account_that_nothing_needs_is_logged_in_production(
+    signed: Signed, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        client = Client.from_bundle(signed.path, account="x", hold_seconds=None, strict=False)
+    client.close(0)
+    assert "account is given, but" in caplog.text
+
+
+@pytest.mark.parametrize("wrong", ["x", [1], True, {}])
+def test_a_persons_wrong_choice_is_named(wrong: Any, signed: Signed) -> None:
+    client = _client(signed, strict=False)
+    with pytest.raises(BadParameter, match="max_epsilon is not understood; give a number"):
+        client.prefer(wrong)
+    with pytest.raises(BadParameter, match="max_local is not understood; give a number"):
+        client.prefer(1.0, max_local=wrong)
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    if wrong is not True:
+        with pytest.raises(BadParameter, match="forget is not understood; give True or False"):
+            client.disable(forget=wrong)
+        assert client.report("theme", "dark") is Outcome.DISABLED, "this process has stopped"
+
+
+@pytest.mark.parametrize("wrong", ["x", None, True, [1]])
+def test_a_wrong_timeout_raises_if_strict_and_is_logged_in_production(
+    wrong: Any, signed: Signed, caplog: pytest.LogCaptureFixture
+) -> None:
+    strict = _client(signed, strict=True)
+    for end in (strict.flush, strict.close):
+        with pytest.raises(BadParameter, match="timeout is not understood; give a number"):
+            end(wrong)
+    production = _client(signed, strict=False)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        assert production.flush(wrong)
+        assert production.close(wrong)
+    assert [record.getMessage() for record in caplog.records] == [
+        "timeout is not understood; give a number"
+    ]
 
 
 def test_a_fault_of_our_own_is_an_outcome_in_production(

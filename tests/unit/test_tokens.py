@@ -528,5 +528,5 @@ def test_an_app_without_an_account_is_told(plain: Signed, issuer: Issuer, tmp_pa
     with pytest.raises(BadParameter, match="give account = the key of an account at https"):
         Client.from_bundle(path, state_dir=tmp_path / "state")
     number: Any = 7
-    with pytest.raises(BadParameter, match="account is neither a string"):
+    with pytest.raises(BadParameter, match="account is not understood; give the key of an account"):
         Client.from_bundle(path, state_dir=tmp_path / "state", account=number)

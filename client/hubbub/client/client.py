@@ -29,7 +29,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
-from hubbub.client.settings import Account, at_most
+from hubbub.client.settings import Account, at_most, check_arguments
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import (
@@ -169,9 +169,9 @@ class Client:
                 asking for more than was promised.
             BadParameter: an invalid setting.
         """
-        # Importing hubbub.client does not load SQLite.
-        from hubbub.client import startup  # noqa: PLC0415 as above
+        from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
 
+        check_arguments(insecure=insecure, on_drop=on_drop, account=account)
         config = startup.settings_of(path, settings)
         bundle = read_bundle(config.bundle, operator=operator)
         transport = startup.transport_of(bundle, config, insecure=insecure)
@@ -287,16 +287,22 @@ class Client:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left.
 
         An example that waits for the state of its model stays.
+
+        Raises:
+            BadParameter: strict, and `timeout` is no number; otherwise it is 10.
         """
         notice()
-        return self._sender.flush(timeout, patient=True)
+        return self._sender.flush(self._mistakes.seconds(timeout), patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start or discarded.
 
         An example that waits for the state of its model is discarded.
+
+        Raises:
+            BadParameter: as for flush().
         """
-        return self._close(timeout, patient=True)
+        return self._close(self._mistakes.seconds(timeout), patient=True)
 
     def disable(self, *, forget: bool = False) -> None:
         """Opt out: stop at once in all processes, until enable(), and delete what waits.
@@ -308,9 +314,11 @@ class Client:
         Raises:
             StateUnusable: this process has stopped, but the opt-out could not be stored: after a
                 restart it would report again.
+            BadParameter: the same, because `forget` is no boolean.
         """
         notice()
         self._reporter.switch(on=False)
+        check_arguments(forget=forget)
         with limited_to(_STOP_SECONDS):
             self._sender.stop()
         if last := self._reporter.forget():
@@ -342,6 +350,7 @@ class Client:
                 with `max_epsilon` by its central epsilon. None for `max_epsilon`.
 
         Raises:
+            BadParameter: a limit is no number from 0 on.
             StateUnusable: it could not be stored.
         """
         most = at_most(max_epsilon)

@@ -9,10 +9,12 @@ from typing import Any, Final, TypeVar
 from hubbub.bundles import Bundle
 from hubbub.client.outcome import Outcome
 from hubbub.client.report_counters import Diagnostics
+from hubbub.client.settings import check_arguments
 from hubbub.errors import BadParameter, HubbubError, UnknownMetric, ValueOutOfDomain
 from hubbub.errors.grammar import did_you_mean
 
 Read = TypeVar("Read")
+_TIMEOUT_SECONDS: Final = 10.0  # of flush() and close()
 _MAX_NAMES: Final = 12  # as many as fit a few lines of a terminal
 
 
@@ -61,6 +63,17 @@ class Mistakes:
         if self.strict:
             raise BadParameter(message)
         self._diagnostics.warn_once("public", "%s", message)
+
+    def seconds(self, timeout: float) -> float:
+        """Returns the timeout of a call; of none that is a number raises BadParameter or warns."""
+        try:
+            check_arguments(timeout=timeout)
+        except BadParameter as error:
+            if self.strict:
+                raise
+            self._diagnostics.warn_once("timeout", "%s", error)
+            return _TIMEOUT_SECONDS
+        return timeout
 
 
 def value_hint(values: Sequence[str], value: Any) -> str:

@@ -29,7 +29,7 @@ from hubbub.client.person_stores import PersonStore
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
-from hubbub.client.settings import at_most
+from hubbub.client.settings import at_most, check_arguments
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import OutboxReport
 from hubbub.client.state.device_state import DeviceState
@@ -171,6 +171,7 @@ class Person:
         Raises:
             StateUnusable: it could not be stored.
         """
+        check_arguments(forget=forget)
         now = self.host.clock.now()
         self._change(lambda _, state: state.consent(on=False, forget=forget, now=now))
 

@@ -10,7 +10,7 @@ import math
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Self
@@ -100,8 +100,10 @@ class Settings:
         An argument of None and an empty variable count as missing. Raises BadParameter.
         """
         names = [field.name for field in fields(cls)]
-        for name, value in arguments.items():
-            _check(names, name, value)
+        for name in arguments:
+            if name not in names:
+                raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
+        check_arguments(**arguments)
         values: dict[str, Any] = {}
         for field in fields(cls):
             variable = f"HUBBUB_{field.name.upper()}"
@@ -129,23 +131,49 @@ class Settings:
 
 def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
     """Returns the largest allowed epsilon in nats, infinity for None. Raises BadParameter."""
+    check_arguments(**{name: max_epsilon})
     most = math.inf if max_epsilon is None else max_epsilon
     if not most >= 0:
         raise BadParameter(f"{name} {most} must be 0 or more, in nats")
     return most
 
 
-def _check(names: Sequence[str], name: str, value: Any) -> None:
-    """Raises BadParameter unless an argument is a setting and of the right kind."""
-    if name not in names:
-        raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
-    if value is None:
-        return
-    parser = _PARSERS.get(name)
-    if parser is _switch and not isinstance(value, bool | int):
-        raise BadParameter(f"{name} is not understood; give True or False")
-    if parser is float and not isinstance(value, float | int):
-        raise BadParameter(f"{name} is not understood; give a number")
+def check_arguments(**arguments: Any) -> None:
+    """Raises BadParameter unless each argument of the app is missing or of its name's kind."""
+    for name, value in arguments.items():
+        if name in _KINDS and (value is not None or name in _NEEDED):
+            is_kind, remedy = _KINDS[name]
+            if not is_kind(value):
+                raise BadParameter(f"{name} is not understood; give {remedy}")
+
+
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, int) and value in {0, 1}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_NEEDED: Final = ("forget", "timeout")
+_SWITCHES: Final = ("disabled", "local", "strict", "insecure", "forget")
+_NUMBERS: Final = ("max_epsilon", "max_local", "hold_seconds", "timeout")
+_TEXTS: Final = ("app", "shuffler", "transport", "relay", "log")
+_KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    **dict.fromkeys(_SWITCHES, (_is_switch, "True or False")),
+    **dict.fromkeys(_NUMBERS, (_is_number, "a number")),
+    **dict.fromkeys(_TEXTS, (_is_text, "a text")),
+    "account": (
+        lambda value: _is_text(value) or callable(value),
+        "the key of an account at the bundle's issuer, or a function that sends requests there",
+    ),
+    "on_drop": (callable, "a function of a metric's name and a reason"),
+}
+"""What every argument of the app must be, by its name, and what the app may give."""
 
 
 def _path(name: str, value: str | os.PathLike[str]) -> Path:

@@ -21,7 +21,7 @@ from hubbub.client.transport.addresses import relay_to, transport_to
 from hubbub.client.transport.contract import Transport
 from hubbub.client.trust.accepted_bundles import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust.store import beside, held
-from hubbub.errors import BundleRefused, HubbubError, StateUnusable
+from hubbub.errors import BadParameter, BundleRefused, HubbubError, StateUnusable
 
 if TYPE_CHECKING:
     from hubbub.client.transport.issuer_connection import AskIssuer
@@ -90,8 +90,13 @@ def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Trans
 
 def issuer_of(bundle: Bundle, settings: Settings, account: Account | None) -> "AskIssuer | None":
     """Returns the function that asks the bundle's issuer, if any. Raises BadParameter."""
+    if bundle.tokens is None and account is not None:
+        problem = "account is given, but the bundle's reports need no tokens; leave it out"
+        if settings.is_strict(development=bundle.development):
+            raise BadParameter(problem)
+        warn("%s", problem)
     account = account or settings.account
-    if settings.disabled or (bundle.tokens is None and account is None):
+    if settings.disabled or bundle.tokens is None:
         return None
     from hubbub.client.delivery.token_store import asking  # noqa: PLC0415 of few bundles
 
