@@ -23,10 +23,7 @@ from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
 ROLES: Final = (*SERVERS, "analyst")
 """Whatever has a certificate; an analyst is a client only."""
-PARTIES: Final = {
-    "shuffler": ("shuffler", "redis", "analyst"),
-    "aggregator": ("aggregator", "redis", "analyst"),
-}
+PARTIES: Final = {role: (role, "redis", "analyst") for role in ("shuffler", "aggregator")}
 """What each of two parties runs itself: a Redis of its own, and people who look."""
 _DAYS: Final = 825
 # Apps have the shuffler's authority in their bundle, so it must outlast several releases.

@@ -168,10 +168,7 @@ def publish_models(service: Service, keys: Path, out: Path) -> dict[str, int] | 
     """
     states = {
         model["model"]: ModelState(
-            model["number"],
-            tuple(model["centre"]),
-            tuple(model["weights"]),
-            tuple(model["edges"]),
+            model["number"], *(tuple(model[part]) for part in ("centre", "weights", "edges"))
         )
         for model in service.ask("/v1/models")["models"]
         if model["number"] >= 0

@@ -106,12 +106,8 @@ def initialise(
         previous=folder / "app.hubbub",
         roots=(folder / "tls" / "ca.pem").read_text(),
     )
-    _settle(
-        folder,
-        ("aggregator",) if trust else _BOTH,
-        peer,
-        settings="HUBBUB_DEV=1\n" if development else "",
-    )
+    settings = "HUBBUB_DEV=1\n" if development else ""
+    _settle(folder, ("aggregator",) if trust else _BOTH, peer, settings=settings)
 
 
 def _refuse_made(folder: Path) -> None:

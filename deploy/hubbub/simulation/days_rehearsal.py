@@ -160,13 +160,8 @@ def _run(
         Window(metric.name, day) not in windows or int(counts.sum()) < metric.fewest
         for day, counts in zip(days.days, day_counts, strict=True)
     )
-    return DayRun(
-        reports=reports,
-        series=series,
-        missed=missed,
-        answered=any(item.rows for item in series),
-        below=too_few,
-    )
+    answered = any(item.rows for item in series)
+    return DayRun(reports=reports, series=series, missed=missed, answered=answered, below=too_few)
 
 
 def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple[Numbers, int]:

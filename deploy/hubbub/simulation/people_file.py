@@ -53,9 +53,8 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
                 f"--values {path}: line {number}: its value is not one of metric "
                 f'"{metric.name}"; correct it, or the catalog'
             ) from error
-        names.setdefault(
-            value, metric.values[value] if metric.edges and metric.values else str(text)
-        )
+        name = metric.values[value] if metric.edges and metric.values else str(text)
+        names.setdefault(value, name)
         if experiment := metric.experiment:
             _check_arm(path, number, public.get(experiment.name), experiment)
         counts[value, cell_of(metric.name, metric.breakdown, public)] += count

@@ -327,12 +327,9 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     if evenly + dummies:
         cells += chance.multinomial(evenly + dummies, [1 / size] * size)
     expected = expected_dummies(metric)
+    counted = pooled + dummies - expected
     return WindowTotals(
-        cells=cells + named,
-        counted=pooled + dummies - expected,
-        batch_reports=0,
-        at=0,
-        dummies=expected,
+        cells=cells + named, counted=counted, batch_reports=0, at=0, dummies=expected
     )
 
 

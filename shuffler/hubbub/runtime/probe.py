@@ -19,12 +19,8 @@ def main() -> int:
     """Returns 0 if the service serves; otherwise prints the reason and returns 1."""
     parser = argparse.ArgumentParser(prog="python -m hubbub.runtime.probe", description=__doc__)
     parser.add_argument("address", help="HOST:PORT of any of its gRPC listeners")
-    parser.add_argument(
-        "--tls",
-        nargs=2,
-        metavar=("FOLDER", "ROLE"),
-        help="certificates, and the role whose certificate to present; without: plain text",
-    )
+    shown = "certificates, and the role whose certificate to present; without: plain text"
+    parser.add_argument("--tls", nargs=2, metavar=("FOLDER", "ROLE"), help=shown)
     parser.add_argument("--of", help="role that must answer (the same as is shown)")
     parser.add_argument("--seconds", type=float, default=5.0, help="to wait (%(default)s)")
     arguments = parser.parse_args()
@@ -39,9 +35,8 @@ def main() -> int:
             check_plain(arguments.address)
             channel = grpc.insecure_channel(arguments.address, options)
         with channel:
-            answer = health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(), timeout=arguments.seconds
-            )
+            question, seconds = health_pb2.HealthCheckRequest(), arguments.seconds
+            answer = health_pb2_grpc.HealthStub(channel).Check(question, timeout=seconds)
     except grpc.RpcError as error:
         return _no(f"{arguments.address}: {error.code().name}: {error.details()}")
     except HubbubError as error:

@@ -112,11 +112,8 @@ class _Service:
         )
         self._signed = read_signed(settings.notice, settings.models)
         self._admission.use(table, self._signed)
-        self._counts = ShownCounts(
-            pool,
-            lambda: self._admission.streams,
-            development=settings.common.development,
-        )
+        development = settings.common.development
+        self._counts = ShownCounts(pool, lambda: self._admission.streams, development=development)
         self._reloads: Counter[str] = Counter(taken=0, refused=0)
         self._for_devices, self._for_operators = self._grpc_doors()
         self._http_door = self._http() if settings.http.listen else None

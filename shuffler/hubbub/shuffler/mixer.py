@@ -265,11 +265,9 @@ class Mixer:
         self.counts["delivery_failed"] += 1
         if not self._failing:
             self._failing = True
-            reason = (
-                f"{error.code().name}: {error.details()}"
-                if isinstance(error, grpc.aio.AioRpcError)
-                else str(error)
-            )
+            reason = str(error)
+            if isinstance(error, grpc.aio.AioRpcError):
+                reason = f"{error.code().name}: {error.details()}"
             _log.warning("delivery waits, batches stay in flight: %s", reason)
 
 

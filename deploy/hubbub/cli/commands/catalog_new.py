@@ -341,12 +341,10 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _values(text: str, option_name: str = "--values") -> str:
+def _values(text: str, name: str = "--values") -> str:
     values = [value.strip() for value in text.split(",")]
     if len(values) < 2:  # noqa: PLR2004 one value says nothing
-        raise BadParameter(
-            f"{option_name} has only one value; write two or more, separated by commas"
-        )
+        raise BadParameter(f"{name} has only one value; write two or more, separated by commas")
     if sorted(values) == ["false", "true"]:
         return "[false, true]"
     return f"[{', '.join(map(_quoted, values))}]"

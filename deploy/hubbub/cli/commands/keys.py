@@ -320,13 +320,13 @@ class SessionOptions:
     description="Prints a new token once; the file, for --http-tokens, contains only its hash.",
 )
 def _token(options: TokenOptions) -> None:
-    if options.name is None and (options.remove or options.groups):
+    file, name, now = options.file, options.name, time.time()
+    if name is None and (options.remove or options.groups):
         raise BadParameter("--remove and --group are for one token: name it with --name")
-    if options.name is None:
-        now = time.time()
+    if name is None:
         listing(
-            f"{options.file}: tokens",
-            read_tokens(options.file),
+            f"{file}: tokens",
+            read_tokens(file),
             {
                 "name": "{name}",
                 "role": "{role}",
@@ -338,20 +338,12 @@ def _token(options: TokenOptions) -> None:
             text_columns=4,
         )
     elif options.remove:
-        remove_token(options.file, options.name)
-        say(f"{options.name}: removed")
+        remove_token(file, name)
+        say(f"{name}: removed")
     else:
-        secret = add_token(
-            options.file,
-            options.name,
-            options.role,
-            options.days,
-            time.time(),
-            groups=options.groups,
-        )
-        say(secret)
+        say(add_token(file, name, options.role, options.days, now, groups=options.groups))
         print(  # noqa: T201 beside the token, so that a pipe gets it alone
-            f"for {options.name}, {options.role}, {options.days} days; shown this once. "
+            f"for {name}, {options.role}, {options.days} days; shown this once. "
             "Send it as\n  Authorization: Bearer TOKEN",
             file=sys.stderr,
         )

@@ -261,10 +261,8 @@ def _rows(
             "give two of --reports, --epsilon and --error, --detect, --within or --effect: the "
             "third is computed; for example: hubbub plan --values 9 --epsilon 1 --reports 100000"
         )
-    tried = [
-        epsilon_for(question, name, reports, target, goal)
-        for name in question.suitable(MIN_EPSILON)
-    ]
+    names = question.suitable(MIN_EPSILON)
+    tried = [epsilon_for(question, name, reports, target, goal) for name in names]
     rows = [item for item in tried if item is not None]
     if not rows:
         raise BadParameter(

@@ -188,10 +188,8 @@ def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> 
     try:
         check_size(features, classes or 0, kind)
     except BadParameter as error:
-        classes_option = "" if classes is None else f" --classes {classes}"
-        raise BadParameter(
-            f"--features {features}{classes_option}: {error} (docs/learn.md)"
-        ) from error
+        more = "" if classes is None else f" --classes {classes}"
+        raise BadParameter(f"--features {features}{more}: {error} (docs/learn.md)") from error
     return dimensions_of(features, classes or 0)
 
 

@@ -180,9 +180,8 @@ class FiguresOptions:
     "and retention it uses all epochs unless you name some.",
 )
 def _figures(options: FiguresOptions) -> None:
-    options.answer.ask(
-        Connection.figures, show_figures, options.metric, options.by, cohorts=options.cohorts
-    )
+    parts = options.metric, options.by
+    options.answer.ask(Connection.figures, show_figures, *parts, cohorts=options.cohorts)
 
 
 @options

@@ -126,17 +126,11 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
     digits = ",.5g" if mean else ",.0f"
     rows = sorted(last.values, key=lambda row: -row.estimate)
     _say_percentiles(metric, last, summary)
+    heads = "value", "true", "estimate", f"{100 * plan.confidence:g}% interval"
     table(
         f"{metric.name}: {several(last.reports, 'report')} by {metric.mechanism}, "
         f"epsilon {metric.report_loss:.3f} per report; the last run",
-        (
-            "value",
-            "true",
-            "estimate",
-            f"{100 * plan.confidence:g}% interval",
-            "" if mean else "detected",
-            "",
-        ),
+        (*heads, "" if mean else "detected", ""),
         [
             (
                 f"{row.value}…" if row.beginning else row.value,

@@ -166,13 +166,11 @@ def show_trend(answer: Answer) -> None:
     points = iter(rows("trend", answer))
     series_rows = [[*islice(points, len(series["points"]))][-_ROWS:] for series in answer["series"]]
     every = [*chain.from_iterable(series_rows)]
-    columns, pictures = _add_pictures(
-        "trend",
-        answer,
-        every,
+    drawn, columns_of_series = (
         _intervals(every, "share"),
         _columns_without("value", "trend", answer),
     )
+    columns, pictures = _add_pictures("trend", answer, every, drawn, columns_of_series)
     end = 0
     for series, shown_rows in zip(answer["series"], series_rows, strict=True):
         begin, end = end, end + len(shown_rows)
@@ -205,15 +203,8 @@ def show_table(
     say_notice(*(answer["metrics"] if question == "metrics" else [answer]))
     table_rows = rows(question, answer) if table_rows is None else table_rows
     cells, pictures = _add_pictures(question, answer, table_rows, drawn, columns)
-    _table(
-        question,
-        answer,
-        heading,
-        cells,
-        sparks or pictures,
-        above=_ABOVE_SPARKS if sparks else _PICTURE,
-        below=below,
-    )
+    above = _ABOVE_SPARKS if sparks else _PICTURE
+    _table(question, answer, heading, cells, sparks or pictures, above=above, below=below)
 
 
 def _columns_without(field: str, question: QueryName, answer: Answer) -> list[Column]:

@@ -171,12 +171,8 @@ class ProviderKeys:
     def calling(self, url: str) -> dict[str, Any]:
         """HTTPX options for calls to one of the provider's addresses."""
         proxied = proxy_to(urlsplit(url).hostname or "") != ""
-        return {
-            "verify": self.verify,
-            "timeout": CALL_SECONDS,
-            "follow_redirects": False,
-            "trust_env": proxied,
-        }
+        limits = {"timeout": CALL_SECONDS, "follow_redirects": False}
+        return {**limits, "verify": self.verify, "trust_env": proxied}
 
     def down(self, error: Exception) -> ServiceUnavailable:
         """The error to raise for a failed call to the provider."""

@@ -209,11 +209,8 @@ class RedisServer:
                     self._hosts,
                     lost,
                 )
-        self._offsets = {
-            node["master_replid"]: int(node["master_repl_offset"])
-            for node in nodes
-            if "master_replid" in node
-        }
+        named = (node for node in nodes if "master_replid" in node)
+        self._offsets = {node["master_replid"]: int(node["master_repl_offset"]) for node in named}
 
     async def times(self) -> list[float]:
         """The time by every node that takes writes, in seconds since 1970."""

@@ -32,11 +32,8 @@ async def come_back(
     come back at once. `trailers` is further trailing metadata.
     """
     hint = round(1000 * hint_seconds(wait_seconds)) + 1
-    await context.abort(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        why,
-        (("grpc-retry-pushback-ms", str(hint)), *trailers()),
-    )
+    metadata = ("grpc-retry-pushback-ms", str(hint)), *trailers()
+    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why, metadata)
     raise AssertionError("abort does not return")
 
 
