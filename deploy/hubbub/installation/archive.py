@@ -95,19 +95,10 @@ def open_by(identity: str) -> Opener:
 
 
 def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> list[str]:
-    """Writes the files of an installation into an encrypted archive.
+    """Writes the files of an installation into an encrypted archive; returns what was left out.
 
-    Args:
-        folder: the installation; Redis' data, logs, secrets of backups and backups are left out.
-        out: the archive, in a folder that is left out, too.
-        lock: encrypts the archive.
-        secret: the file of the passphrase, which may be in the folder.
-
-    Returns:
-        The names of what was left out of the folder.
-
-    Raises:
-        StateUnusable: a file cannot be read.
+    These are Redis' data, logs, secrets of backups and backups, the folder of `out`, and `secret`,
+    the file of the passphrase. Raises StateUnusable if a file cannot be read.
     """
     packed, absent = io.BytesIO(), []
 

@@ -31,11 +31,8 @@ def write_manifest(folder: Path) -> None:
 def read_checked(folder: Path) -> dict[str, Any]:
     """Reads a backup's manifest, and checks that all its parts are unchanged.
 
-    Returns:
-        The version of `hubbub`, and when it was `made`, in ISO 8601 and UTC.
-
-    Raises:
-        BackupUnusable: a part is missing, damaged, or of a format that is not known.
+    It has the version of `hubbub`, and when it was `made`, in ISO 8601 and UTC. Raises
+    BackupUnusable if a part is missing, damaged, or of a format that is not known.
     """
     path = folder / _NAME
     try:

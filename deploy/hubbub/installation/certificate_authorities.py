@@ -106,17 +106,12 @@ def write_certificates(
 def renew_certificates(
     folder: Path, authorities: Path, names: Mapping[str, Iterable[str]]
 ) -> dict[str, date]:
-    """Makes new keys and certificates for every role, signed by the kept authorities.
+    """Makes certificates for every role, by the kept authorities; returns the last day of each.
 
-    They have the names of those in `folder` and the given ones. An authority of version 0.2 or
-    before is certified anew, with its key, name and end, in the form that strict verifiers require;
-    whoever trusts its former certificate also trusts what it signs. Otherwise `ca.pem` stays.
-
-    Returns:
-        The last day of each certificate.
-
-    Raises:
-        KeysUnusable: the authorities' keys or the certificates cannot be read or written.
+    They have new keys, and the names of those in `folder` and the given ones. An authority of
+    version 0.2 or before is certified anew, with its key, name and end, in the form that strict
+    verifiers require; whoever trusts its former certificate also trusts what it signs. Otherwise
+    `ca.pem` stays. Raises KeysUnusable if keys or certificates cannot be read or written.
     """
     try:
         certificates = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())

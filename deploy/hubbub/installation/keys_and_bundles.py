@@ -72,7 +72,7 @@ def build_bundle(
     out: Path,
     operators: Path | None = None,
     streams: Path,
-    previous: Path,
+    previous: Path | None = None,
     roots: str | None,
     log: Path | None = None,
     now: Callable[[], float] = time.time,
@@ -80,8 +80,9 @@ def build_bundle(
     """Signs a catalog's bundle into `out`, and writes the stream table that goes with it.
 
     `operators` is the file of the same bundle for the aggregator; None for operator.hubbub beside
-    `out`. `previous` is the last bundle, which need not exist. `roots` are authorities in PEM, of
-    which the bundle gets the shuffler's. `log` is the log's folder; None: beside `out`.
+    `out`. `previous` is the last bundle, which need not exist; None for `out`. `roots` are
+    authorities in PEM, of which the bundle gets the shuffler's. `log` is the log's folder; None:
+    beside `out`.
 
     Raises:
         BundleRefused: a metric changed or takes more under an old name, the last bundle is
@@ -91,6 +92,7 @@ def build_bundle(
     operator = read_operator_key(keys)
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
     public = read_public_keys(keys)
+    previous = previous or out
     old = _previous_bundle(previous, line_of(handovers, signer), keys)
     metrics, history, serial = _gone_on(catalog.metrics, old, int(now()))
     try:

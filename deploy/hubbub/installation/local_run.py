@@ -256,7 +256,6 @@ class LocalRun:
             keys,
             out=self.bundle_path,
             streams=self.home / "streams.json",
-            previous=self.bundle_path,
             roots=(tls / "ca.pem").read_text(),
         )
 

@@ -103,7 +103,6 @@ def initialise(
         folder / "keys",
         out=folder / "app.hubbub",
         streams=folder / "streams.json",
-        previous=folder / "app.hubbub",
         roots=(folder / "tls" / "ca.pem").read_text(),
     )
     settings = "HUBBUB_DEV=1\n" if development else ""

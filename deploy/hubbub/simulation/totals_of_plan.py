@@ -57,10 +57,8 @@ def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares:
 def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:
     """Raises BadParameter for an invalid percentile or an error that no reports reach.
 
-    Args:
-        percentile: in (0, 100).
-        within: half the width of its interval, or an effect, in rank.
-        shares: those of the parts, whose edges end the interval; None for an effect.
+    `percentile` is in (0, 100), `within` half the width of its interval, or an effect, in rank;
+    `shares` are those of the parts, whose edges end the interval, None for an effect.
     """
     check_percentiles([percentile])
     room = min(percentile, 100 - percentile) / 100

@@ -59,15 +59,10 @@ def true_values(
 ) -> Floats:
     """The perfect answer: how many people hold each value, or the mean of numbers.
 
-    Args:
-        mechanism: the metric's mechanism.
-        names: the values' names in the answer, in order.
-        codes: values as the mechanism encodes them.
-        counts: number of people who hold each of `codes`; shape (..., codes).
-
-    Returns:
-        Shape (..., names). People; for means and coordinates of vectors the metric's unit, and 0 if
-        there is nobody.
+    `names` are the values' names in the answer, in order; `codes` are values as the mechanism
+    encodes them, which `counts` people hold, of shape (..., codes). The answer, of shape
+    (..., names), is in people; for means and coordinates of vectors in the metric's unit, and 0 if
+    there is nobody.
     """
     family = family_for(mechanism)
     if family.KIND in OF_NUMBERS:

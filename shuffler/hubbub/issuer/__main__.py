@@ -3,7 +3,6 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 
 import uvloop
 
@@ -38,26 +37,21 @@ async def _serve(settings: Settings) -> None:
     door = public_door(settings.listen, app, tls=tls, proxies=proxies)
     reloads: Counter[str] = Counter(taken=0, refused=0)
     files = [path for path in (settings.streams, settings.accounts) if path]
-    reloader = Reloader(lambda: files, _reading(settings, app), reloads)
+
+    def read() -> Take:
+        newer, newer_accounts = read_issued_streams(settings.streams), Accounts(settings.accounts)
+
+        def take() -> dict[str, int]:
+            app.use(newer, newer_accounts)
+            return {"streams": len(newer.streams)}
+
+        return take
+
+    reloader = Reloader(lambda: files, read, reloads)
     counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
     doors = [door, Metrics(None, counters, {}, Stages()).door(settings.metrics_listen, None)]
     facts = {"devices": settings.listen, "streams": len(streams.streams)}
     await serve_until_signal(doors, [reloader.run, Memory(server).run], facts, reloader.reload)
-
-
-def _reading(settings: Settings, app: TokensApp) -> Callable[[], Take]:
-    """Returns a loader for the Reloader that reads streams and accounts anew."""
-
-    def read() -> Take:
-        streams, accounts = read_issued_streams(settings.streams), Accounts(settings.accounts)
-
-        def take() -> dict[str, int]:
-            app.use(streams, accounts)
-            return {"streams": len(streams.streams)}
-
-        return take
-
-    return read
 
 
 if __name__ == "__main__":

@@ -47,9 +47,8 @@ class HttpCalls:
     A redirect is returned like any other answer: so a token or the body of a POST goes only where
     it was meant to go, and no server can lead us to a service of this machine's own network.
 
-    Args:
-        seconds: limit for a call, from its connection to the last byte of its answer.
-        context: TLS settings; None trusts the system's authorities.
+    `seconds` are from a call's connection to the last byte of its answer; without a `context` of
+    TLS the system's authorities are trusted.
     """
 
     def __init__(self, seconds: float, context: ssl.SSLContext | None = None) -> None:

@@ -27,7 +27,7 @@ def build(options: BuildOptions) -> None:
         out=options.out,
         operators=operators,
         streams=options.streams,
-        previous=options.previous or options.out,
+        previous=options.previous,
         roots=roots,
         log=options.log,
     )
