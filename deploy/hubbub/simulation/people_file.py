@@ -19,10 +19,13 @@ Rows = Iterator[tuple[int, list[str]]]
 
 _MAX_PEOPLE: Final = 10**12
 _MAX_DIGITS: Final = len(str(_MAX_PEOPLE))
-# Limit of values, each drawn from its own distribution; numbers of one bucket share one.
+# Values are each drawn from their own distribution; numbers of one bucket share one.
 _MAX_NUMBERS: Final = 10_000
-# Limit of single persons; larger files are populations to draw from.
-_MAX_VECTORS: Final = 100_000
+_LIMITS: Final = {
+    "numbers": (_MAX_NUMBERS, f"round them to {_MAX_NUMBERS:,} or fewer"),
+    # Single persons; larger files are populations to draw from.
+    "vectors": (100_000, "keep 100,000, and draw people of them: --reports"),
+}
 # Ten times the strings of most collections: a million take some minutes of a processor, and 2 GB.
 _MAX_STRINGS: Final = 1_000_000
 _HEADS: Final = (["value"], ["value", "count"])
@@ -66,16 +69,10 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
             f"--values {path}: {len(counts):,} different values, above {_MAX_STRINGS:,}; draw "
             "fewer people at random from the file, so that the shares stay as they are"
         )
-    if metric.randomizer.VALUES == "vectors" and len(counts) > _MAX_VECTORS:
-        raise BadParameter(
-            f"--values {path}: {len(counts):,} different vectors; keep {_MAX_VECTORS:,}, and draw "
-            "people of them: --reports"
-        )
-    if metric.randomizer.VALUES == "numbers" and len(counts) > _MAX_NUMBERS:
-        raise BadParameter(
-            f"--values {path}: {len(counts):,} different numbers; round them to {_MAX_NUMBERS:,} "
-            "or fewer"
-        )
+    kind = metric.randomizer.VALUES
+    limit, remedy = _LIMITS.get(kind, (len(counts), ""))
+    if len(counts) > limit:
+        raise BadParameter(f"--values {path}: {len(counts):,} different {kind}; {remedy}")
     codes, streams = zip(*counts, strict=True)
     value_names = tuple(names[value] for value in codes)
     return Truth(value_names, codes, tuple(counts.values()), streams if has_fields else ())

@@ -7,10 +7,15 @@ from pathlib import Path
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import secure_parts
-from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
-from hubbub.runtime.service_options import Common, address_option, proxies_option
+from hubbub.runtime.service_options import (
+    Common,
+    address_option,
+    burst_option,
+    proxies_option,
+    rate_option,
+)
 
 
 def _provider(name: str, address: str) -> str:
@@ -57,17 +62,10 @@ class Settings:
     )
     listen: str = address_option("address for devices and backends (%(default)s)", "0.0.0.0:7090")
     proxies: tuple[str, ...] = proxies_option("--proxy")
-    peer_rate: float = option(
-        "average number of tokens per second for one address, or for one account of a "
-        "backend; 0: no limit (%(default)s)",
-        default=200.0,
-        within=Interval(0, 10**9),
+    peer_rate: float = rate_option(
+        "tokens per second for one address, or for one account of a backend", 200.0
     )
-    peer_burst: int = option(
-        "largest number of tokens at once, by address or account (%(default)s)",
-        default=20_000,
-        within=Interval(1, 10**9),
-    )
+    peer_burst: int = burst_option("tokens at once, by address or account", 20_000)
     metrics_listen: str = address_option("address for Prometheus (%(default)s)", "127.0.0.1:7094")
     common: Common
 

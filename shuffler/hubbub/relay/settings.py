@@ -7,16 +7,17 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import secure_parts
-from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
 from hubbub.runtime.service_options import (
     SECURITY,
     Common,
     address_option,
+    burst_option,
     insecure_option,
     log_format_option,
     proxies_option,
+    rate_option,
     tls_option,
 )
 from hubbub.runtime.tls import TlsFolder
@@ -53,16 +54,8 @@ class Settings:
     )
     insecure: bool = insecure_option()
     proxies: tuple[str, ...] = proxies_option("--proxy")
-    peer_rate: float = option(
-        "average number of requests per second from one address; 0: no limit (%(default)s)",
-        default=20.0,
-        within=Interval(0, 10**9),
-    )
-    peer_burst: int = option(
-        "largest number of requests at once from one address (%(default)s)",
-        default=2000,
-        within=Interval(1, 10**9),
-    )
+    peer_rate: float = rate_option("requests per second from one address", 20.0)
+    peer_burst: int = burst_option("requests at once from one address", 2000)
     metrics_listen: str = address_option("address for Prometheus (%(default)s)", "127.0.0.1:7084")
     log_format: str = log_format_option()
 

@@ -80,6 +80,18 @@ def proxies_option(name: str, **declaration: Any) -> Any:
     )
 
 
+def rate_option(what: str, default: float, **declaration: Any) -> Any:
+    """The option for how much of `what` one caller may send on average, in a second."""
+    text = f"average number of {what}; 0: no limit (%(default)s)"
+    return option(text, default=default, within=Interval(0, 10**9), **declaration)
+
+
+def burst_option(what: str, default: int, **declaration: Any) -> Any:
+    """The option for how much of `what` one caller may send at once."""
+    text = f"largest number of {what} (%(default)s)"
+    return option(text, default=default, within=Interval(1, 10**9), **declaration)
+
+
 def log_format_option() -> Any:
     """The option for the format of the log."""
     return option("format of the log (%(default)s)", default=FORMATS[0], choices=FORMATS)

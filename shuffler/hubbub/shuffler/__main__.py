@@ -77,19 +77,14 @@ class _Service:
         self._settings, self._table, self._clocks = settings, table, clocks
         self._stages = Stages()
         self._channels, self._closing = _open_channels(settings), set[asyncio.Task[None]]()
-        self._mixer = Mixer(
-            pool,
-            table,
-            self._channels,
-            Policy(
-                reserve=settings.reserve,
-                spread=settings.reserve_spread,
-                delay_seconds=settings.delay,
-                max_batch=settings.max_batch,
-            ),
-            stages=self._stages,
-            clocks=clocks,
+        policy = Policy(
+            reserve=settings.reserve,
+            spread=settings.reserve_spread,
+            delay_seconds=settings.delay,
+            max_batch=settings.max_batch,
         )
+        channels, stages = self._channels, self._stages
+        self._mixer = Mixer(pool, table, channels, policy, stages=stages, clocks=clocks)
         self._pressure = Backpressure(
             pool,
             max_reports=settings.max_pool,

@@ -146,11 +146,8 @@ class OperatorService:
             terms_by_window, total = await self._counts.terms()
         except StoreUnavailable as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
-        return StatusResponse(
-            reserve=self._reserve,
-            windows=[
-                WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
-                for window, terms in terms_by_window.items()
-            ],
-            total=total,
-        )
+        windows = [
+            WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
+            for window, terms in terms_by_window.items()
+        ]
+        return StatusResponse(reserve=self._reserve, windows=windows, total=total)

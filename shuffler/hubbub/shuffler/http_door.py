@@ -171,10 +171,8 @@ class ReportsApp:
                     "X-Forwarded-For; its requests are answered with 500 until it does"
                 )
             self._admission.refusals["no_forwarded_for"] += 1
-            raise Refused(
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                "the proxy before this shuffler does not send X-Forwarded-For",
-            )
+            why = "the proxy before this shuffler does not send X-Forwarded-For"
+            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, why)
         return network_of(scope["client"])
 
     async def _submit_within(self, caller: str, request: Request) -> bytes:
@@ -245,9 +243,6 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _too_large() -> Refused:
-    return Refused(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"a submission has at most {LARGEST_SUBMIT_BYTES >> 20} MiB",
-        _FOR_GOOD,
-        (b"connection", b"close"),
-    )
+    why = f"a submission has at most {LARGEST_SUBMIT_BYTES >> 20} MiB"
+    close = (b"connection", b"close")
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why, _FOR_GOOD, close)

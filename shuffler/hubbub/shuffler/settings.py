@@ -14,8 +14,10 @@ from hubbub.programs.options import Group, add_options, option, options, read_op
 from hubbub.runtime.service_options import (
     Common,
     address_option,
+    burst_option,
     networks_option,
     proxies_option,
+    rate_option,
     read_limits,
     tls_option,
 )
@@ -193,18 +195,8 @@ class Settings:
         within=Interval(0.01, 1),
         group=_PAST,
     )
-    peer_rate: float = option(
-        "average number of reports per second from one address; 0: no limit (%(default)s)",
-        default=200.0,
-        within=Interval(0, 10**9),
-        group=_PAST,
-    )
-    peer_burst: int = option(
-        "largest number of reports at once from one address (%(default)s)",
-        default=20_000,
-        within=Interval(1, 10**9),
-        group=_PAST,
-    )
+    peer_rate: float = rate_option("reports per second from one address", 200.0, group=_PAST)
+    peer_burst: int = burst_option("reports at once from one address", 20_000, group=_PAST)
     peer_calls: int = option(
         "largest number of open calls of one address; 0: no limit "
         f"({_PEER_CALLS}, or none with --peer-rate 0)",

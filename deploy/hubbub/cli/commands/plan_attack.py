@@ -130,13 +130,8 @@ def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dic
     codes = codes_of_round(metric, 1)
     farthest = NormalDist().inv_cdf(0.5 ** (1 / (codes.books * codes.words)))
     worth = farthest / sqrt(codes.dimensions) / codes.reach
-    effect = {
-        "targets": 1,
-        "worth": worth,
-        "true_share": 0.0,
-        "gain": fake * worth,
-        "fake_for_1_percent": 0.01 / worth,
-    }
+    effect = {"targets": 1, "worth": worth, "true_share": 0.0, "gain": fake * worth}
+    effect["fake_for_1_percent"] = 0.01 / worth
     if options.simulate:
         # Along the diagonal between all axes.
         maxima = (float(words_of(codes, book).sum(axis=1).max()) for book in range(codes.books))

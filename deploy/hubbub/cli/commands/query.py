@@ -81,13 +81,8 @@ class RankOptions:
             )
         if question.candidates or question.lists:
             raise BadParameter("--candidates and --list are for strings, which have no percentiles")
-        question.answer.ask(
-            Connection.percentiles,
-            show_percentiles,
-            question.metric,
-            percentiles=percentiles,
-            below=self.below,
-        )
+        wanted = {"percentiles": percentiles, "below": self.below}
+        question.answer.ask(Connection.percentiles, show_percentiles, question.metric, **wanted)
 
 
 @options
@@ -155,13 +150,8 @@ def _compare(options: CompareOptions) -> None:
 
 @command("trend")
 def _trend(options: TrendOptions) -> None:
-    options.question.ask(
-        Connection.trend,
-        show_trend,
-        values=options.value,
-        number=options.number,
-        percentiles=options.ranks.percentiles,
-    )
+    wanted = {"number": options.number, "percentiles": options.ranks.percentiles}
+    options.question.ask(Connection.trend, show_trend, values=options.value, **wanted)
 
 
 @options

@@ -38,8 +38,7 @@ class MetricAnswer:
     @property
     def stderr(self) -> float:
         """The median standard error of the values, in reports."""
-        result: float = median(row["stderr"] for row in self.rows)
-        return result
+        return float(median(row["stderr"] for row in self.rows))
 
 
 def ask_all(
