@@ -79,10 +79,9 @@ def build_bundle(
 ) -> Bundle:
     """Signs a catalog's bundle into `out`, and writes the stream table that goes with it.
 
-    `operators` is the file of the same bundle for the aggregator; None for operator.hubbub beside
-    `out`. `previous` is the last bundle, which need not exist; None for `out`. `roots` are
-    authorities in PEM, of which the bundle gets the shuffler's. `log` is the log's folder; None:
-    beside `out`.
+    `operators` is the file of the same bundle for the aggregator, None for operator.hubbub beside
+    `out`; `previous` the last bundle, which need not exist, None for `out`; `log` the log's folder,
+    None for beside `out`. Of `roots`, authorities in PEM, the bundle gets the shuffler's.
 
     Raises:
         BundleRefused: a metric changed or takes more under an old name, the last bundle is
@@ -92,8 +91,7 @@ def build_bundle(
     operator = read_operator_key(keys)
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
     public = read_public_keys(keys)
-    previous = previous or out
-    old = _previous_bundle(previous, line_of(handovers, signer), keys)
+    old = _previous_bundle(previous or out, line_of(handovers, signer), keys)
     metrics, history, serial = _gone_on(catalog.metrics, old, int(now()))
     try:
         _refuse_long_periods(catalog.metrics.values(), public, serial)
@@ -112,7 +110,7 @@ def build_bundle(
             development=is_development(public),
             runs=catalog.runs,
             cover=catalog.cover,
-            log=log_of(catalog, keys, old, previous),
+            log=log_of(catalog, keys, old, previous or out),
             gateway=read_gateway(keys),
             tokens=TokenIssuer(catalog.tokens, read_token_public(keys)) if catalog.tokens else None,
         )
