@@ -49,6 +49,8 @@ _FEW: Final = 1200
 _MARKS: Final = (0.0, 0.6, 0.95)
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3
+# Of `cut`, counts of third values that are left out one by one, the first of these that leaves few.
+_RARE: Final = (0.1, 1.0, 10.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,8 +266,10 @@ class NoisyLies:
         most = int(likely_ends(totals[-1:], 1 / d, self.cut / d)[1][0])
         settings = self.dummy_law, int(d) - 2, (m * hiding + 1) / d
         size = int(totals[-1] - self.numbers[0]) + 1
-        if counts := AllCounts.of(*settings, most=most, size=size, rare=self.cut / 10):
-            return counts
+        for share in _RARE:
+            rare = share * self.cut
+            if counts := AllCounts.of(*settings, most=most, size=size, rare=rare):
+                return counts
         period = int(np.ptp(likely_ends(totals[[0, -1]], 1 - 2 / d, self.cut)))
         return ThirdValues.of(*settings, most, period)
 

@@ -58,7 +58,7 @@ _FFT_ERROR: Final = 1e-14
 # So many counts of so many reports, and of so many numbers on a value, are summed at most; of these
 # numbers of kinds that allow it the least whose chances differ by hardly anything for all values
 # together, or the most, if by little.
-_COUNTS: Final = 30_000
+_COUNTS: Final = 50_000
 _SIZE: Final = 300
 _KINDS: Final = (80, 12, 10, 9, 8, 7, 6)
 _EXACT: Final = 0.01
