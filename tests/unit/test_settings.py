@@ -279,7 +279,7 @@ def test_an_account_that_nothing_needs_is_logged_in_production(
 
 @pytest.mark.parametrize("wrong", ["x", [1], True, {}])
 def test_a_persons_wrong_choice_is_named(wrong: Any, signed: Signed) -> None:
-    client = _client(signed, strict=False)
+    client = idle_client(signed.bundle, strict=False)
     with pytest.raises(BadParameter, match="max_epsilon is not understood; give a number"):
         client.prefer(wrong)
     with pytest.raises(BadParameter, match="max_local is not understood; give a number"):
@@ -295,11 +295,11 @@ def test_a_persons_wrong_choice_is_named(wrong: Any, signed: Signed) -> None:
 def test_a_wrong_timeout_raises_if_strict_and_is_logged_in_production(
     wrong: Any, signed: Signed, caplog: pytest.LogCaptureFixture
 ) -> None:
-    strict = _client(signed, strict=True)
+    strict = idle_client(signed.bundle, strict=True)
     for end in (strict.flush, strict.close):
         with pytest.raises(BadParameter, match="timeout is not understood; give a number"):
             end(wrong)
-    production = _client(signed, strict=False)
+    production = idle_client(signed.bundle, strict=False)
     with caplog.at_level(logging.WARNING, "hubbub.client"):
         assert production.flush(wrong)
         assert production.close(wrong)
