@@ -52,18 +52,32 @@ def read_output(name: str, path: Path) -> Path:
         reason = errno.EISDIR
     elif not path.parent.is_dir():
         reason = errno.ENOTDIR if path.parent.exists() else errno.ENOENT
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        reason = errno.EACCES
+    else:
+        places = [path] if path.exists() else [path.parent]
+        if path.is_file():  # it is replaced, which its folder must allow
+            places.append(path.resolve().parent)
+        if not all(os.access(place, os.W_OK) for place in places):
+            reason = errno.EACCES
     if reason:
         with refuse_unwritable(f"{name} {path}", BadParameter):
             raise OSError(reason, os.strerror(reason))
     return path
 
 
+def write_output(name: str, path: Path, content: str | bytes) -> None:
+    """Writes the file of an option `name` as replace_file does, a text in UTF-8.
+
+    Raises BadParameter if it cannot be written.
+    """
+    with refuse_unwritable(f"{name} {path}", BadParameter):
+        replace_file(path, content.encode() if isinstance(content, str) else content)
+
+
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Writes a file atomically: a reader sees the old file or the new one, even if a disk is full.
 
     A device such as /dev/null is written to directly. `mode` applies to a new file, less the umask.
+    An existing file keeps its owner, and gets no rights that it lacks.
     Raises OSError; the old file is then unchanged.
     """
     path = path.resolve()
@@ -73,8 +87,14 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     new_path = path.with_name(path.name + _NEW)
     new_path.unlink(missing_ok=True)
     new_path.touch(mode=mode)
-    new_path.write_bytes(content)
+    try:
+        new_path.write_bytes(content)
+    except OSError:
+        new_path.unlink()  # a part would take the room that is missing
+        raise
     if path.exists():  # its readers can still read it, even if root writes it
+        former = path.stat()
+        new_path.chmod(former.st_mode & mode)
         with suppress(PermissionError):
-            os.chown(new_path, path.stat().st_uid, path.stat().st_gid)
+            os.chown(new_path, former.st_uid, former.st_gid)
     new_path.replace(path)

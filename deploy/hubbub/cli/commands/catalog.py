@@ -31,7 +31,7 @@ from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.parameter import MAX_CELLS
 from hubbub.mechanisms.vector_codes import MAX_BOOKS
 from hubbub.privacy.verdict import loud_reports, year_of_reports
-from hubbub.programs.atomic_write import refuse_unwritable
+from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import unreadable
@@ -264,7 +264,6 @@ def _codegen(options: CodegenOptions) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise BadParameter(f"{path}: {unreadable(error)}; name another file") from error
     if not options.check:
-        with refuse_unwritable(f"{name} {path}", BadParameter):
-            path.write_text(module_text, "utf-8")
+        write_output(name, path, module_text)
     done = "up to date" if options.check else "written"
     say(f"{path}: {several(len(catalog.metrics), 'metric')}, {done}")

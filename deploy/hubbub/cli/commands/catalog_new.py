@@ -26,7 +26,7 @@ from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME, Interval
 from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.programs.atomic_write import refuse_unwritable
+from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number, read_whole_number
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text
@@ -424,11 +424,8 @@ def _checked(path: Path, text: str, name: str, option_names: Mapping[str, str]) 
 
 def _append(path: Path, text: str, *, new: bool) -> None:
     schema = path.with_name(_SCHEMA)
-    with (
-        refuse_unwritable(path, CatalogInvalid),
-        path.open("x" if new else "a", encoding="utf-8") as file,
-    ):
-        file.write(text)
+    with refuse_unwritable(path, CatalogInvalid):
+        replace_file(path, (b"" if new else path.read_bytes()) + text.encode())
     with refuse_unwritable(schema, CatalogInvalid):
         if new and not schema.exists():
             schema.write_text(packaged_schema(), encoding="utf-8")

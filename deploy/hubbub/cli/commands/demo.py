@@ -29,7 +29,7 @@ from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.installation.local_run import LocalRun, Ports, program
-from hubbub.programs.atomic_write import read_output, refuse_unwritable
+from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
 from hubbub.runtime.redis.client import connect_redis
@@ -345,8 +345,7 @@ def _write(
         "conservation": {**terms, "balanced": balanced},
         "seconds": dict(seconds),
     }
-    with refuse_unwritable(f"--json {path}", BadParameter):
-        path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_output("--json", path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _lap(since: float) -> float:

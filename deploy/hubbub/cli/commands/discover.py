@@ -14,7 +14,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
-from hubbub.programs.atomic_write import read_output, refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import option, options
 
@@ -88,8 +88,7 @@ def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
         )
     before = read_candidates(path) if append and path.exists() else []
     new = [line for line in lines if line not in before]
-    with refuse_unwritable(f"--as-candidates {path}", BadParameter):
-        replace_file(path, "".join(f"{line}\n" for line in (*before, *new)).encode())
+    write_output("--as-candidates", path, "".join(f"{line}\n" for line in (*before, *new)))
     rest_count = len(names) - len(lines)
     say(
         f"{path}: {several(len(before) + len(new), 'string')}"

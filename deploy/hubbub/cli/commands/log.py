@@ -14,7 +14,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.grammar import several
-from hubbub.programs.atomic_write import refuse_unwritable
+from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import unreadable
@@ -208,8 +208,7 @@ def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
             say(f"{path}: the log grew from {checkpoint.size} to {log.checkpoint.size} entries")
     except (OSError, ValueError, BadParameter) as error:
         raise BadParameter(f"--known {path}: {unreadable(error)}") from error
-    with refuse_unwritable(f"--known {path}", BadParameter):
-        path.write_text(log.checkpoint.note)
+    write_output("--known", path, log.checkpoint.note)
 
 
 def _problems(log: ReadLog) -> Iterator[str]:

@@ -13,7 +13,7 @@ from hubbub.catalog.values.past_kind import PastKind
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys.operator import read_handovers, read_operator_key
-from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.signing.log.log_writer import LOG, add_to_log, refuse_lost_log
@@ -106,8 +106,7 @@ def _make(options: MakeOptions) -> None:
         refuse_lost_log(folder, bundle)
         add_to_log(folder, keys, bundle.log, [("notice", signed)])
         say(f"{folder}: the log contains it; serve the folder again")
-    with refuse_unwritable(f"--out {out}", BadParameter):
-        replace_file(out, signed)
+    write_output("--out", out, signed)
     _tell(out, notice)
     if home == Path():
         say("now: give it to every shuffler (--notice FILE), which reads it within seconds")

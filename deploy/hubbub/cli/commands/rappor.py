@@ -1,15 +1,14 @@
 """`hubbub rappor decode`: decodes a collection made with the original RAPPOR tools."""
 
 import sys
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 
 from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
-from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
-from hubbub.programs.atomic_write import read_output, refuse_unwritable
+from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
@@ -56,11 +55,9 @@ def _decode(options: DecodeOptions) -> None:
     _progress("")
     rows = result_rows(names, decoded, collection.reports)
     if options.out:
-        with (
-            refuse_unwritable(f"--out {options.out}", BadParameter),
-            options.out.open("w", encoding="utf-8", newline="") as file,
-        ):
-            write_results(file, rows)
+        written = StringIO()
+        write_results(written, rows)
+        write_output("--out", options.out, written.getvalue())
     elif sys.stdout.isatty():
         _show(list(rows))
     else:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from importlib.util import find_spec
+from io import BytesIO
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from hubbub.errors.installing import install_with
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
-from hubbub.programs.atomic_write import read_output, refuse_unwritable
+from hubbub.programs.atomic_write import read_output, write_output
 
 _BAR: Final = 20
 _MIN_TREE_CELLS: Final = 4
@@ -228,5 +229,6 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     axes.yaxis.set_major_formatter(lambda share, _place: f"{share:.2%}")
     axes.grid(visible=True, which="both", alpha=0.25)
     axes.legend(fontsize="small")
-    with refuse_unwritable(f"--plot {path}", BadParameter):
-        figure.savefig(path, dpi=150)
+    picture = BytesIO()
+    figure.savefig(picture, dpi=150, format=path.suffix[1:])
+    write_output("--plot", path, picture.getvalue())

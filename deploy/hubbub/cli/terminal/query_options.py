@@ -17,7 +17,7 @@ from hubbub.errors.installing import install_with
 from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
-from hubbub.programs.atomic_write import read_output, refuse_unwritable
+from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.query_results.confidence import check_confidence
 from hubbub.query_results.rows import whole_rows
@@ -157,8 +157,7 @@ class OutputOptions:
                 content = to_parquet(whole_rows(answer.question, answer.document))
         raw = content.encode() if isinstance(content, str) else content
         if self.out:
-            with refuse_unwritable(f"--out {self.out}", BadParameter):
-                self.out.write_bytes(raw)
+            write_output("--out", self.out, raw)
             say(f"{self.out}: {len(raw):,} bytes")
         elif isinstance(content, str) and sys.stdout.isatty():
             say(content.rstrip("\n"))
