@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from hubbub.cli.main import main
 from hubbub.installation.child_process import Child
+from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.ports import free_port
 from hubbub.installation.redis_programs import server_programs
 from tests.support.servers import answering
@@ -59,6 +61,38 @@ def test_redis_ends_on_a_full_disk_and_has_all_that_it_acknowledged(
             client.sadd("pool", "goes on")
     finally:
         child.stop()
+
+
+def test_backup_and_restore_name_the_full_disk(
+    small_disk: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    passphrase, files = tmp_path / "passphrase", tmp_path / "files"
+    passphrase.write_text("six words that nobody guesses")
+    (files / "keys").mkdir(parents=True)
+    server = EmbeddedRedis(tmp_path / "redis")
+    try:
+        with redis.Redis.from_url(server.url) as client:
+            for number in range(12):
+                client.set(f"shuffler:{number}", os.urandom(1 << 20))
+        for role in ("SHUFFLER", "AGGREGATOR"):
+            monkeypatch.setenv(f"HUBBUB_{role}_REDIS_URL", server.url)
+        options = ["--home", str(files), "--passphrase", str(passphrase)]
+        assert main(["backup", str(small_disk / "b"), *options]) == 2
+        message = capfd.readouterr().err
+        assert f"{small_disk / 'b'}" in message
+        assert "cannot be written: No space left on device; make room" in message
+        assert main(["backup", str(tmp_path / "b"), *options]) == 0
+    finally:
+        server.stop()
+    home = str(small_disk / "home")
+    capfd.readouterr()
+    assert main(["restore", str(tmp_path / "b"), "--home", home, *options[2:]]) == 2
+    message = capfd.readouterr().err
+    assert f"{home}: its Redis ended while it was filled; its disk has" in message
+    assert "make room there, and restore into a new folder" in message
 
 
 def _filled(port: int) -> int:

@@ -3,6 +3,7 @@
 The format is age (https://age-encryption.org/v1) around tar, so that `age --decrypt` opens it, too.
 """
 
+import errno
 import io
 import posixpath
 import re
@@ -18,6 +19,7 @@ import pyrage
 
 from hubbub.errors import BackupUnusable, StateUnusable
 from hubbub.errors.printable import visible
+from hubbub.programs.atomic_write import refusal_with_remedy
 
 Lock = Callable[[bytes], bytes]
 Opener = Callable[[bytes], bytes]
@@ -135,7 +137,7 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
     """Extracts the files into a folder, or nowhere; returns their number.
 
     Raises BackupUnusable if passphrase or key do not fit, the archive is incomplete, or it contains
-    something other than plain files and folders.
+    something other than plain files and folders; StateUnusable if the folder's disk is full.
     """
     try:
         clear = opener(sealed.read_bytes())
@@ -152,6 +154,9 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
                 archive.extraction_filter = lambda member, _: member
                 archive.extractall(folder, members)  # noqa: S202 only files and folders inside
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            what = f"{folder}: cannot be written: {refusal_with_remedy(error)}"
+            raise StateUnusable(what) from error
         raise BackupUnusable(
             f"{sealed}: is not a complete archive ({type(error).__name__}); {_REMEDY}"
         ) from error

@@ -17,8 +17,9 @@ from typing import Any, BinaryIO, Final
 
 from redis.asyncio import Redis
 
-from hubbub.errors import BackupUnusable, ServiceUnavailable, StoreUnavailable
+from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.installation.embedded_redis import EmbeddedRedis
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 
@@ -132,7 +133,8 @@ class _Source:
                     raise StoreUnavailable(f"the {self.role}'s Redis sent only a part of its file")
                 missing -= len(piece)
                 for file in files:
-                    file.write(piece)
+                    with refuse_unwritable(file.name, StateUnusable):
+                        file.write(piece)
                 progress(self.role, total - missing, total)
 
     async def _within(self, reading: Awaitable[bytes]) -> bytes:

@@ -31,7 +31,7 @@ from hubbub.installation.snapshot import (
     read_together,
     refuse_keys,
 )
-from hubbub.programs.atomic_write import refusal_with_remedy
+from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import read_text
@@ -124,18 +124,16 @@ def _backup(options: BackupOptions) -> None:
     urls = {role: _url(role, home) for role in ROLES}
     _make_empty(folder)
     try:
-        with ExitStack() as stack, _bars("bytes") as progress:
-            files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
-            asyncio.run(read_together(urls, files, progress))
-        absent = pack(home, folder / "installation.age", lock, passphrase)
-        write_manifest(folder)
+        with refuse_unwritable(folder, StateUnusable):
+            with ExitStack() as stack, _bars("bytes") as progress:
+                files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
+                asyncio.run(read_together(urls, files, progress))
+            absent = pack(home, folder / "installation.age", lock, passphrase)
+            write_manifest(folder)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)  # an incomplete backup is removed
         if isinstance(error, StoreUnavailable) and url_of(home, "aggregator"):
             raise ServiceUnavailable(nothing_runs(home)) from error
-        if isinstance(error, OSError):
-            what = f"{error.filename}: cannot be written: {refusal_with_remedy(error)}"
-            raise StateUnusable(what) from error
         raise
     size = sum(path.stat().st_size for path in folder.iterdir())
     say(f"{folder}: {size:,} bytes, made {read_checked(folder)['made']}")
@@ -189,12 +187,19 @@ def _restore(options: RestoreOptions) -> None:
             say(f"next: start only its two Redis, then run: hubbub restore {folder} --redis")
             return
         with ExitStack() as stack:
-            urls = {}
+            servers = {}
             for role in ROLES:
-                server = EmbeddedRedis((home / f"redis-{role}").absolute())
-                stack.callback(server.stop)
-                urls[role] = server.url
-            _fill(urls, folder)
+                servers[role] = EmbeddedRedis((home / f"redis-{role}").absolute())
+                stack.callback(servers[role].stop)
+            try:
+                _fill({role: server.url for role, server in servers.items()}, folder)
+            except StoreUnavailable as error:
+                # A full disk ends Redis, whose log has no room to say so.
+                raise StateUnusable(
+                    f"{home}: its Redis ended while it was filled; its disk has "
+                    f"{shutil.disk_usage(home).free:,} bytes left: make room there, and restore "
+                    f"into a new folder ({error})"
+                ) from error
     say(f"restored to {manifest['made']}; now start the services")
     say("reports acknowledged after that are lost (docs/operate/restore.md)")
 
