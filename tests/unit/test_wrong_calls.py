@@ -41,6 +41,32 @@ def test_a_file_in_no_folder_is_refused_with_a_remedy(
     assert f"{where}: cannot be written: {NO_FOLDER}" in refusal_of(capsys, *typed.split())
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "simulate theme --values none.csv --previous none",
+        "catalog build --keys keys --previous none",
+        "query theme --url http://127.0.0.1:1 --authority none",
+    ],
+)
+def test_a_file_that_is_named_but_missing_is_refused(typed: str, capsys: Capture) -> None:
+    _new_catalog(capsys)
+    option = typed.split()[-2]
+    refused = refusal_of(capsys, *typed.split())
+    assert f"{option} none: does not exist; check the path, or leave it out" in refused
+
+
+def test_an_error_that_no_number_of_reports_reaches_has_no_recommendation(capsys: Capture) -> None:
+    typed = "plan --values 2 --epsilon 1 --error 1e-12"
+    refused = refusal_of(capsys, *typed.split())
+    assert "no number of reports up to 1e+15 reaches this goal at epsilon 1; accept" in refused
+
+
+def test_an_empty_tier_is_refused(capsys: Capture) -> None:
+    refused = refusal_of(capsys, "query", "theme/", "--url", "http://127.0.0.1:1")
+    assert '"theme/" ends without a tier; write theme, or theme/EPSILON' in refused
+
+
 @pytest.mark.parametrize("command", ["new", "tls", "gateway", "issuer", "witness --name w"])
 def test_keys_in_a_file_are_refused_with_a_remedy(command: str, capsys: Capture) -> None:
     Path("file").touch()

@@ -302,7 +302,9 @@ class Connection:
             raise BadParameter("name a metric, as metrics() lists them")
         _check_texts("candidates", candidates)
         _check_texts("lists", lists)
-        name, _, tier = metric.partition("/")
+        name, slash, tier = metric.partition("/")
+        if slash and not tier:
+            raise BadParameter(f'"{metric}" ends without a tier; write {name}, or {name}/EPSILON')
         path = f"{named_path('/v1/metrics', name)}/{_ROUTES.get(question, question)}"
         parameters = {**options, "tier": tier, "list": list(lists)}
         body = {"candidates": list(candidates)} if candidates else None

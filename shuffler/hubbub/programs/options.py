@@ -164,6 +164,13 @@ def read_named_path(name: str, path: Path) -> Path:
     return path
 
 
+def read_existing(name: str, path: Any) -> Any:
+    """Returns the path of a file that an option names. Raises BadParameter if it is missing."""
+    if not Path(path).exists():
+        raise BadParameter(f"{name} {path}: does not exist; check the path, or leave it out")
+    return path
+
+
 def add_options(parser: argparse.ArgumentParser, section: type) -> None:
     """Add the options of a dataclass to a parser."""
     _add(section, parser, {})

@@ -33,7 +33,14 @@ from hubbub.mechanisms.vector_codes import MAX_BOOKS
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
+from hubbub.programs.options import (
+    Exclusive,
+    argument,
+    option,
+    options,
+    read_existing,
+    read_named_path,
+)
 from hubbub.programs.text_files import unreadable
 
 _DAYS: Final = 365
@@ -68,7 +75,9 @@ class BuildOptions:
     streams: Path = option(
         "file for the stream table of the shuffler (%(default)s)", default=Path("streams.json")
     )
-    previous: Path | None = option("bundle to compare with (the bundle at --out, if there is one)")
+    previous: Path | None = option(
+        "bundle to compare with (the bundle at --out, if there is one)", read=read_existing
+    )
     roots: Path | None = option("PEM file of the certificate authority of the shuffler")
     log: Path | None = option(
         "folder of the transparency log, which a web server can serve, if the catalog names a log "

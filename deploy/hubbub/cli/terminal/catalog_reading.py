@@ -20,7 +20,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.options import argument, option, options, read_existing
 from hubbub.signing.succession import continued_metrics
 
 _CROWD: Final = b"central_epsilon"
@@ -43,6 +43,7 @@ class LastBundle:
     previous: Path = option(
         "the last bundle, whose mechanisms auto keeps (%(default)s, if there is one)",
         default=Path("app.hubbub"),
+        read=read_existing,
     )
 
     def read(self, path: Path, text: str | None = None) -> Catalog:

@@ -18,7 +18,7 @@ from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
-from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.programs.options import Exclusive, argument, option, options, read_existing
 from hubbub.query_results.confidence import check_confidence
 from hubbub.query_results.rows import whole_rows
 
@@ -83,6 +83,7 @@ class ServiceOptions:
         "certificate authorities of the service (ca.pem), if this system does not trust it; "
         f"without it those of the environment variable {_AUTHORITY}",
         metavar="FILE",
+        read=read_existing,
         needs="url",
     )
 
