@@ -35,7 +35,7 @@ Target = Callable[["Row"], float]
 
 CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
-_MAX_REPORTS: Final = 1e15
+MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
 # As many as a retention over a year has; a covariance is their number cubed.
 _MAX_RATIO_VALUES: Final = 54
@@ -124,8 +124,8 @@ def reports_for(
     question: MetricDraft, name: str, parameters: Mapping[str, Any], target: Target, most: float
 ) -> Row:
     """The fewest reports with which `target` is at most `most`; infinite if none suffice."""
-    low, high = 0.0, log10(_MAX_REPORTS)
-    if not target(last := row(question, name, parameters, _MAX_REPORTS)) <= most:
+    low, high = 0.0, log10(MAX_REPORTS)
+    if not target(last := row(question, name, parameters, MAX_REPORTS)) <= most:
         return replace(last, reports=inf)
     while high - low > 1e-4:  # noqa: PLR2004 of a power of ten: .02%
         middle = (low + high) / 2
@@ -289,5 +289,5 @@ def _built(name: str, arguments: tuple[tuple[str, Any], ...]) -> AnyMechanism:
 
 
 def _check_reports(reports: float) -> None:
-    if not 1 <= reports <= _MAX_REPORTS:
-        raise BadParameter(f"reports {reports} is outside [1, {_MAX_REPORTS:.0e}]")
+    if not 1 <= reports <= MAX_REPORTS:
+        raise BadParameter(f"reports {reports} is outside [1, {MAX_REPORTS:.0e}]")

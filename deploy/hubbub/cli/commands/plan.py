@@ -35,6 +35,7 @@ from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import (
     CONFIDENCE,
+    MAX_REPORTS,
     Row,
     Target,
     epsilon_for,
@@ -249,6 +250,11 @@ def _rows(
             reports_for(question, name, parameters, target, goal)
             for name, parameters in question.suitable(epsilon).items()
         ]
+        if not any(isfinite(item.reports) for item in needed):
+            raise BadParameter(
+                f"no number of reports up to {MAX_REPORTS:.0e} reaches this goal at epsilon "
+                f"{epsilon:g}; accept a larger error, or raise epsilon"
+            )
         return ranked(needed, lambda item: item.reports)
     if reports is None or epsilon is not None or goal is None:
         if metric is not None and reports is None and goal is None:
