@@ -132,6 +132,23 @@ def test_a_refusal_that_nobody_can_read_still_ends_with_2(tmp_path: Path, stream
         assert _in_shell(shell, tmp_path).returncode == 2
 
 
+def test_ctrl_c_during_the_first_imports_prints_nothing() -> None:
+    script = """
+import signal, sys
+
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == "hubbub.cli.main":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, CtrlC())
+from hubbub.cli import run
+sys.exit(run())
+"""
+    ended = run_program(sys.executable, "-c", script)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
 @pytest.mark.thorough
 def test_a_full_disk_leaves_the_former_file_and_names_the_new(
     hubbub: Hubbub, tmp_path: Path
@@ -270,7 +287,7 @@ def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
     _fails(hubbub("status", *elsewhere, **token), "would be sent to example.org unencrypted")
     _fails(
         hubbub("query", "theme", "--url", "https://127.0.0.1:9", "--authority", "nowhere.pem"),
-        "nowhere.pem: cannot be read",
+        "nowhere.pem: does not exist",
     )
     _fails(hubbub("query", "theme", "--authority", "ca.pem"), "--authority goes with --url")
 
