@@ -190,6 +190,10 @@ def test_what_is_reported_wrongly_is_told_and_never_shown(
         _metric(tmp_path).code(profile)
     assert message in str(caught.value)
     assert "secret" not in str(caught.value)
+    client = memory_client(make_bundle(tmp_path / "metrics.toml").bundle)
+    with pytest.raises(ValueOutOfDomain) as raised:
+        client.report("profile", profile)
+    assert str(raised.value) == str(caught.value), "no list of all parts' values"
 
 
 def test_a_device_reports_its_parts_as_one_report(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from hubbub.authoring import read_catalog
 from hubbub.authoring.code_modules import python_module
 from hubbub.catalog import Metric
 from hubbub.catalog.payload_meanings import meanings_of
+from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet
+from hubbub.signing.testing import make_bundle
 from hubbub.simulation.truth import above_most
 from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.commands import output_of
@@ -43,6 +45,16 @@ def test_a_metric_of_sets_takes_collections_of_its_values() -> None:
         with pytest.raises(ValueOutOfDomain) as error:
             metric.code(wrong)
         assert "emacs" not in str(error.value)
+
+
+@pytest.mark.parametrize("rest", [SETS, SETS.replace("vim", "other") + "other = true\n"])
+def test_a_wrong_member_is_refused_with_the_values(rest: str, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(TABLE + rest)
+    client = memory_client(make_bundle(path).bundle)
+    message = 'a member of the set is not one of its . values: "git", '
+    with pytest.raises(ValueOutOfDomain, match=message):
+        client.report("plugins", [7])
     other = _metric(SETS + "other = true\n")
     assert other.values is not None
     assert other.values[-1] == "other"

@@ -19,7 +19,7 @@ from hubbub.authoring.code_modules import python_module, typescript_module
 from hubbub.catalog import Metric
 from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.client import Client, MemoryState, Outcome
-from hubbub.client.testing import FakeShuffler
+from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.directions import book
@@ -191,11 +191,13 @@ def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
     assert len(shuffler.reports()) == 1
 
 
-def test_the_coordinate_that_is_no_number_is_named() -> None:
-    metric = _metric(SMALL)
+def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(TABLE + SMALL)
+    client = memory_client(make_bundle(path).bundle)
     for wrong in (math.nan, "7777", None, True):
         with pytest.raises(ValueOutOfDomain, match=r'coordinate "ease" is not a finite number$'):
-            metric.code([0.1, wrong, wrong])
+            client.report("scores", [0.1, wrong, wrong])
 
 
 @pytest.mark.parametrize(

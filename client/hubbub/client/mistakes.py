@@ -42,7 +42,8 @@ class Mistakes:
             return self.outcome_of(hinted_error, Outcome.UNKNOWN_METRIC)
         if isinstance(error, ValueOutOfDomain):
             definition = self._bundle.metric(metric)
-            hinted = not (definition.other or definition.value_kind.VALUELESS)
+            # Others are about a number or a part: the list would look like the cause.
+            hinted = str(error).endswith(" values")
             if self.strict and hinted and (values := definition.values):
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.

@@ -15,5 +15,5 @@ export {
   refuseRest,
 } from "./catalog/bundle_checks.js";
 export { admitted } from "./client/admission.js";
-export { hinted } from "./client/value_hints.js";
-export { checked, refuseUnfit } from "./client/options.js";
+export { mistakeOf } from "./client/value_hints.js";
+export { checked, refuseType, refuseUnfit, secondsOf } from "./client/options.js";

@@ -102,8 +102,7 @@ test("a metric that is no model is told by report()", async () => {
   assert.equal(client.report("scores", Float32Array.of(1, 2, 0.5)), "queued");
   assert.throws(() => client.report("scores", [1, NaN, NaN]), {
     name: "ValueOutOfDomain",
-    message:
-      /^metric "scores": coordinate "[a-z0-9]+" is not a finite number: "speed", "ease", "looks"$/,
+    message: /^metric "scores": coordinate "[a-z0-9]+" is not a finite number$/,
   });
   const notOnes = [[1, , 2], new DataView(new ArrayBuffer(24)), BigInt64Array.of(1n, 2n, 3n)];
   for (const value of notOnes) {

@@ -223,9 +223,12 @@ test("a value out of range is refused, and never shown", () => {
 });
 
 test("a bigint is the number that it is, and what is none stays refused", () => {
-  assert.equal(plainNumber("count", 3n), 3);
-  assert.equal(plainNumber("size", 2n), 2);
+  assert.equal(plainNumber("count", "", 3n), 3);
+  assert.equal(plainNumber("size", "MiB", 2n), 2);
   for (const value of ["3", null, 10n ** 400n, { valueOf: () => 3 }]) {
-    assert.throws(() => plainNumber("count", value), ValueOutOfDomain);
+    assert.throws(() => plainNumber("count", "", value), ValueOutOfDomain);
   }
+  assert.throws(() => plainNumber("size", "MiB", "0.5 GiB"), {
+    message: "value is not a number of MiB; texts are refused",
+  });
 });

@@ -74,7 +74,7 @@ const METHODS: readonly [keyof Client, readonly unknown[]][] = [
   ["report", ["both", { theme: "dark", age: 41, on: true }]],
   ["report", ["asked", true]],
   ["flush", [0]],
-  ["disable", [{ forget: false }]],
+  ["disable", [{ forget: true }]],
   ["enable", []],
   ["prefer", [0.5, { maxLocal: 0.5 }]],
   ["ledger", []],
@@ -117,18 +117,38 @@ test("what a person cannot mean is no preference, and the former one holds", asy
   await client.prefer(0.3);
   for (const wrong of WRONG.filter((value) => value !== null && value !== 7)) {
     await assert.rejects((client.prefer as Loose).call(client, wrong) as Promise<void>, {
-      message: "prefer(): give 0 or more, in nats, or null for any",
+      message: "prefer(): maxEpsilon: give 0 or more, in nats, or null for any",
     });
   }
   assert.equal((await client.ledger()).metrics[0]?.epsilon.toFixed(2), "0.25");
 });
 
-test("a wrong flush ends, and a no without its options is a no", async () => {
-  const client = await fresh(true);
-  assert.equal(await (client.flush as Loose).call(client, Symbol("x")), false);
-  assert.equal(await (client.flush as Loose).call(client, "x"), true);
-  await (client.disable as Loose).call(client, null);
-  assert.equal(client.report("theme", "dark"), "disabled");
+test("a wrong timeout is refused if strict, and warned of once in production", async (context) => {
+  const warned = context.mock.method(console, "warn", () => undefined);
+  const [strict, lenient] = [await fresh(true), await fresh(false)];
+  for (const wrong of ["x", null, true, [1], Symbol("x")]) {
+    const message = /^(flush|close)\(\): timeoutSeconds is [a-z]+; give number$/;
+    for (const method of ["flush", "close"] as const) {
+      const ended = (strict[method] as Loose).call(strict, wrong) as Promise<boolean>;
+      await assert.rejects(ended, { name: "BadParameter", message });
+    }
+    assert.equal(await (lenient.flush as Loose).call(lenient, wrong), true);
+  }
+  assert.equal(await (lenient.close as Loose).call(lenient, "x"), true);
+  assert.equal(await strict.close(), true);
+  assert.equal(warned.mock.callCount(), 1);
+});
+
+test("a no without its options is a no, and a wrong one stops this page", async () => {
+  for (const [wrong, problem] of [
+    [null, null],
+    [{ forget: "yes" }, "disable(): forget is string; give boolean"],
+  ] as const) {
+    const client = await fresh(false);
+    const came = await tried((client.disable as Loose).bind(client), wrong);
+    assert.equal(came instanceof BadParameter ? came.message : null, problem);
+    assert.equal(client.report("theme", "dark"), "disabled");
+  }
 });
 
 for (const [where, open, needed] of [
@@ -186,6 +206,18 @@ test("what is wrong is named, with what is right", async () => {
     [{ ...needed, shuffler, maxEpsilon: NaN }, "maxEpsilon NaN is outside [0, Infinity]"],
     [{ ...needed, public: null }, "open(): public is null; give object"],
     [{ ...needed, shuffler: 7 }, "open(): shuffler is number; give string"],
+    [
+      { ...needed, shuffler, public: { os: 1 } },
+      'public: os is number; give string or function, as { os: "linux" }',
+    ],
+    [
+      { ...needed, shuffler, strict: true, account: "x" },
+      "account is given, but the bundle's reports need no tokens; leave it out",
+    ],
+    [
+      { ...needed, operator: "abc" },
+      "open(): operator is not a public key of 32 bytes; give it in base64",
+    ],
   ] as const) {
     assert.equal(((await tried(node, options)) as Error).message, message);
   }
@@ -199,9 +231,9 @@ test("what is wrong is named, with what is right", async () => {
   ] as const) {
     const { message } = (await tried(node, { ...needed, [option]: "x" })) as Error;
     assert.ok(
-      message.startsWith(`open() has no option ${option}; there are account, ask, bundle, `),
+      message.startsWith(`open() has no option ${option}; there are account, bundle, folder, `),
     );
-    assert.ok(message.endsWith(`, shuffler, strict${hint}`));
+    assert.ok(message.endsWith(`, operator, public, relay, shuffler, strict${hint}`));
   }
   const page = openPage as unknown as Loose;
   assert.match(

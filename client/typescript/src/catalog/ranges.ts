@@ -12,6 +12,7 @@ import { listedPlace, placeOf } from "./values.js";
 export interface Ranges {
   readonly kind: string;
   readonly edges: readonly number[];
+  readonly unit: string;
   readonly clamps: boolean;
 }
 
@@ -30,7 +31,8 @@ export function rangedPlace(
   const place = placeOf(values, value);
   if (place >= 0) return place;
   if (ranges) return rangePlace(ranges, value);
-  return listedPlace(values, other && typeof value === "string" ? OTHER : value);
+  if (other && typeof value !== "string") throw new ValueOutOfDomain("the value is not a string");
+  return listedPlace(values, other ? OTHER : value);
 }
 
 /**
@@ -38,10 +40,11 @@ export function rangedPlace(
  *
  * @throws ValueOutOfDomain it is not a number of this kind.
  */
-export function plainNumber(kind: string, value: unknown): number {
+export function plainNumber(kind: string, unit: string, value: unknown): number {
   const plain = typeof value === "bigint" ? Number(value) : value;
   if (typeof plain !== "number" || !Number.isFinite(plain)) {
-    throw new ValueOutOfDomain("value is not a number");
+    const problem = unit ? `a number of ${unit}; texts are refused` : "a number";
+    throw new ValueOutOfDomain(`value is not ${problem}`);
   }
   if (kind === "count" && !Number.isInteger(plain)) {
     throw new ValueOutOfDomain("value is not a whole number");
@@ -49,8 +52,8 @@ export function plainNumber(kind: string, value: unknown): number {
   return plain;
 }
 
-function rangePlace({ kind, edges, clamps }: Ranges, value: unknown): number {
-  const number = plainNumber(kind, value);
+function rangePlace({ kind, edges, unit, clamps }: Ranges, value: unknown): number {
+  const number = plainNumber(kind, unit, value);
   const [first = NaN, last = NaN] = [edges[0], edges[edges.length - 1]];
   if (!clamps && !(first <= number && number <= last)) {
     throw new ValueOutOfDomain(`value is not a number in [${first}, ${last}]`);

@@ -1,6 +1,8 @@
 /** Sets of listed values, for the mechanism `privset`. As client/hubbub/catalog/values/sets.py. */
 import { ValueOutOfDomain } from "../errors.js";
-import { rangedPlace } from "./ranges.js";
+import { placeOf } from "./values.js";
+
+const OTHER = "other";
 
 /**
  * The mechanism's value for an array or Set of values: a bit for each. other: whether a text that is
@@ -16,7 +18,12 @@ export function setCode(values: readonly string[], value: unknown, other: boolea
   }
   let code = 0n;
   for (const member of value as Iterable<unknown>) {
-    code |= 1n << BigInt(rangedPlace(values, member, { other }));
+    let place = placeOf(values, member);
+    if (place < 0 && other && typeof member === "string") place = placeOf(values, OTHER);
+    if (place < 0) {
+      throw new ValueOutOfDomain(`a member of the set is not one of its ${values.length} values`);
+    }
+    code |= 1n << BigInt(place);
   }
   return code;
 }

@@ -36,8 +36,9 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
     return (value) => rangedPlace(values, value, { ranges, other });
   }
   const { low, high } = table(entry["parameters"]);
+  const unit = text(entry["unit"] ?? "");
   return (value) => {
-    let plain = kind ? plainNumber(kind, value) : value;
+    let plain = kind ? plainNumber(kind, unit, value) : value;
     if (clamps(entry, kind) && typeof plain === "number" && Number.isFinite(plain)) {
       plain = Math.min(Math.max(plain, number(low)), number(high));
     }
@@ -50,7 +51,8 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
 function rangesOf(entry: Table, values: readonly string[], outside: string): Ranges {
   const kind = text(entry["kind"] ?? outside);
   const edges = listed(entry["edges"]).map(number);
-  const ranges = { kind, edges, clamps: clamps(entry, kind) };
+  const unit = text(entry["unit"] ?? "");
+  const ranges = { kind, edges, unit, clamps: clamps(entry, kind) };
   const fit = edges.every((edge, index) => {
     return (
       !(edge <= (edges[index - 1] ?? -Infinity)) && (kind !== "count" || Number.isInteger(edge))
@@ -58,7 +60,7 @@ function rangesOf(entry: Table, values: readonly string[], outside: string): Ran
   });
   // A default adds one value behind the ranges: that there is no number.
   const escape = typeof entry["default"] === "string" ? [entry["default"]] : [];
-  const labels = labelsOf(ranges, text(entry["unit"] ?? ""));
+  const labels = labelsOf(ranges);
   const expectedLabels = String(
     values.length === edges.length - 1 ? labels : [...labels, ...escape],
   );
@@ -69,7 +71,7 @@ function rangesOf(entry: Table, values: readonly string[], outside: string): Ran
 }
 
 /** The names of the ranges between edges, as labels() of client/hubbub/catalog. */
-function labelsOf({ kind, edges, clamps }: Ranges, unit: string): string[] {
+function labelsOf({ kind, edges, unit, clamps }: Ranges): string[] {
   const unitSuffix = unit && ` ${unit}`;
   const last = edges.at(-1);
   const labels = edges.slice(1).map((high, index) => {

@@ -2,21 +2,14 @@
 import { signerOf, type Bundle } from "../catalog/bundle.js";
 import type { Public } from "../catalog/metric.js";
 import type { Features, Label, Value } from "../catalog/values.js";
-import {
-  StateUnusable,
-  TryAgain,
-  UnknownMetric,
-  UNREACHABLE,
-  ValueOutOfDomain,
-} from "../errors.js";
-import { load } from "../loading.js";
+import { StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
+import { load, type Parts } from "../loading.js";
 import { after, within } from "../time_limits.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
 import { Background, readable } from "./background.js";
 import { turned } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
-import type { Hinted } from "./value_hints.js";
 import type { Outcome } from "./outcome.js";
 import type { TokenStoreOf } from "./token_store.js";
 import { Reporter } from "./reporter.js";
@@ -81,7 +74,7 @@ export class Client {
   readonly #sender: Sender;
   readonly #background: Background;
   readonly #strict: boolean;
-  readonly #hinted: Hinted;
+  readonly #checks: Parts["checks"];
   readonly #consents = workQueue();
   #closing: Promise<boolean> | undefined;
 
@@ -92,10 +85,10 @@ export class Client {
     device: Device,
     transport: Transport,
     options: Options,
-    hinted: Hinted,
+    checks: Parts["checks"],
     tokenStore?: TokenStoreOf,
   ) {
-    this.#hinted = hinted;
+    this.#checks = checks;
     const {
       holdSeconds = HOLD_SECONDS,
       maxEpsilon = Infinity,
@@ -134,11 +127,15 @@ export class Client {
     options: Options = {},
   ): Promise<Client> {
     const { now = () => Date.now() / 1000 } = options;
-    const { admitted, hinted, refuseUnfit } = await load("checks");
+    const checks = await load("checks");
     const diagnostics = new Diagnostics(options.onDrop);
-    refuseUnfit(options, bundle, diagnostics);
+    checks.refuseUnfit(options, bundle, diagnostics);
     const admit = (device: Device) => {
-      const { trust, another } = admitted(device.trust, bundle, options.operatorNamed ?? false);
+      const { trust, another } = checks.admitted(
+        device.trust,
+        bundle,
+        options.operatorNamed ?? false,
+      );
       // A page whose bundle brings no news does not write the state.
       if (!another && JSON.stringify(trust) === JSON.stringify(device.trust)) return device;
       const { consent } = device;
@@ -162,7 +159,7 @@ export class Client {
         device,
         transport,
         options,
-        hinted,
+        checks,
         tokenStore ?? undefined,
       );
       if (isLocal && moreParts) client.#reporter.local = new moreParts.Local(client.#reporter);
@@ -173,7 +170,7 @@ export class Client {
       return client;
     } catch (error) {
       if (!(error instanceof StateUnusable)) throw error;
-      const client = new Client(bundle, state, newDevice(), transport, options, hinted);
+      const client = new Client(bundle, state, newDevice(), transport, options, checks);
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
       // Another tab may have held the lock for too long, so the next call tries again.
@@ -235,20 +232,29 @@ export class Client {
   /**
    * Sends the waiting reports, for at most `timeoutSeconds`. Resolves to true if no report that may
    * be sent is left, here or with another page or process that is sending it, and no example awaits
-   * the state of its model. Never rejects.
+   * the state of its model.
+   *
+   * @throws BadParameter strict, and the timeout is no number; otherwise it is 10.
    */
-  flush(timeoutSeconds = 10): Promise<boolean> {
-    return this.#flush(timeoutSeconds, true);
+  async flush(timeoutSeconds = 10): Promise<boolean> {
+    return this.#flush(this.#seconds("flush()", timeoutSeconds), true);
   }
 
   /**
    * Flushes, then stops permanently. Resolves to true if nothing is left for the next start and no
    * example was given up. In Node it ends when the network cannot be reached; waiting reports are
    * stored.
+   *
+   * @throws BadParameter as flush().
    */
-  close(timeoutSeconds = 10): Promise<boolean> {
-    this.#closing ??= this.#close(timeoutSeconds);
+  async close(timeoutSeconds = 10): Promise<boolean> {
+    const seconds = this.#seconds("close()", timeoutSeconds);
+    this.#closing ??= this.#close(seconds);
     return this.#closing;
+  }
+
+  #seconds(call: string, timeoutSeconds: number): number {
+    return this.#checks.secondsOf(call, timeoutSeconds, this.#strict, this.#diagnostics);
   }
 
   async #close(timeoutSeconds: number): Promise<boolean> {
@@ -296,9 +302,11 @@ export class Client {
    * budget stay, so that limits hold, and current epochs stay reported.
    *
    * @throws StateUnusable this page has stopped, but the choice could not be stored.
+   * @throws BadParameter the same, because `forget` is no boolean.
    */
   async disable(options?: { readonly forget?: boolean }): Promise<void> {
     void this.#halt();
+    this.#checks.refuseType("disable()", "forget", options?.forget);
     await this.#consents(async () => {
       await this.#halt(); // an enable() may have finished meanwhile
       this.#drop(DISABLED, this.#reporter.learner?.forget());
@@ -460,22 +468,9 @@ export class Client {
     try {
       return attempt();
     } catch (error) {
-      const mistake =
-        error instanceof UnknownMetric
-          ? "unknown_metric"
-          : error instanceof ValueOutOfDomain
-            ? "not_a_value"
-            : "failed";
-      if (this.#strict) {
-        this.#diagnostics.count(mistake);
-        throw this.#hinted(error, this.#bundle.metrics, metric, value);
-      }
-      const metricName = this.#bundle.metrics.has(metric) ? metric : "";
-      this.#diagnostics.warnOnce(
-        `${mistake} ${metricName}`,
-        `${call} is used wrongly: ${readable(error)}`,
-      );
-      return mistake;
+      const { metrics } = this.#bundle;
+      const input = { call, metric, value };
+      return this.#checks.mistakeOf(error, input, metrics, this.#strict, this.#diagnostics);
     }
   }
 }

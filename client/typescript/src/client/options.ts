@@ -18,10 +18,17 @@ const SHARED: Allowed = {
     maxEpsilon: "number",
     public: "object",
   },
-  ...{ onDrop: "function", now: "function", coins: "object", ask: "function" },
-  ...{ operatorNamed: "boolean", operator: "string", shuffler: "string", relay: "string" },
+  ...{ onDrop: "function", operator: "string", shuffler: "string", relay: "string" },
   account: "string or function",
 };
+/** For tests and between modules; errors do not list them. */
+const INTERNAL: Allowed = {
+  ...{ now: "function", coins: "object", ask: "function", operatorNamed: "boolean" },
+};
+/** The arguments of other calls. */
+const ARGUMENTS: Allowed = { timeoutSeconds: "number", forget: "boolean" };
+const KEY = /^[A-Za-z0-9+/]{43}=$/;
+const TIMEOUT_SECONDS = 10;
 
 /**
  * The options, after checking that each is known and has its type. required: this platform's
@@ -31,24 +38,56 @@ const SHARED: Allowed = {
  */
 export function checked<T>(options: T, required: Allowed, optional: Allowed = {}): T {
   const entries = new Map<string, unknown>(Object.entries(Object(options) as object));
-  const allowed = new Map(Object.entries({ ...SHARED, ...required, ...optional }));
+  const listed = { ...SHARED, ...required, ...optional };
+  const allowed = new Map(Object.entries({ ...listed, ...INTERNAL }));
   for (const name of new Set([...Object.keys(required), ...entries.keys()])) {
     const [value, types] = [entries.get(name), allowed.get(name)];
-    const type = value === null ? "null" : typeof value;
     if (!types) {
-      const names = [...allowed.keys()].sort();
+      const names = Object.keys(listed).sort();
       const remedy = `there are ${names.join(", ")}${meant(names, name)}`;
       throw new BadParameter(`open() has no option ${name}; ${remedy}`);
     }
-    if (!types.includes(type) && (value !== undefined || name in required)) {
-      throw new BadParameter(`open(): ${name} is ${type}; give ${types}`);
-    }
+    if (value !== undefined || name in required) refuseOtherType("open()", name, value, types);
+  }
+  const operator = entries.get("operator");
+  if (typeof operator === "string" && !KEY.test(operator)) {
+    throw new BadParameter("open(): operator is not a public key of 32 bytes; give it in base64");
   }
   const bundle = entries.get("bundle");
   if (typeof bundle === "object" && !(bundle instanceof URL || bundle instanceof Uint8Array)) {
     throw new BadParameter(`open(): bundle is an object; give ${required["bundle"]}`);
   }
   return options;
+}
+
+/** @throws BadParameter an argument that is not left out is of another type. */
+export function refuseType(call: string, name: string, value: unknown): void {
+  if (value !== undefined) refuseOtherType(call, name, value, ARGUMENTS[name] ?? "");
+}
+
+/**
+ * The timeout of a call; if it is no number, 10 seconds, with a warning. @throws BadParameter
+ * strict.
+ */
+export function secondsOf(
+  call: string,
+  timeoutSeconds: number,
+  isStrict: boolean,
+  diagnostics: Diagnostics,
+): number {
+  try {
+    refuseType(call, "timeoutSeconds", timeoutSeconds);
+    return timeoutSeconds;
+  } catch (error) {
+    if (isStrict) throw error;
+    diagnostics.warnOnce("timeout", (error as Error).message);
+    return TIMEOUT_SECONDS;
+  }
+}
+
+function refuseOtherType(call: string, name: string, value: unknown, types: string): void {
+  const type = value === null ? "null" : typeof value;
+  if (!types.includes(type)) throw new BadParameter(`${call}: ${name} is ${type}; give ${types}`);
 }
 
 /**
@@ -65,14 +104,21 @@ export function refuseUnfit(options: Options, bundle: Bundle, diagnostics: Diagn
   }
   refuseOutside("maxEpsilon", maxEpsilon, Infinity);
   refuseOutside("holdSeconds", holdSeconds ?? 0, LONGEST_HOLD_SECONDS);
+  for (const [field, value] of Object.entries(publicValues)) {
+    refuseOtherType("public", field, value, 'string or function, as { os: "linux" }');
+  }
+  const isStrict = options.strict ?? bundle.development;
+  const refuse = (subject: string, problem: string) => {
+    if (isStrict) throw new BadParameter(problem);
+    diagnostics.warnOnce(subject, problem);
+  };
+  if ("account" in options && options.account !== undefined && bundle.line.length && !bundle.tokens)
+    refuse("account", "account is given, but the bundle's reports need no tokens; leave it out");
   const fields = [...bundle.metrics.values()].flatMap(({ breakdown, experiment }) =>
     (breakdown?.fields ?? []).filter((field) => field !== experiment?.name),
   );
   const missingField = fields.find((field) => !Object.hasOwn(publicValues, field));
-  if (!missingField) return;
-  const remedy = `metrics need it: pass public: { ${missingField}: ... }`;
-  if (options.strict ?? bundle.development) throw new BadParameter(remedy);
-  diagnostics.warnOnce("public", remedy);
+  if (missingField) refuse("public", `metrics need it: pass public: { ${missingField}: ... }`);
 }
 
 function refuseOutside(name: string, value: number, max: number): void {

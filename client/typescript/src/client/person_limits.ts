@@ -12,9 +12,9 @@ export function withLimits(
   preference: number | null,
   maxLocal: number | null = preference,
 ): (device: Device) => Device {
-  for (const epsilon of [preference, maxLocal]) {
+  for (const [name, epsilon] of Object.entries({ maxEpsilon: preference, maxLocal })) {
     if (epsilon !== null && !(Number.isFinite(epsilon) && epsilon >= 0)) {
-      throw new BadParameter("prefer(): give 0 or more, in nats, or null for any");
+      throw new BadParameter(`prefer(): ${name}: give 0 or more, in nats, or null for any`);
     }
   }
   return (device) => ({ ...device, consent: { ...device.consent, preference, maxLocal } });

@@ -2,19 +2,40 @@
 
 import type { Metric } from "../catalog/metric.js";
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { readable } from "./background.js";
+import type { Diagnostics } from "./diagnostics.js";
+import type { Outcome } from "./outcome.js";
 
 // This many names fill a few lines of a terminal; the catalog lists the rest.
 const SHOWN = 12;
 // The comparison takes time quadratic in the length.
 const LONGEST = 100;
 
-/** Adds a hint to the error about an unknown metric, or a value that a metric does not have. */
-export type Hinted = (
+/**
+ * The outcome of a call that threw, after a warning for each metric. @throws the error, with a hint,
+ * if strict.
+ */
+export function mistakeOf(
   error: unknown,
+  { call, metric, value }: { call: string; metric: string; value: unknown },
   metrics: ReadonlyMap<string, Metric>,
-  name: string,
-  value: unknown,
-) => unknown;
+  isStrict: boolean,
+  diagnostics: Diagnostics,
+): Outcome {
+  const mistake =
+    error instanceof UnknownMetric
+      ? "unknown_metric"
+      : error instanceof ValueOutOfDomain
+        ? "not_a_value"
+        : "failed";
+  if (isStrict) {
+    diagnostics.count(mistake);
+    throw hinted(error, metrics, metric, value);
+  }
+  const metricName = metrics.has(metric) ? metric : "";
+  diagnostics.warnOnce(`${mistake} ${metricName}`, `${call} is used wrongly: ${readable(error)}`);
+  return mistake;
+}
 
 /**
  * Adds the most similar metric, or the metric's values and the most similar one, as value_hint()
@@ -23,14 +44,18 @@ export type Hinted = (
  * PRIVACY: the most similar name nearly reveals the value. Only for the developer of the call,
  * never for a log.
  */
-export const hinted: Hinted = (error, metrics, name, value) => {
+function hinted(
+  error: unknown,
+  metrics: ReadonlyMap<string, Metric>,
+  name: string,
+  value: unknown,
+): unknown {
   if (error instanceof UnknownMetric)
     return new UnknownMetric(`${error.message}${meant([...metrics.keys()], name)}`);
-  const { entry, past } = metrics.get(name) ?? {};
-  const { values, other, model } = entry ?? {};
-  const takesNone = past?.counts === false;
-  const listed = error instanceof ValueOutOfDomain && Array.isArray(values);
-  if (!listed || other === true || model || takesNone) return error;
+  const values = metrics.get(name)?.entry["values"];
+  // The other errors are about a number or a part, of which the list would look like the cause.
+  const isListed = error instanceof ValueOutOfDomain && error.message.endsWith(" values");
+  if (!isListed || !Array.isArray(values)) return error;
   const names = values as readonly string[];
   const listing = names.slice(0, SHOWN).map((name) => `"${name}"`);
   const hiddenCount = names.length - SHOWN;
@@ -38,7 +63,7 @@ export const hinted: Hinted = (error, metrics, name, value) => {
   return new ValueOutOfDomain(
     `${error.message}: ${listing.join(", ")}${suffix}${meant(names, value)}`,
   );
-};
+}
 
 /**
  * The question whether a similar name was meant; "" if no name is near: it may differ by one letter
