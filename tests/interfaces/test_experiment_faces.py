@@ -11,7 +11,7 @@ import hubbub.notebook
 from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.commands import Capture, document_of, output_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 from tests.support.pages import page_of
 
 FIELDS: dict[str, Any] = {"epsilon": 2.0, "experiment": "new_menu", "lifetime_epsilon": 500.0}
@@ -57,6 +57,8 @@ def test_an_experiment_is_the_same_from_every_face(address: str, capsys: Capture
     for sentence in (by_http["verdict"], by_http["sizes"]):
         assert sentence in output
         assert sentence in answer._repr_html_()
+    refused = refusal_of(capsys, "experiment", "saved", "--url", address)
+    assert '"saved" is a metric; ask for its experiment, "new_menu"' in refused
 
 
 @pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.thorough), 1200])

@@ -404,7 +404,13 @@ def test_strings_are_asked_for_by_post(home: House) -> None:
     assert (longest.status_code, "4096 bytes" in longest.json()["detail"]) == (400, True)
     listed = web.post(f"{home.page}/v1/metrics/theme/estimates", json=body)
     assert (listed.status_code, "leave candidates out" in listed.text) == (400, True)
-    assert web.post(f"{url}/estimates", json={"candidates": []}).status_code == 422
+    empty = web.post(f"{url}/estimates", json={"candidates": []})
+    assert empty.status_code == 422
+    assert empty.json()["detail"] == (
+        "body.candidates: must have at least 1 of them; leave it out for none"
+    )
+    unknown = web.put(f"{home.page}/v1/marks/a", json={"date": "2026-11-22", "colour": "red"})
+    assert unknown.json()["detail"] == "body.colour: is not a field here; leave it out, see /docs"
     assert json.loads(web.get(f"{home.page}/openapi.json").text)["openapi"].startswith("3.")
 
 

@@ -328,6 +328,7 @@ def test_the_command_goes_on_from_the_notice_there_is(
         (("--sampling", "theme=0.6"), "its bundle has 0.5, and a notice never raises"),
         (("--sampling", "theme"), "write METRIC=CHANCE"),
         (("--sampling", "theme=nan"), "never raises"),
+        (("--sampling", "theme=2"), "--sampling theme=2: a chance is at most 1; write 10% as 0.1"),
         (("--sampling", "theme=-1"), "is 0 or in"),
         (("--stop", "thme"), "thme"),
         (("--stop", "theme", "--lift", "theme"), "named twice"),

@@ -62,6 +62,26 @@ def test_an_error_that_no_number_of_reports_reaches_has_no_recommendation(capsys
     assert "no number of reports up to 1e+15 reaches this goal at epsilon 1; accept" in refused
 
 
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("plan --parts 1 2 --epsilon 1 --reports 9", "--parts: write the number of values of each"),
+        ("plan --parts 2 --epsilon 1 --reports 9", "--parts: write the number of values of each"),
+        (
+            "plan --values 2 --strings 3 --epsilon 1 --reports 9",
+            "--values and --strings are 2 questions: leave all but one out",
+        ),
+        (
+            "mark add a/b --on 2026-11-22 --url http://127.0.0.1:1",
+            "the name 'a/b' has a /, which no name has: leave it out",
+        ),
+        ("verify nofile", "nofile: is not a folder; give that of a backup"),
+    ],
+)
+def test_a_refusal_names_what_was_typed(typed: str, message: str, capsys: Capture) -> None:
+    assert message in refusal_of(capsys, *typed.split())
+
+
 def test_an_empty_tier_is_refused(capsys: Capture) -> None:
     refused = refusal_of(capsys, "query", "theme/", "--url", "http://127.0.0.1:1")
     assert '"theme/" ends without a tier; write theme, or theme/EPSILON' in refused

@@ -78,8 +78,10 @@ def service_at(
 def named_path(folder: str, name: str) -> str:
     """The path of a name in a folder of the service, such as "/v1/marks".
 
-    Raises BadParameter if the name is empty.
+    Raises BadParameter if the name is empty or contains a slash.
     """
+    if "/" in name:
+        raise BadParameter(f"the name {name[:60]!a} has a /, which no name has: leave it out")
     if not name:
         raise BadParameter(f"the name is empty; write one of {folder.rpartition('/')[2]}")
     return f"{folder}/{urllib.parse.quote(name, safe='')}"

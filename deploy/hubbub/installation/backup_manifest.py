@@ -40,6 +40,8 @@ def read_checked(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise BackupUnusable(
             f"{path}: {error.strerror}; an unfinished backup lacks it: make the backup again"
+            if folder.is_dir()
+            else f"{folder}: is not a folder; give that of a backup"
         ) from error
     except ValueError:
         raise _broken(path, "is damaged") from None

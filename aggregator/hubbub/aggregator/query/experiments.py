@@ -26,8 +26,10 @@ from hubbub.analysis.comparisons.effect import (
     ratio_p_value,
     rows_of,
 )
+from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
+from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import several
 from hubbub.query_results.unit_text import error_of, number_text
 
@@ -166,6 +168,16 @@ class Arms:
         return ratio_p_value(sums, weights)
 
 
+def _experiment(bundle: Bundle, name: str) -> Experiment:
+    """The experiment of this name. Raises UnknownMetric, which names that of a metric."""
+    metric = bundle.metrics.get(name)
+    if metric and metric.experiment:
+        raise UnknownMetric(
+            f'"{name}" is a metric; ask for its experiment, "{metric.experiment.name}"'
+        )
+    return experiment_named(bundle.experiments, name)
+
+
 async def experimented(
     query: QueryEngine, name: str, confidence: float = CONFIDENCE
 ) -> Experimented:
@@ -174,7 +186,7 @@ async def experimented(
     `confidence` is that of all intervals of all looks together. Raises UnknownMetric if no metric
     of the bundle measures it.
     """
-    experiment = experiment_named(query.collected.bundle.experiments, name)
+    experiment = _experiment(query.collected.bundle, name)
     arms_by_metric = [
         await _arms_of(query, metric, experiment)
         for metric in query.collected.bundle.metrics.values()

@@ -191,9 +191,12 @@ def _is_of_all_epochs(metric: Metric) -> bool:
 def _sampling(text: str) -> tuple[str, float]:
     name, _, chance = text.partition("=")
     try:
-        return name, float(chance)
+        share = float(chance)
     except ValueError:
         raise BadParameter(f"--sampling {text!a}: write METRIC=CHANCE, as in theme=0.1") from None
+    if share > 1:
+        raise BadParameter(f"--sampling {text}: a chance is at most 1; write 10% as 0.1")
+    return name, share
 
 
 def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:

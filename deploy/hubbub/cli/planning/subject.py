@@ -11,6 +11,7 @@ from hubbub.cli.terminal.catalog_reading import LastBundle, chosen_metrics
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.parts import MAX_PARTS
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.programs.command_line import read_whole_number
@@ -124,7 +125,11 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
         raise BadParameter(
             f"{subject.catalog}: a catalog goes with --metric NAME, plan attack and plan capacity"
         )
-    if subject.metric or len(kinds) != 1:
+    if len(kinds) > 1:
+        raise BadParameter(
+            f"--{' and --'.join(kinds)} are {len(kinds)} questions: leave all but one out"
+        )
+    if subject.metric or not kinds:
         raise BadParameter(
             "describe the question: a --metric of a catalog; or one of --values, --strings, "
             "--mean, --ranges, --set, --parts, --vector; for example: hubbub plan --values 128 "
@@ -162,6 +167,10 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
                 raise BadParameter(f"{most} of {size} reported values are outside [1, {size}]")
             return MetricDraft(kind="sets", size=size, most=most)
         case "parts":
+            if not 2 <= len(figures) <= MAX_PARTS or min(figures) < 2:  # noqa: PLR2004 a part has a choice
+                raise BadParameter(
+                    f"write the number of values of each of 2 to {MAX_PARTS} parts, each at least 2"
+                )
             return _draft_by(PairedParts(1.0, figures))
         case _:
             size, length = figures
