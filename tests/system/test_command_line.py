@@ -289,7 +289,7 @@ def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
         hubbub("query", "theme", "--url", "https://127.0.0.1:9", "--authority", "nowhere.pem"),
         "nowhere.pem: does not exist",
     )
-    _fails(hubbub("query", "theme", "--authority", "ca.pem"), "--authority goes with --url")
+    _fails(hubbub("query", "theme", "--authority", __file__), "--authority goes with --url")
 
 
 @pytest.mark.thorough
