@@ -292,7 +292,7 @@ class Client:
             BadParameter: strict, and `timeout` is no number; otherwise it is 10.
         """
         notice()
-        return self._sender.flush(self._mistakes.seconds(timeout), patient=True)
+        return self._sender.flush(self._seconds(timeout), patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start or discarded.
@@ -302,7 +302,7 @@ class Client:
         Raises:
             BadParameter: as for flush().
         """
-        return self._close(self._mistakes.seconds(timeout), patient=True)
+        return self._close(self._seconds(timeout), patient=True)
 
     def disable(self, *, forget: bool = False) -> None:
         """Opt out: stop at once in all processes, until enable(), and delete what waits.
@@ -468,6 +468,10 @@ class Client:
                 self._close(_EXIT_SECONDS, patient=False)
         finally:
             sys.setswitchinterval(interval)
+
+    def _seconds(self, timeout: float) -> float:
+        # Most calls give a plain number, for which no other module is asked.
+        return timeout if type(timeout) in {float, int} else self._mistakes.seconds(timeout)
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
         notice()
