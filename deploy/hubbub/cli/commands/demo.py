@@ -227,7 +227,7 @@ def _send_one(
             f"Asked in a crowd ({crowd_metric}) the same device randomized less, and sent "
             f"{other.payload.hex()}: read by itself, that report is {posterior:.0%} likely to mean "
             f'"{value}". Only the crowd hides it: the shuffler releases '
-            f"{other.stream.crowd or 0:,} reports or more at once, in a random order, or none."
+            f"{other.stream.fewest:,} reports or more at once, in a random order, or none."
         ),
     ]
 
