@@ -76,8 +76,8 @@ def write_output(name: str, path: Path, content: str | bytes) -> None:
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Writes a file atomically: a reader sees the old file or the new one, even if a disk is full.
 
-    A device or pipe, such as /dev/null or /dev/stdout, is written to directly. `mode` applies to a new file, less the umask.
-    An existing file keeps its owner, and gets no rights that it lacks.
+    A device or pipe, such as /dev/null or /dev/stdout, is written to directly. `mode` applies to a
+    new file, less the umask. An existing file keeps its owner, and gets no rights that it lacks.
     Raises OSError; the old file is then unchanged.
     """
     if path.exists() and not path.is_file():  # before resolve(): a pipe behind a link has no path
