@@ -299,16 +299,16 @@ def _merged(kinds: list[_Kind], number: int) -> list[_Kind]:
 def _likely_counts(chances: Floats, values: int, rare: float) -> tuple[_Numbers, Floats]:
     """How many of the values are of each kind, and how likely that is; none if there are many."""
     order = np.argsort(chances)
-    counts, probabilities, left = np.zeros((1, 0), dtype=np.intp), np.ones(1), 1.0
+    counts, probabilities, other_chances = np.zeros((1, 0), dtype=np.intp), np.ones(1), 1.0
     for chance in (chances[order[:-1]] / chances.sum()).tolist():
         rest = values - counts.sum(axis=1)
         number = likely(values, chance, rare).astype(np.intp)
-        each = pmf(number, rest[:, None], min(chance / left, 1.0)) * probabilities[:, None]
+        each = pmf(number, rest[:, None], min(chance / other_chances, 1.0)) * probabilities[:, None]
         row, column = np.nonzero(each > rare)
         if len(row) > _COUNTS:
             return counts[:0], probabilities[:0]
         counts = np.column_stack([counts[row], number[column]])
-        probabilities, left = each[row, column], left - chance
+        probabilities, other_chances = each[row, column], other_chances - chance
     counts = np.column_stack([counts, values - counts.sum(axis=1)])
     return counts[:, np.argsort(order)], probabilities
 

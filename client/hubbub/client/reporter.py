@@ -109,8 +109,8 @@ class Reporter:
         if question is None:
             # Not by a stream's name: the person chooses a tier, and `public` a cell.
             metrics = self._bundle.metrics
-            asked = find_named("metric", metrics, lambda: metrics[name])
-            return self._note_event(asked.name, value)
+            definition = find_named("metric", metrics, lambda: metrics[name])
+            return self._note_event(definition.name, value)
         metric = question.catalog_metric
         try:
             code = metric.code(value)

@@ -73,8 +73,8 @@ def true_values(
         places = {name: place for place, name in enumerate(names)}
         cells = [(part, places[code]) for part, code in enumerate(codes) if code in places]
     else:
-        held = [family.rows_of(mechanism, code) for code in codes]
-        cells = [(part, row) for part, rows in enumerate(held) for row in rows]
+        value_rows = [family.rows_of(mechanism, code) for code in codes]
+        cells = [(part, row) for part, rows in enumerate(value_rows) for row in rows]
     of_code, of_name = np.array(cells, dtype=np.int64).reshape(-1, 2).T
     true = np.zeros((len(names), *counts.shape[:-1]))
     np.add.at(true, of_name, np.moveaxis(counts, -1, 0)[of_code])

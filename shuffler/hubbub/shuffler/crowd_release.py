@@ -140,8 +140,10 @@ class Departures:
         if not incomplete_ids and has_enough and (crowd_id := await self._padded(window, stream)):
             # If its state is unknown it may be cut already, so it gets no more dummies.
             self._next.pop(window, None)
-            left = await self._crowds.leave(window, crowd, levels[0], crowd_id, shards=shards)
-            if stream.dummies and not left:
+            reports_left = await self._crowds.leave(
+                window, crowd, levels[0], crowd_id, shards=shards
+            )
+            if stream.dummies and not reports_left:
                 self._next[window] = crowd_id
             incomplete_ids = await self._crowds.gathering(window) if shards > 1 else []
         for crowd_id in incomplete_ids:

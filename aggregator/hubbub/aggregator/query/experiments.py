@@ -333,8 +333,8 @@ def _sentences(
     bounds = [(row.difference, row.low, row.high) for row in rows]
     yield from (f"{note}." for note in notes_of_outside(bounds, "An effect", reports))
     if others := first[_LISTED:]:
-        shown = sum(row.shown for row in others)
-        yield f"The table has {len(others):,} more, {shown:,} of them shown."
+        shown_number = sum(row.shown for row in others)
+        yield f"The table has {len(others):,} more, {shown_number:,} of them shown."
     for gap in unanswered:
         yield f"{gap.metric}, {gap.arm}: no answer: {gap.why}."
 

@@ -146,7 +146,9 @@ def until_first_batch(
 def _until_counted(metric: Metric, terms: Terms) -> str:
     """In development: whether reports are on their way."""
     streams = {*metric.streams}
-    left = sum(n.get("in_flight", 0) for window, n in terms.items() if window.stream in streams)
-    if left:
-        return f"{several(left, 'report')} left the shuffler: ask again in a few seconds"
+    in_flight = sum(
+        n.get("in_flight", 0) for window, n in terms.items() if window.stream in streams
+    )
+    if in_flight:
+        return f"{several(in_flight, 'report')} left the shuffler: ask again in a few seconds"
     return "the shuffler has none yet: devices hold theirs for hold_seconds at most"

@@ -55,9 +55,9 @@ def _decode(options: DecodeOptions) -> None:
     _progress("")
     rows = result_rows(names, decoded, collection.reports)
     if options.out:
-        written = StringIO()
-        write_results(written, rows)
-        write_output("--out", options.out, written.getvalue())
+        results = StringIO()
+        write_results(results, rows)
+        write_output("--out", options.out, results.getvalue())
     elif sys.stdout.isatty():
         _show(list(rows))
     else:
