@@ -63,7 +63,7 @@ def _within(run: LocalRun, report: SealedReport) -> _Within:
         authority=run.bundle.shuffler.encode(),
         path=REPORTS_PATH.encode(),
         headers=((b"content-type", REPORTS_TYPE.encode()),),
-        content=request_of([report]).SerializeToString(),
+        content=request_of([report]),
     )
     return _Within(*encapsulate(run.bundle.gateway, write_request(request, padded_to=_STEP_BYTES)))
 

@@ -178,7 +178,7 @@ def test_the_extras_and_the_tree_are_those_of_the_readme() -> None:
     client = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
     assert set(client["optional-dependencies"]) == {*OF_DEVICES}
     names = {re.split(r"[<>=\[ ]", name)[0] for name in client["dependencies"]}
-    assert names == {"cryptography", "grpcio", "mmh3", "platformdirs", "protobuf"}
+    assert names == {"cryptography", "grpcio", "mmh3", "platformdirs"}
 
 
 def test_the_two_distributions_are_of_one_version_and_licence() -> None:

@@ -43,14 +43,7 @@ def _fake() -> Iterator[Way]:
 def _grpc() -> Iterator[Way]:
     with FakeServer() as server:
         transport = transport_to(server.address, roots=None, insecure=True)
-
-        def arrived() -> list[SealedReport]:
-            return [
-                SealedReport(stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed)
-                for r in server.received
-            ]
-
-        yield Way(transport, arrived, lambda: server.calls, server.answers)
+        yield Way(transport, lambda: server.received, lambda: server.calls, server.answers)
         transport.close()
 
 

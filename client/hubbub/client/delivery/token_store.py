@@ -199,7 +199,7 @@ class TokenStore:
 
     def _fetch(self, ask: "AskIssuer", length: str, epoch: int, timeout_seconds: float) -> None:
         # A client without tokens need not have rbcl.
-        from hubbub.client.transport import token_messages  # noqa: PLC0415 as above
+        from hubbub.client.transport import messages  # noqa: PLC0415 as above
         from hubbub.tokens import poprf  # noqa: PLC0415 as above
 
         issuer = self._bundle.tokens
@@ -219,8 +219,8 @@ class TokenStore:
                 kind[:2]: [token_input.element for _, token_input in evaluations]
                 for kind, evaluations in inputs.items()
             }
-            answer = ask(token_messages.request_of(sent), timeout_seconds)
-            issued = token_messages.issued_in(answer, len(sent))
+            answer = ask(messages.token_request_of(sent), timeout_seconds)
+            issued = messages.issued_in(answer, len(sent))
             minted: dict[Kind, list[Minted]] = {}
             wrong: BadParameter | None = None
             for (kind, blinded_pairs), evaluation in zip(inputs.items(), issued, strict=True):

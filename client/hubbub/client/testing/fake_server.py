@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 
 from hubbub.bundles import OpeningKey
-from hubbub.client.transport.contract import FOR_GOOD, GivenUp, TryAgain
-from hubbub.client.transport.grpc_connection import HINT, NOTICE
+from hubbub.client.transport.contract import FOR_GOOD, GivenUp, SealedReport, TryAgain
+from hubbub.client.transport.grpc_connection import HINT, METHOD, NOTICE, SERVICE
+from hubbub.client.transport.messages import REASONS
+from hubbub.client.transport.protobuf import element, field, fields_of
 from hubbub.sealing.hpke import open_sealed, seal_info
-from hubbub.wire.v1.methods import add_service
-from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 
 if TYPE_CHECKING:
     from hubbub.client.testing.fake_shuffler import Answer
-    from hubbub.wire.v1.report_pb2 import SealedReport
 
 
 class FakeServer:
@@ -46,11 +45,14 @@ class FakeServer:
         self.answers: list[Answer] = []
         self.received: list[SealedReport] = []
         self._server = grpc.server(ThreadPoolExecutor(8))
-        add_service("Shuffler", self, self._server)
+        handler: Any = grpc.unary_unary_rpc_method_handler(self._submit)
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),)
+        )
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
 
-    def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
+    def _submit(self, request: bytes, context: Any) -> bytes:
         """Answers as `answers`, `failing` and `hang_seconds` request."""
         self.calls += 1
         if self.hang_seconds:
@@ -77,12 +79,14 @@ class FakeServer:
                 gone.set()
             gone.wait()  # the caller has left, or this server ends
         refused = answer if isinstance(answer, Mapping) else {}
-        self.received += request.reports
-        return SubmitResponse(
-            refused=[Refusal(index=place, reason=_number(why)) for place, why in refused.items()],
-            notice=self.notice,
-            models=b"" if request.reports else self.models,
-        )
+        reports = _reports_in(request)
+        self.received += reports
+        refusals = [
+            element(1, field(1, place) + field(2, REASONS.index(reason)))
+            for place, reason in refused.items()
+        ]
+        models = b"" if reports else self.models
+        return b"".join([*refusals, field(2, self.notice), field(3, models)])
 
     def payloads(self, metric: str) -> list[bytes]:
         """Returns the opened payloads of one metric; a resent report counts once."""
@@ -103,5 +107,17 @@ class FakeServer:
         self.close()
 
 
-def _number(why: str) -> "Reason.ValueType":
-    return Reason.Value("REASON_" + why.removeprefix("refused_").upper())
+def _reports_in(request: bytes) -> list[SealedReport]:
+    """The reports of a SubmitRequest, without their tokens."""
+    reports = []
+    for number, message in fields_of(request):
+        if number == 1 and isinstance(message, bytes):
+            members: dict[int, Any] = dict(fields_of(message))
+            report = SealedReport(
+                stream=members.get(1, b"").decode(),
+                epoch=members.get(2, 0),
+                key_id=members.get(3, 0),
+                sealed=members.get(4, b""),
+            )
+            reports.append(report)
+    return reports

@@ -19,10 +19,11 @@ from hubbub.client.transport.contract import (
     TryAgain,
     hint_of,
 )
-from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.client.transport.messages import answer_in, request_of
 from hubbub.errors.addresses import proxy_options
-from hubbub.wire.v1.methods import stub
 
+SERVICE: Final = "hubbub.wire.v1.Shuffler"
+METHOD: Final = "Submit"
 NOTICE: Final = "hubbub-notice-bin"
 HINT: Final = "grpc-retry-pushback-ms"
 # Measured on two cores: gRPC starts with 4 descriptors and 6 threads, and aborts with one less.
@@ -55,14 +56,14 @@ class GrpcConnection:
             credentials = grpc.ssl_channel_credentials(roots.encode() if roots else None)
             dial = inspect.unwrap(grpc.secure_channel)
             self._channel = dial(address, credentials, options)
-        self._stub = stub("Shuffler", self._channel)
+        self._submit: Any = self._channel.unary_unary(f"/{SERVICE}/{METHOD}")
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         request = request_of(reports)
 
         def call() -> Any:
             try:
-                return self._stub.Submit(request, timeout=timeout_seconds)
+                return self._submit(request, timeout=timeout_seconds)
             except (grpc.RpcError, ValueError) as error:
                 return error  # gevent's pool would print it
 
@@ -71,7 +72,7 @@ class GrpcConnection:
             raise _not_sent(answer) from answer
         if isinstance(answer, ValueError):  # closed by another thread in the meantime
             raise TryAgain("connection_closed") from answer
-        return answer_of(answer, len(reports))
+        return answer_in(answer, len(reports))
 
     def close(self) -> None:
         """Ends every call, and closes the channel."""

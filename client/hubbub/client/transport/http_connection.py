@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
-
 from hubbub.client.transport.contract import (
     FOR_GOOD,
     MAX_HINT_DIGITS,
@@ -18,9 +16,8 @@ from hubbub.client.transport.contract import (
     hint_of,
 )
 from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
-from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.client.transport.messages import answer_in, request_of
 from hubbub.errors.authorities import trusting
-from hubbub.wire.v1.services_pb2 import SubmitResponse
 
 REPORTS_PATH: Final = "/v1/reports"
 REPORTS_TYPE: Final = "application/protobuf"
@@ -42,8 +39,7 @@ class HttpConnection:
         self._exchange = HttpExchange(place.rstrip("/") + REPORTS_PATH, REPORTS_TYPE, trust)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        body = request_of(reports).SerializeToString()
-        return meaning(self._exchange.post(body, timeout_seconds), len(reports))
+        return meaning(self._exchange.post(request_of(reports), timeout_seconds), len(reports))
 
     def close(self) -> None:
         """Ends every call, and closes the connections."""
@@ -57,11 +53,7 @@ def meaning(answer: HttpAnswer, reports: int) -> Submitted:
     # Another server's 200, for example of a login page, does not accept reports.
     if answer.type != REPORTS_TYPE:
         raise TryAgain("no_shuffler")
-    try:
-        response = SubmitResponse.FromString(answer.body)
-    except DecodeError as error:
-        raise TryAgain("no_shuffler") from error
-    return answer_of(response, reports)
+    return answer_in(answer.body, reports)
 
 
 def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:

@@ -43,7 +43,7 @@ class RelayConnection:
             authority=self._authority,
             path=REPORTS_PATH.encode(),
             headers=((b"content-type", REPORTS_TYPE.encode()),),
-            content=request_of(reports).SerializeToString(),
+            content=request_of(reports),
         )
         message, opened = encapsulate(self._gateway, write_request(request, padded_to=_STEP_BYTES))
         answer = self._exchange.post(message, timeout_seconds)

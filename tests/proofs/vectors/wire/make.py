@@ -33,8 +33,7 @@ from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport
-from hubbub.client.transport.messages import answer_of, request_of
-from hubbub.client.transport.token_messages import request_of as request_for_tokens
+from hubbub.client.transport.messages import answer_in, request_of, token_request_of
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.oblivious.binary_http import Request, Response, write_request, write_response
 from hubbub.oblivious.key_config import key_config
@@ -818,7 +817,7 @@ def tokens() -> dict[str, Any]:
             {"stream": stream, "epoch": epoch, "elements": [element.hex() for element in elements]}
             for (stream, epoch), elements in elements_by_window.items()
         ],
-        "request": request_for_tokens(elements_by_window).hex(),
+        "request": token_request_of(elements_by_window).hex(),
         "answer": answer.SerializeToString(deterministic=True).hex(),
         "secret": SECRET.hex(),
         "steps of 65536": {
@@ -891,7 +890,7 @@ def submission() -> dict[str, Any]:
         for answer in answers
     ]
     responses.append(SubmitResponse(notice=b"two lines of JSON, which notice.json has"))
-    outcomes = [answer_of(response, len(reports)) for response in responses]
+    outcomes = [answer_in(response.SerializeToString(), len(reports)) for response in responses]
     return {
         "provenance": PROVENANCE,
         "reports": [
@@ -903,7 +902,7 @@ def submission() -> dict[str, Any]:
             }
             for report in reports
         ],
-        "request": request_of(reports).SerializeToString(deterministic=True).hex(),
+        "request": request_of(reports).hex(),
         "answers": [
             {
                 "response": response.SerializeToString(deterministic=True).hex(),
