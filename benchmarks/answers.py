@@ -21,8 +21,8 @@ from benchmarks.measure import Row
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
+from hubbub.installation.child_process import free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.installation.ports import free_port
 from hubbub.runtime.redis.client import connect_redis
 from tests.support.bundles import DAY, make_signed
 

@@ -24,10 +24,9 @@ from benchmarks.overload import Measured
 from benchmarks.stock import Stock, library_rate, sealed_stock
 from benchmarks.sustained import sustained
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.installation.child_process import Child
+from hubbub.installation.child_process import Child, free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.local_run import Ports
-from hubbub.installation.ports import free_port
 from hubbub.runtime.tls import TlsFolder
 
 _SUSTAINED_SECONDS: Final = 300.0

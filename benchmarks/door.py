@@ -21,8 +21,8 @@ from benchmarks.stock import METRIC, Stock, sealed_stock
 from hubbub.client import SealedReport, transport_to
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.errors.authorities import trusting
+from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun
-from hubbub.installation.ports import free_port
 from hubbub.wire.v1.report_pb2 import SealedReport as Message
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.analysis.models.evaluation import evaluate
+from hubbub.analysis.models.judgement import evaluate
 from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import read_bundle

@@ -14,8 +14,8 @@ import numpy as np
 from hubbub.analysis.arrays import Mask
 from hubbub.analysis.strings.decode import decode_counts
 from hubbub.analysis.strings.decode_equations import Collection, Places
-from hubbub.analysis.uncertainty.discoveries import stand_out
-from hubbub.cli.rappor_files import read_collection, read_map
+from hubbub.analysis.uncertainty.intervals import stand_out
+from hubbub.cli.commands.rappor import read_collection, read_map
 from tests.support.simulated_rappor import LAWS, Setting, simulate
 
 HEADER: Final = ("collections", "rate", "held, marked", "by BH", "false, marked", "by BH")

@@ -19,8 +19,8 @@ from benchmarks.own import own_hubbub
 from hubbub.client import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.client.transport.messages import request_of
+from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun
-from hubbub.installation.ports import free_port
 from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.oblivious.key_config import REQUEST_TYPE

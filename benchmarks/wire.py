@@ -9,7 +9,7 @@ import grpc.aio
 
 import hubbub.wire.v1.services_pb2 as wire
 from benchmarks.measure import Row
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.wire.v1.methods import stub
 

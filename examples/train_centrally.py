@@ -20,7 +20,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analysis.models.evaluation import evaluate
+from hubbub.analysis.models.judgement import evaluate
 from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.catalog.models.features import features_of
 from hubbub.privacy.composition import Event, compose

@@ -7,11 +7,10 @@ files, are only checked when the catalog is read. TOML dates are texts for it.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hubbub.authoring.auto_mechanism import own_fields
+from hubbub.authoring.auto_mechanism import SOLE, own_fields
 from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
-from hubbub.authoring.metrics_toml.sole_choice import SOLE
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
@@ -23,7 +22,7 @@ from hubbub.fields.tables import field_schema, object_schema
 from hubbub.mechanisms import REGISTRY
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-# Where `auto` weighs nothing, as one mechanism answers (sole_choice.py).
+# Where `auto` weighs nothing, as one mechanism answers (auto_mechanism.py).
 _ONE_ANSWERS: Final[Sequence[Schema]] = (
     *({"required": [way]} for way in ("parts", "coordinates", "rate")),
     {"properties": {"kind": {"const": "set"}}, "required": ["kind"]},

@@ -5,9 +5,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from hubbub.cli.commands.demo import PEOPLE
-from hubbub.cli.demonstration.questions import demo_questions
-from hubbub.cli.terminal.review_and_leaflet import review_markdown
-from hubbub.privacy.review import claims
+from hubbub.cli.demonstration import demo_questions
+from hubbub.cli.terminal.rendered_document import review_markdown
+from hubbub.privacy.leaflet import claims
 
 _FOLDER: Final = ".hubbub-demo"
 _FOOT: Final = """\

@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from hubbub.client import Client, Outcome
-from hubbub.installation.child_process import Child
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import Child, free_port
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.compose_services import COMPOSE, check_schema
 from tests.support.development_server import developing

@@ -21,8 +21,7 @@ from hubbub.errors import BundleRefused, HubbubError, ValueOutOfDomain
 from hubbub.privacy.card import metric_card
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.signing.log.log_writer import append, prove_bundle
-from hubbub.signing.sign_bundle import sign_bundle
-from hubbub.signing.stream_table import stream_table
+from hubbub.signing.sign_bundle import sign_bundle, stream_table
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch

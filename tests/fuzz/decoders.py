@@ -15,7 +15,7 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, open_bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.handover import hand_over
-from hubbub.cli.rappor_files import read_collection, read_map
+from hubbub.cli.commands.rappor import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.client.trust.store import held
@@ -34,7 +34,7 @@ from hubbub.keys.operator import read_handovers
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.signing.stream_table import stream_table
+from hubbub.signing.sign_bundle import stream_table
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CATALOG
 from tests.fuzz.target import Target, scratch

@@ -19,10 +19,10 @@ from urllib.parse import quote
 from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.releases.release_entry import Entry
+from hubbub.aggregator.releases.release_log import Entry
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
-from hubbub.aggregator.web.server import HttpServer
+from hubbub.aggregator.web.app import HttpServer
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 from hubbub.runtime.http.server import HttpDoor

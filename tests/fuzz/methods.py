@@ -25,8 +25,8 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
+from hubbub.installation.child_process import free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.installation.ports import free_port
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
@@ -43,7 +43,7 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.signing.stream_table import stream_table
+from hubbub.signing.sign_bundle import stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.conftest import CATALOG
 from tests.fuzz.mutate import mutated, odd

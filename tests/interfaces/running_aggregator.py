@@ -20,15 +20,15 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from hubbub.aggregator.learning.rounds import FinishedRound, Rounds
+from hubbub.aggregator.learning import FinishedRound, Rounds
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.catalog import Metric, conditions_in
 from hubbub.conservation import Window
+from hubbub.installation.child_process import free_port
 from hubbub.installation.endpoints import Endpoints
-from hubbub.installation.ports import free_port
 from hubbub.runtime.redis.client import connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed

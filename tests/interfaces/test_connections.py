@@ -21,10 +21,10 @@ from fastapi.responses import PlainTextResponse
 
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.tokens import add_token
+from hubbub.aggregator.web.app import _LIMITS
 from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.problems import handle_problems
-from hubbub.aggregator.web.server import _LIMITS
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.http.timed_connection import TimedConnection

@@ -37,7 +37,7 @@ from hubbub.analysis.families import draw
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import MemoryServer
 from tests.interfaces.running_aggregator import DAYS, House

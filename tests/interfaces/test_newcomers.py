@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 import hubbub.notebook
 from hubbub.aggregator.web import query_routes
 from hubbub.cli.main import main
-from hubbub.notebook.pictures import by_size
+from hubbub.notebook.answer import by_size
 from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml

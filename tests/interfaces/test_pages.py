@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from hubbub.aggregator.access.tokens import add_token
-from hubbub.authoring.crowds.dummy_counts import number_variance
-from hubbub.cli.demonstration.questions import demo_questions
+from hubbub.authoring.crowds.accountant import number_variance
+from hubbub.cli.demonstration import demo_questions
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, until_known
 from tests.support import web

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from tests.interfaces.tab import WISHES, Tab
 from tests.support.waiting import HANG_SECONDS, eventually
 

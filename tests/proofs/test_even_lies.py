@@ -15,7 +15,7 @@ from hubbub.mechanisms.even_noise import even_lies, lies_evenly
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.proofs.replay import distribution
+from hubbub.privacy.proofs.enumeration import distribution
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 

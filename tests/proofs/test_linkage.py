@@ -13,7 +13,7 @@ import pytest
 from hubbub.mechanisms import BitSource, Probability
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.rappor_basic import BasicRappor
-from hubbub.privacy.proofs.replay import Replay, distribution
+from hubbub.privacy.proofs.enumeration import Replay, distribution
 
 
 class Remembered:

@@ -10,8 +10,7 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.subsets import members, numbered
-from hubbub.privacy.proofs.enumeration import ratios_are_within_the_claim
-from hubbub.privacy.proofs.replay import distribution
+from hubbub.privacy.proofs.enumeration import distribution, ratios_are_within_the_claim
 
 
 def test_larger_sets_are_told_in_part_and_as_privately() -> None:

@@ -15,8 +15,7 @@ from hubbub.mechanisms.directions import UNIT, steps, top_sums
 from hubbub.mechanisms.portable_floats import above, binomial, density, falling
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
-from hubbub.privacy.proofs.enumeration import PROOFS
-from hubbub.privacy.proofs.replay import distribution
+from hubbub.privacy.proofs.enumeration import PROOFS, distribution
 from tests.proofs.vectors import directions
 
 # Asi, Feldman, Talwar (2022): what no mechanism betters, at 64 numbers.

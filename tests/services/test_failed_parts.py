@@ -20,9 +20,8 @@ from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import Window
-from hubbub.installation.child_process import Child
+from hubbub.installation.child_process import Child, free_port
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.installation.ports import free_port
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.sealing.hpke import seal, seal_info

@@ -13,10 +13,8 @@ import pytest
 import redis
 
 from hubbub.cli.main import main
-from hubbub.installation.child_process import Child
-from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.installation.ports import free_port
-from hubbub.installation.redis_programs import server_programs
+from hubbub.installation.child_process import Child, free_port
+from hubbub.installation.embedded_redis import EmbeddedRedis, server_programs
 from tests.support.servers import answering
 from tests.support.waiting import eventually
 

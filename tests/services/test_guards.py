@@ -23,8 +23,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun
-from hubbub.installation.ports import free_port
 from hubbub.runtime.http.timed_connection import TimeLimits
 from hubbub.runtime.messages import read_message
 from hubbub.runtime.monitoring.metrics import Metrics

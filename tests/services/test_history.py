@@ -15,13 +15,13 @@ import pytest
 
 from hubbub.aggregator.store.contract import Outcome, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.authoring.crowds.dummy_counts import expected_dummies, number_variance
+from hubbub.authoring.crowds.accountant import expected_dummies, number_variance
 from hubbub.bundles import Bundle
 from hubbub.catalog import epoch_at
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.cli.commands import demo
 from hubbub.cli.commands.demo import people
-from hubbub.cli.demonstration.questions import answers_of, demo_questions
+from hubbub.cli.demonstration import answers_of, demo_questions
 from hubbub.cli.main import main
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter

@@ -18,7 +18,7 @@ import uvloop
 
 from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.certificate_authorities import write_certificates
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, _listening
 from hubbub.runtime.http.timed_connection import OF_DEVICES, TimeLimits

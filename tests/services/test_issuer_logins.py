@@ -14,7 +14,7 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.client.transport.issuer_connection import ask_by_app
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable, ServiceUnavailable
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.issuer.issuing import Subjects
 from hubbub.issuer.settings import parse
 from hubbub.runtime.oidc.provider_keys import ProviderKeys

@@ -15,8 +15,7 @@ import uvloop
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.installation.certificate_authorities import write_certificates
-from hubbub.installation.child_process import Child
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import Child, free_port
 from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder

@@ -16,14 +16,13 @@ import pytest
 import redis
 from redis.exceptions import NoPermissionError
 
-from hubbub.aggregator.releases.release_entry import Entry
-from hubbub.aggregator.releases.release_log import ReleaseLog
+from hubbub.aggregator.releases.release_log import Entry, ReleaseLog
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.installation.certificate_authorities import write_certificates
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.issuer.issuing import allow
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis

@@ -16,7 +16,7 @@ from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.installation.certificate_authorities import write_certificates
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate

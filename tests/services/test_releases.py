@@ -23,8 +23,13 @@ import pytest
 
 from hubbub.aggregator.access.rights import Caller, Grant
 from hubbub.aggregator.query.totals import TotalsByEpoch
-from hubbub.aggregator.releases.release_entry import Entry, Unreadable, read_entry
-from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
+from hubbub.aggregator.releases.release_log import (
+    Entries,
+    Entry,
+    ReleaseLog,
+    Unreadable,
+    read_entry,
+)
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore

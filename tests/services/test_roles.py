@@ -22,7 +22,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import hubbub.notebook
-from hubbub.aggregator.query.shuffler_terms import Shuffler
+from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.cli.main import main
@@ -30,9 +30,9 @@ from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.certificate_authorities import names_by_role, write_certificates
+from hubbub.installation.child_process import free_port
 from hubbub.installation.keys_and_bundles import build_bundle
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.installation.ports import free_port
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import _cluster, connect_redis

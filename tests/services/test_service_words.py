@@ -11,11 +11,11 @@ import pytest
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings, parse
-from hubbub.aggregator.web.server import HttpServer
+from hubbub.aggregator.web.app import HttpServer
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
+from hubbub.installation.child_process import free_port
 from hubbub.installation.endpoints import Endpoints, read_endpoints
-from hubbub.installation.ports import free_port
 from hubbub.notebook.service import Service
 from hubbub.programs.http_calls import HttpCalls
 from tests.conftest import CatalogFiles

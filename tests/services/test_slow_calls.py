@@ -16,7 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.installation.certificate_authorities import write_certificates
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.runtime.rpc.call_limits import Calls
 from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.tls import TlsFolder

@@ -22,8 +22,8 @@ from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
-from hubbub.installation.ports import free_port
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issuing import allow
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway

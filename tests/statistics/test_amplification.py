@@ -17,7 +17,7 @@ from hubbub.mechanisms import AnyMechanism, build
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.privacy.amplification import _Crowd, amplified, closed_form
 from hubbub.privacy.crowd import amplified_of
-from hubbub.privacy.proofs.replay import distribution
+from hubbub.privacy.proofs.enumeration import distribution
 
 GRID = [
     (epsilon, reports, delta)

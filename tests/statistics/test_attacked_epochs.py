@@ -16,14 +16,14 @@ from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs import audit
-from hubbub.privacy.proofs.attack import Attacked
-from hubbub.privacy.proofs.audit import Check
-from hubbub.privacy.proofs.whole_epochs import (
+from hubbub.privacy.proofs.attack import (
+    Attacked,
     Neighbours,
     attack_epochs,
     draw_neighbours,
     draw_sums,
 )
+from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing.count_noise import CountNoise

@@ -9,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.analysis.strings.decode import Decoded, decode, decode_counts, shrunk
-from hubbub.analysis.strings.decode_equations import Collection, Design, bloom_places
-from hubbub.analysis.strings.regression import fit, non_negative
-from hubbub.cli.rappor_files import read_collection, read_map
+from hubbub.analysis.strings.decode_equations import (
+    Collection,
+    Design,
+    bloom_places,
+    fit,
+    non_negative,
+)
+from hubbub.cli.commands.rappor import read_collection, read_map
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import KeyedBits, Totals, build, tally
 from hubbub.mechanisms.rappor import Rappor

@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Memoized, build, tally
-from hubbub.privacy.proofs.replay import Replay, distribution
+from hubbub.privacy.proofs.enumeration import Replay, distribution
 from tests.proofs.test_linkage import Memory
 
 EPOCHS, RUNS = 4, 400

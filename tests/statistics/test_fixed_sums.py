@@ -13,8 +13,8 @@ import pytest
 from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.arrays import Floats
+from hubbub.authoring.crowds.accountant import sum_scale
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
-from hubbub.authoring.crowds.dummy_counts import sum_scale
 from hubbub.catalog.crowds.crowd import Crowd, noise_of, sum_noise_of
 from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.errors import BadParameter

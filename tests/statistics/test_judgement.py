@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.evaluation import evaluate
-from hubbub.analysis.models.judgement import Bin, Share, edges_of, judge
+from hubbub.analysis.models.judgement import Bin, Share, edges_of, evaluate, judge
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 
 pytestmark = pytest.mark.thorough

@@ -9,8 +9,14 @@ import pytest
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.code_words import along_over_across, words_of_each
 from hubbub.analysis.families.vector import unit_of
-from hubbub.analysis.models.coefficients import coefficients, in_own_units
-from hubbub.analysis.models.definition import Model
+from hubbub.analysis.models.definition import (
+    Model,
+    coefficients,
+    foretold,
+    in_own_units,
+    into_classes,
+    settled,
+)
 from hubbub.analysis.models.descent import (
     Learned,
     deal,
@@ -20,8 +26,7 @@ from hubbub.analysis.models.descent import (
     rounds_for,
     scores,
 )
-from hubbub.analysis.models.evaluation import evaluate
-from hubbub.analysis.models.predictions_from_scores import foretold, into_classes, settled
+from hubbub.analysis.models.judgement import evaluate
 from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
 from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.errors import BadParameter

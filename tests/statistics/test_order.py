@@ -17,7 +17,7 @@ from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.value_estimates import mean_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Totals, build
-from hubbub.privacy.proofs.replay import distribution
+from hubbub.privacy.proofs.enumeration import distribution
 
 SMALL: list[AnyMechanism] = [
     build(name, **parameters)

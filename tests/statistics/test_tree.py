@@ -21,7 +21,7 @@ from hubbub.analysis.strings.tree_search import (
     discover,
     shown_name,
 )
-from hubbub.analysis.uncertainty.discoveries import selection_bias
+from hubbub.analysis.uncertainty.intervals import selection_bias
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.tree import PrefixTree

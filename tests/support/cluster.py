@@ -9,8 +9,7 @@ from typing import Any
 
 import redis
 
-from hubbub.installation.child_process import Child
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import Child, free_port
 from tests.support.servers import installed_redis
 from tests.support.waiting import HANG_SECONDS, eventually
 

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from hubbub.installation.child_process import Child
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import Child, free_port
 from tests.support.servers import answering, installed_redis
 from tests.support.waiting import eventually
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hubbub.client import Client, Outcome
+from hubbub.installation.child_process import free_port
 from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.installation.local_run import Ports
-from hubbub.installation.ports import free_port
 from tests.support.moment import far_from_midnight
 from tests.support.programs import run_hubbub
 from tests.support.waiting import eventually

@@ -12,7 +12,7 @@ from typing import Any
 from hubbub.bundles import Bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client.transport.issuer_connection import ask_issuer
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import Subjects, TokensApp
@@ -21,7 +21,7 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.sealing.hpke import seal, seal_info
-from hubbub.signing.stream_table import stream_table
+from hubbub.signing.sign_bundle import stream_table
 from hubbub.tokens import poprf
 from hubbub.tokens.token import Minted, new_nonce, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport

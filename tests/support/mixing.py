@@ -17,7 +17,7 @@ import pytest
 
 from hubbub.bundles import Bundle
 from hubbub.conservation import Window
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import httpx2
 
-from hubbub.installation.child_process import Child
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import Child, free_port
 from tests.support import web
 from tests.support.node import run
 from tests.support.waiting import HANG_SECONDS, eventually

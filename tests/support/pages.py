@@ -14,10 +14,10 @@ import numpy as np
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
-from hubbub.aggregator.web.server import HttpServer
+from hubbub.aggregator.web.app import HttpServer
 from hubbub.analysis.families import draw
 from hubbub.conservation import Window
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore

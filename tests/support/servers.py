@@ -9,9 +9,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from hubbub.installation.child_process import Child
-from hubbub.installation.ports import free_port
-from hubbub.installation.redis_programs import server_programs
+from hubbub.installation.child_process import Child, free_port
+from hubbub.installation.embedded_redis import server_programs
 from tests.support.waiting import eventually
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.authoring.crowds.dummy_counts import number_variance
+from hubbub.authoring.crowds.accountant import number_variance
 from hubbub.cli.commands.demo import candidates, close_epochs, people
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.demonstration.questions import demo_questions
+from hubbub.cli.demonstration import demo_questions
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
 from hubbub.installation.local_run import LocalRun, Ports

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from tests.support.clean_environment import CALLER
 from tests.support.development_server import MORE_PORTS
 from tests.support.moment import far_from_midnight

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.rappor_files import read_collection, read_map
+from hubbub.cli.commands.rappor import read_collection, read_map
 from hubbub.errors import BadParameter
 from tests.system.conftest import Hubbub
 

@@ -17,8 +17,8 @@ from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transport, transport_to
 from hubbub.conservation import balances
+from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.installation.ports import free_port
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.runtime.tls import TlsFolder

@@ -20,7 +20,7 @@ import pytest
 
 from docs.site.__main__ import CONFIGURATION, rendered
 from docs.site.gather import PROJECT, gather
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from tests.interfaces.browser import chromium
 from tests.support import web
 from tests.support.programs import run_program

@@ -33,7 +33,7 @@ from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.clean_environment import CALLER

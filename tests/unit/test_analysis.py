@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
-from hubbub.analysis.uncertainty.discoveries import discoveries
+from hubbub.analysis.uncertainty.intervals import discoveries
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals, build, tally

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring.catalog_with_promises import read_with_promises
-from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies, named_dummies
+from hubbub.authoring.crowds.accountant import devices_at_least, expected_dummies, named_dummies
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.crowd import Crowd
@@ -31,8 +31,7 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
-from hubbub.signing.sign_bundle import sign_bundle
-from hubbub.signing.stream_table import stream_table
+from hubbub.signing.sign_bundle import sign_bundle, stream_table
 from hubbub.signing.succession import refuse_changes
 from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 
-from hubbub.authoring.crowds.dummy_counts import gathered
+from hubbub.authoring.crowds.accountant import gathered
 from hubbub.bundles import Bundle
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.contract import State

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hubbub.aggregator.query.answer_notes import notice_of
-from hubbub.aggregator.query.shuffler_terms import until_first_batch, upstream_reports
+from hubbub.aggregator.query.report_counts import until_first_batch, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
 from hubbub.catalog import Metric, epoch_at

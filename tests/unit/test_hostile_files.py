@@ -17,8 +17,8 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles import open_bundle, read_bundle, weak_keys
 from hubbub.bundles.encoding import read_json
 from hubbub.catalog.values.value_kinds import numeric_kinds
+from hubbub.cli.commands.rappor import read_collection
 from hubbub.cli.main import main
-from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
 from hubbub.keys.opening_keys import read_public_keys

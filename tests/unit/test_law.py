@@ -10,8 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.report_counts import status, visible_status
-from hubbub.aggregator.query.shuffler_terms import Shuffler, Terms, upstream_reports
+from hubbub.aggregator.query.report_counts import (
+    Shuffler,
+    Terms,
+    status,
+    upstream_reports,
+    visible_status,
+)
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.conservation import TERMS, Window, balances
 from tests.support.bundles import crowd_text

@@ -31,7 +31,7 @@ from hubbub.errors import BundleRefused, UnknownMetric
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.mechanisms import Totals, build
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.signing.stream_table import stream_table
+from hubbub.signing.sign_bundle import stream_table
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore

@@ -25,8 +25,15 @@ from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys.operator import read_operator_key
 from hubbub.signing.log import audit
 from hubbub.signing.log.log_writer import append, log_key, prove_bundle
-from hubbub.signing.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
-from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
+from hubbub.signing.log.tree import (
+    consistency_proof,
+    entries_in,
+    entry_tiles,
+    hash_tiles,
+    inclusion_proof,
+    packed_entries,
+    tree_root,
+)
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml

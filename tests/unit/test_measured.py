@@ -4,9 +4,8 @@ from math import inf, nan
 
 import pytest
 
-from hubbub.query_results.cell_text import cell
+from hubbub.query_results.cell_text import End, cell, number_text
 from hubbub.query_results.columns import COLUMNS
-from hubbub.query_results.unit_text import End, number_text
 
 
 @pytest.mark.parametrize(

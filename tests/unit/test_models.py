@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.aggregator.learning.learner import ModelLearner
-from hubbub.aggregator.learning.rounds import Rounds
+from hubbub.aggregator.learning import ModelLearner, Rounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.authoring import read_catalog

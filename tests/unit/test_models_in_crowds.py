@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.learning.learner import step
+from hubbub.aggregator.learning import step
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Metric

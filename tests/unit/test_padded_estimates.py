@@ -17,7 +17,7 @@ from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.fast_pure_estimates import estimate
-from hubbub.analysis.fake_reports.plausible import plausibility
+from hubbub.analysis.fake_reports import plausibility
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.bundles import Bundle

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.answering import answer
-from hubbub.analysis.estimators.consistent_tables import consistent_tables, tables
+from hubbub.analysis.estimators.consistency import consistent_tables, tables
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring import read_catalog
 from hubbub.authoring.code_modules import python_module

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis.fake_reports.plausible import plausibility
-from hubbub.analysis.fake_reports.poisoning import maximal_gain
+from hubbub.analysis.fake_reports import maximal_gain, plausibility
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Totals
 from tests.unit.test_poisoning import BUILD, BUILT
 

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from hubbub.installation import ports
+from hubbub.installation import child_process
 
 OTHER = """
 import sys
-from hubbub.installation import ports
-ports._FIRST, ports._LAST = int(sys.argv[1]), int(sys.argv[1]) + 1
-print(ports.free_port(), flush=True)
+from hubbub.installation import child_process
+child_process._FIRST, child_process._LAST = int(sys.argv[1]), int(sys.argv[1]) + 1
+print(child_process.free_port(), flush=True)
 sys.stdin.read()
 """
 
@@ -37,8 +37,8 @@ def test_a_port_is_given_to_one_process_for_as_long_as_that_lives(
 ) -> None:
     """Not for a minute: a machine with much to do may need longer until it listens."""
     first = _two()
-    monkeypatch.setattr(ports, "_FIRST", first)
-    monkeypatch.setattr(ports, "_LAST", first + 2)
+    monkeypatch.setattr(child_process, "_FIRST", first)
+    monkeypatch.setattr(child_process, "_LAST", first + 2)
     monkeypatch.setattr("time.time", lambda: 4e9)  # whatever a clock says
     with subprocess.Popen(
         [sys.executable, "-c", OTHER, str(first)],
@@ -48,20 +48,20 @@ def test_a_port_is_given_to_one_process_for_as_long_as_that_lives(
     ) as other:
         assert other.stdout
         assert int(other.stdout.readline()) == first
-        assert ports.free_port() == first + 1
+        assert child_process.free_port() == first + 1
         other.communicate("")
-    assert ports.free_port() == first
+    assert child_process.free_port() == first
 
 
 def test_who_has_a_port_can_listen_there_and_no_port_is_given_twice() -> None:
-    port_numbers = [ports.free_port() for _ in range(30)]
+    port_numbers = [child_process.free_port() for _ in range(30)]
     assert len(set(port_numbers)) == len(port_numbers)
     with socket.create_server(("127.0.0.1", port_numbers[0])):
         pass
 
 
 def test_a_row_of_ports_is_all_free() -> None:
-    first = ports.free_port(*range(1, 7))
+    first = child_process.free_port(*range(1, 7))
     for port in range(first, first + 7):
         with socket.create_server(("127.0.0.1", port)):
             pass

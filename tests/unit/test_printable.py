@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.aggregator.publishing.table_files import inert, to_csv
-from hubbub.cli import rappor_files
+from hubbub.cli.commands import rappor
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
 from hubbub.errors.printable import visible, visible_lines
@@ -133,7 +133,7 @@ def test_no_cell_of_csv_is_a_formula_whatever_stands_before_it(text: str) -> Non
     _, (cell,) = csv.reader(io.StringIO(to_csv([{"a": text}]), newline=""))
     assert cell == "'" + text
     out = io.StringIO()
-    rappor_files.write_results(out, iter([(text, 1, 1, 0, 0, 0, 0, 0, "true")]))
+    rappor.write_results(out, iter([(text, 1, 1, 0, 0, 0, 0, 0, "true")]))
     assert next(csv.reader(io.StringIO(out.getvalue().partition("\n")[2], newline="")))[0] == cell
 
 

@@ -10,7 +10,7 @@ import pytest
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring.metrics_toml.catalog_file import read_catalog
 from hubbub.cli.commands.backup import _secret
-from hubbub.cli.rappor_files import read_collection
+from hubbub.cli.commands.rappor import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import HubbubError
 from hubbub.issuer.accounts import add_account

@@ -11,8 +11,7 @@ import pytest
 
 from hubbub.analysis.answering import Followed, answer, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.fake_reports.plausible import plausibility
-from hubbub.analysis.fake_reports.poisoning import maximal_gain
+from hubbub.analysis.fake_reports import maximal_gain, plausibility
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.vector import scale_of
 from hubbub.authoring.code_modules import python_module, typescript_module

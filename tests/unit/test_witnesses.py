@@ -26,7 +26,7 @@ from hubbub.cli.main import main
 from hubbub.client import Outcome
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
-from hubbub.signing.log.tiles import CHECKPOINT
+from hubbub.signing.log.tree import CHECKPOINT
 from hubbub.signing.log.witnesses import (
     WITNESS_KEY,
     cosign,

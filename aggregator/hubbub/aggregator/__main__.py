@@ -15,7 +15,7 @@ from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
-from hubbub.aggregator.learning.learner import ModelLearner
+from hubbub.aggregator.learning import ModelLearner
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
@@ -32,7 +32,7 @@ from hubbub.aggregator.publishing.publisher import (
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.query.shuffler_terms import Shuffler
+from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.reload import (
@@ -69,7 +69,7 @@ from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.trusted_time import Clocks
 
 if TYPE_CHECKING:
-    from hubbub.aggregator.web.server import HttpServer
+    from hubbub.aggregator.web.app import HttpServer
     from hubbub.runtime.process import Serves
 
 # After this time a shuffler reconnects, and so finds an added aggregator.
@@ -172,7 +172,7 @@ class _Service:
         ).door(settings.metrics_listen, tls)
 
     def _http_door(self, server: RedisServer) -> "HttpServer":
-        from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
+        from hubbub.aggregator.web.app import HttpServer  # noqa: PLC0415 a web framework
 
         http, query, audit = self._settings.http, self._query, None
         if http.audit:

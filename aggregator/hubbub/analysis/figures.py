@@ -20,8 +20,7 @@ from hubbub.analysis.comparisons.change import reach_of_worth
 from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.families.vector import two_sums
-from hubbub.analysis.uncertainty.intervals import Bounds, reach_of
-from hubbub.analysis.uncertainty.ratios import fieller
+from hubbub.analysis.uncertainty.intervals import Bounds, fieller, reach_of
 
 UNFINISHED: Final = "not final: reports may be missing"
 """Note of a figure whose epochs still accept reports, which may wait at the shuffler."""

@@ -7,9 +7,16 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask, bisected
-from hubbub.analysis.uncertainty.count_intervals import CountLaw
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical
-from hubbub.analysis.uncertainty.intervals import Tail, end_of, reach_of, sampled, selection_reach
+from hubbub.analysis.uncertainty.intervals import (
+    FALSE_DISCOVERY_RATE,
+    Tail,
+    critical,
+    end_of,
+    reach_of,
+    sampled,
+    selection_reach,
+)
+from hubbub.analysis.uncertainty.tails import CountLaw
 
 # Past so many standard errors above a cut, having been selected says nothing any more; a bound
 # further away than the farthest is as good as none.

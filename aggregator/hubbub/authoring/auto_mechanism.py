@@ -5,17 +5,23 @@ mean over all values is the same for all answers. Mechanisms within 5% of the le
 as equal; then the shortest payload decides, then the fewest cells.
 
 Only for the percentiles of a number in `buckets` the rule is measured: `haar` has a formula of its
-error, and `wave` does not.
+error, and `wave` does not. Sets, parts, vectors and any string have only one mechanism.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log2, sqrt, tanh
 from typing import Any, Final
 
 from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice, Option
+from hubbub.catalog.crowds.central import PROMISE
+from hubbub.catalog.metric import DOMAINS, Metric
+from hubbub.catalog.values.value_kind import Complain
+from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
 from hubbub.fields.kinds import in_interval, number, whole
+from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import (
     AnyMechanism,
     build,
@@ -23,8 +29,13 @@ from hubbub.mechanisms import (
     described_parameters,
     parameters,
 )
+from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.number_range import MAX_FINE_BUCKETS, PLACES
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.mechanisms.vector_codes import VectorCodes
 
 # More reports than there are people, a thousand times.
 _MAX: Final = 10**13
@@ -198,3 +209,55 @@ def _whole_number(options: Mapping[str, Any], name: str) -> int:
     if problem := wish.problem(value):
         raise BadParameter(f"{name} {str(value)[:20]} {problem}")
     return int(value)
+
+
+SOLE: Final = (PrivSet, PairedParts, VectorCodes, HadamardSketch, PrefixTree)
+"""What `auto` is where one mechanism answers; its own numbers may be written beside `auto`."""
+
+# The sizes that the planner assumes: collisions then add little to a rare string's error.
+_SKETCH: Final = {"hashes": 1024, "width": 1024}
+# Fields that `auto` accepts for all of them, without effect on the choice.
+_WISHES: Final = frozenset({"reports", "max_payload_bytes", "max_cells"})
+
+
+def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
+    """The table with the only possible mechanism, without the wishes that with_wishes reads.
+
+    A sketch counts strings that are listed as candidates; a prefix tree discovers others. In a
+    crowd, `auto` chooses by the crowd's account.
+    """
+    if table.get("mechanism") != AUTO:
+        return table
+    without_wishes = {name: value for name, value in table.items() if name not in _WISHES}
+    if chosen := kind_named(table.get("kind")).sole_choice(without_wishes):
+        return {**chosen}
+    if "parts" in table:
+        return without_wishes | {"mechanism": PairedParts.NAME}
+    if table.get("domain") != DOMAINS["strings"] or any(name in table for name in PROMISE):
+        return table
+    if "candidates" in table:
+        return _SKETCH | without_wishes | {"mechanism": HadamardSketch.NAME}
+    return without_wishes | {"mechanism": PrefixTree.NAME}
+
+
+def with_wishes(table: Mapping[str, Any], metric: Metric, complain: Complain) -> Metric:
+    """The metric with the choice that its only mechanism is, if its reports are written.
+
+    Complains of each invalid wish, and of limits that the mechanism exceeds; `table` is as written.
+    """
+    layout = metric.randomizer.layout
+    sizes = {"max_payload_bytes": layout.payload_bytes, "max_cells": layout.size}
+    fewer = "lower buckets" if "buckets" in table else "list fewer values"
+    for field in own_fields(AUTO):
+        if field.name not in _WISHES & table.keys():
+            continue
+        wish, size = table[field.name], sizes.get(field.name, 0)
+        if problem := field.problem(wish):
+            complain(field.name, problem)
+        elif wish < size:
+            complain(field.name, f"{metric.mechanism} needs {size:,}; raise it, or {fewer}")
+    reports: Any = table.get("reports")
+    if metric.choice or metric.central or not (is_whole(reports) and reports >= 1):
+        return metric
+    best = option_of(metric.randomizer, metric.parameters, UNKNOWN)
+    return replace(metric, choice=Choice(reports, best, None))

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final
 
 from hubbub.analysis.binomials import least
-from hubbub.authoring.crowds.dummy_counts import (
+from hubbub.authoring.crowds.accountant import (
     devices_at_least,
     named_dummies,
     reports_at_least,

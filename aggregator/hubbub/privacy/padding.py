@@ -12,7 +12,7 @@ from math import ceil, floor, inf, log, sqrt, tanh
 from typing import Final
 
 from hubbub.authoring.auto_mechanism import EQUAL
-from hubbub.authoring.crowds.dummy_counts import COUNTS_PART, sum_scale
+from hubbub.authoring.crowds.accountant import COUNTS_PART, sum_scale
 from hubbub.catalog.crowds.crowd import MIN_SCALE, noise_of, sum_noise_of
 from hubbub.catalog.crowds.gaussian import mu_within
 from hubbub.errors import BadParameter

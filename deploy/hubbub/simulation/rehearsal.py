@@ -21,7 +21,7 @@ from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.strings.tree_search import detectable_share, shown_name
-from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum, named_dummies
+from hubbub.authoring.crowds.accountant import expected_dummies, gathered, minimum, named_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise

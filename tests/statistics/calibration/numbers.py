@@ -12,7 +12,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.families import draw
-from hubbub.authoring.crowds.dummy_counts import sum_scale
+from hubbub.authoring.crowds.accountant import sum_scale
 from hubbub.catalog.crowds.crowd import noise_of, sum_noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build, tally
 from hubbub.sealing.count_noise import CountNoise

@@ -13,7 +13,7 @@ from typing import ClassVar
 from hubbub.bundles.tokens import Tokens
 from hubbub.client import Client
 from hubbub.client.state.contract import SENT as TAKEN
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer import make_token_key
 from hubbub.tokens.issuer_key import TOKEN_KEY

@@ -21,11 +21,10 @@ from hubbub.bundles.tokens import Tokens
 from hubbub.client import Client
 from hubbub.errors import HubbubError
 from hubbub.installation.certificate_authorities import write_certificates
-from hubbub.installation.child_process import Child
+from hubbub.installation.child_process import Child, free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
-from hubbub.installation.ports import free_port
 from tests.support.catalogs import metric_toml
 from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually

@@ -10,7 +10,7 @@ import numpy as np
 import redis
 
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.authoring.crowds.dummy_counts import gathered
+from hubbub.authoring.crowds.accountant import gathered
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.client.cover import FILLER
 from hubbub.client.state.contract import SENT

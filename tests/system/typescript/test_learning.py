@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import BrowserContext
 
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
 from tests.support.node import ROOT, needs_node
 

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.cli.main import main
 from hubbub.errors import HubbubError
-from hubbub.installation.ports import free_port
+from hubbub.installation.child_process import free_port
 from hubbub.mechanisms import REGISTRY
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking

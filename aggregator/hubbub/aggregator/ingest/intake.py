@@ -14,7 +14,7 @@ from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
-from hubbub.authoring.crowds.dummy_counts import expected_dummies
+from hubbub.authoring.crowds.accountant import expected_dummies
 from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_start
 from hubbub.conservation import Window

@@ -22,7 +22,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.values.funnels_and_retention import Retention
 from hubbub.catalog.values.rates import Rate
-from hubbub.query_results.unit_text import End, number_text
+from hubbub.query_results.cell_text import End, number_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from hubbub.aggregator.query.answer_notes import notes_of_outside
 from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate
-from hubbub.aggregator.query.shuffler_terms import Terms, upstream_reports
+from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.percentiles import PERCENTILES, Percentile, percentiles_of
-from hubbub.analysis.uncertainty.discoveries import stand_out
+from hubbub.analysis.uncertainty.intervals import stand_out
 from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, conditions_in
 from hubbub.errors import BadParameter

@@ -28,7 +28,7 @@ import numpy as np
 from hubbub.aggregator.store.contract import Counted, Integers, TotalsReader, WindowTotals
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import pmf
-from hubbub.authoring.crowds.dummy_counts import reports_variance
+from hubbub.authoring.crowds.accountant import reports_variance
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals

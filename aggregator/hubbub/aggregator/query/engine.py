@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 from hubbub.aggregator.access.rights import EVERYONE, Caller
 from hubbub.aggregator.ingest.arrivals import Arrivals
-from hubbub.aggregator.learning.rounds import Rounds
-from hubbub.aggregator.query.answer_notes import notice_of
+from hubbub.aggregator.learning import Rounds
+from hubbub.aggregator.query.answer_notes import notice_of, whole_answer
 from hubbub.aggregator.query.answer_store import AnswerStore, range_name, version_of
 from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, MetricLine
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
@@ -31,11 +31,15 @@ from hubbub.aggregator.query.estimating import (
 )
 from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.overview import detail, line
-from hubbub.aggregator.query.report_counts import PipelineStatus, status, visible_status
-from hubbub.aggregator.query.shuffler_terms import Shuffler, upstream_reports
+from hubbub.aggregator.query.report_counts import (
+    PipelineStatus,
+    Shuffler,
+    status,
+    upstream_reports,
+    visible_status,
+)
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch, together
 from hubbub.aggregator.query.watched_reports import Watched, watched
-from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle

@@ -10,13 +10,13 @@ from hubbub.aggregator.query.totals import SelectedTotals
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.answering import answer_lists, answer_tiers, likely
 from hubbub.analysis.comparisons.change import Change
-from hubbub.analysis.fake_reports.plausible import Plausibility, plausibility
+from hubbub.analysis.fake_reports import Plausibility, plausibility
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.analysis.value_estimates import Mean
-from hubbub.authoring.crowds.dummy_counts import expected_dummies, named_dummies
+from hubbub.authoring.crowds.accountant import expected_dummies, named_dummies
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter

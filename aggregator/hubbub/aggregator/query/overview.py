@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from hubbub.aggregator.query.answer_notes import notice_of
+from hubbub.aggregator.query.answer_notes import iso_time, notice_of, shuffled
 from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.estimating import number_range, one_look
 from hubbub.aggregator.query.figures import figure_kind
-from hubbub.aggregator.query.shuffler_terms import Terms, until_first_batch, upstream_reports
+from hubbub.aggregator.query.report_counts import Terms, until_first_batch, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.whole_answer import iso_time, shuffled
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start
 from hubbub.errors.development_messages import NOTICES

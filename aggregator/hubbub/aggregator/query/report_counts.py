@@ -1,13 +1,160 @@
-"""The conservation law: the aggregator's own terms, together with the shuffler's."""
+"""The conservation law: the aggregator's terms, and the shuffler's with what waits there."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from hubbub.aggregator.query.shuffler_terms import Shuffler
+import grpc
+import grpc.aio
+
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
+from hubbub.catalog import Metric, epoch_start
+from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
+from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window, balances, sum_terms
+from hubbub.epochs import minute
+from hubbub.errors.grammar import several
+from hubbub.runtime.rpc.server import channel
+from hubbub.runtime.tls import TlsFolder
+from hubbub.wire.v1.methods import stub
+from hubbub.wire.v1.services_pb2 import StatusRequest
+
+Terms = Mapping[Window, Mapping[str, int]]
+
+_CALL_SECONDS: Final = 2.0
+_FRESH_SECONDS: Final = 1.0
+
+
+class Shuffler:
+    """Client of the shuffler's Operator service, which reads counts once a second at most.
+
+    While a call is slow, callers that do not need fresh terms get the previous ones.
+
+    Attributes:
+        reserve: in minimum batches, if known.
+        total: terms over all streams, as of the last call of `terms`.
+    """
+
+    def __init__(self, address: str, tls: TlsFolder | None) -> None:
+        self._address, self._tls = address, tls
+        self._channel = channel(address, "shuffler", tls=tls)
+        self._cached_terms: tuple[float, Terms | None] | None = None
+        self.reserve: float | None = None
+        self.total: Mapping[str, int] = {}
+        self._asking = asyncio.Lock()
+
+    async def terms(self, *, fresh: bool = False) -> Terms | None:
+        """Terms per window, up to a second old unless `fresh`; None without an answer."""
+        if not fresh and self._cached_terms and self._asking.locked():
+            return self._cached_terms[1]
+        async with self._asking:
+            now = asyncio.get_running_loop().time()
+            if not fresh and self._cached_terms and now - self._cached_terms[0] < _FRESH_SECONDS:
+                return self._cached_terms[1]
+            try:
+                status = await stub("Operator", self._channel).Status(
+                    StatusRequest(), timeout=_CALL_SECONDS
+                )
+            except grpc.RpcError:
+                terms = None
+            else:
+                self.reserve, self.total = status.reserve, dict(status.total)
+                terms = {
+                    Window(window.stream, window.epoch): dict(window.terms)
+                    for window in status.windows
+                }
+            self._cached_terms = (asyncio.get_running_loop().time(), terms)
+            return terms
+
+    def renew(self) -> None:
+        """Uses the current certificates in the folder. Raises KeysUnusable."""
+        former = self._channel
+        self._channel = channel(self._address, "shuffler", tls=self._tls)
+        self._former = asyncio.create_task(former.close(_CALL_SECONDS))
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self._channel.close()
+
+
+def upstream_reports(
+    metric: Metric, epochs: Iterable[int], terms: Terms | None
+) -> tuple[int | None, int | None]:
+    """For a metric's epochs, reports that wait at the shuffler, and reports that it withheld.
+
+    None if the shuffler does not show it: in production the waiting reports of a metric, and with
+    secret numbers of dummies also the withheld ones.
+    """
+    if terms is None or count_noise(metric) or value_noise(metric):
+        return None, None
+    of_epochs = set(epochs)
+    sums = sum_terms(
+        counts
+        for window, counts in terms.items()
+        if window.stream in metric.streams and window.epoch in of_epochs
+    )
+    waiting = sums["pooled"] + sums["in_flight"] if metric.development else None
+    return waiting, sums["withheld"]
+
+
+def until_first_batch(
+    metric: Metric, terms: Terms | None, reserve: float | None, *, has_left: bool
+) -> str:
+    """Why there is no batch yet, without full stop; "" if nothing waits, or a batch has left.
+
+    `terms` are the shuffler's, if known; `reserve` is its smallest reserve in minimum batches.
+    PRIVACY: of a stream whose waiting reports the shuffler does not show, it depends only on the
+    catalog, on the reserve, and on whether a batch `has_left`.
+    """
+    waiting = [
+        window
+        for window, counts in (terms or {}).items()
+        if window.stream == metric.name
+        and 0 < counts.get("pooled", 0) == counts.get("acknowledged")
+    ]
+    reserve_count = round(metric.fewest * (reserve or 0.0)) if metric.mix == "pool" else 0
+    stay = f", of which {reserve_count:,} stay behind" if reserve_count else ""
+    first = metric.fewest + reserve_count
+    withheld = f"fewer than {metric.fewest:,} by then are withheld"
+    if not terms or not waiting:
+        if has_left or metric.development:
+            return "" if has_left or terms is None else _until_counted(metric, terms)
+        release_moment = "once the epoch and its grace are over"
+        hidden = "how many wait is not shown"
+        if metric.mix == "epoch":
+            return (
+                f"{metric.fewest:,} reports of an epoch leave the shuffler together "
+                f"{release_moment}, or not at all; {hidden}"
+            )
+        return (
+            f"{first:,} reports of an epoch must reach the shuffler for the first batch{stay}, or "
+            f"it leaves {release_moment}; {withheld}; {hidden}"
+        )
+    newest = max(waiting, key=lambda window: window.epoch)
+    pooled = terms[newest]["pooled"]
+    latest = minute(epoch_start(newest.epoch + 1, metric.epoch) + grace_seconds(metric.epoch))
+    if metric.mix == "epoch":
+        return (
+            f"{pooled:,} of the {metric.fewest:,} reports of a crowd wait at the shuffler; they "
+            f"leave together at {latest}, or not at all"
+        )
+    return (
+        f"{pooled:,} of {first:,} reports wait at the shuffler until the first batch{stay}, or "
+        f"until {latest} at the latest; {withheld}"
+    )
+
+
+def _until_counted(metric: Metric, terms: Terms) -> str:
+    """In development: whether reports are on their way."""
+    streams = {*metric.streams}
+    in_flight = sum(
+        n.get("in_flight", 0) for window, n in terms.items() if window.stream in streams
+    )
+    if in_flight:
+        return f"{several(in_flight, 'report')} left the shuffler: ask again in a few seconds"
+    return "the shuffler has none yet: devices hold theirs for hold_seconds at most"
+
 
 # Two services are queried one after the other: reports that move meanwhile are on neither side.
 _TRIES: Final = 5

@@ -8,9 +8,9 @@ from operator import attrgetter
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange, select_epochs
-from hubbub.aggregator.query.shuffler_terms import Shuffler, Terms, until_first_batch
+from hubbub.aggregator.query.report_counts import Shuffler, Terms, until_first_batch
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
-from hubbub.authoring.crowds.dummy_counts import count_variance, expected_dummies
+from hubbub.authoring.crowds.accountant import count_variance, expected_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import (
     EPOCH_SECONDS,

@@ -12,8 +12,13 @@ from typing import Any, cast
 
 from hubbub.aggregator.access.rights import EVERYONE, Caller
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.aggregator.releases.release_entry import LONGEST_NAME, LONGEST_VALUE, Entry
-from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
+from hubbub.aggregator.releases.release_log import (
+    LONGEST_NAME,
+    LONGEST_VALUE,
+    Entries,
+    Entry,
+    ReleaseLog,
+)
 from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import EPOCH_SECONDS, Budget, Crowd, Metric, reports_of_one
 from hubbub.epochs import epoch_dates

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from hubbub.aggregator.web.refused_page import HEAD
+from hubbub.aggregator.web.problems import HEAD
 
 _METHODS: Final = ("get", "post", "put", "delete")
 _PROBLEM: Final = "application/problem+json"

@@ -1,9 +1,10 @@
-"""The application: combines routes, errors and pages."""
+"""The application: combines routes, errors and pages; and the HTTP server that runs it."""
 
 from collections import Counter
 from collections.abc import Callable
 from html import escape
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,15 +21,19 @@ from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.api_page import api_page
 from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.gauges import exposition
-from hubbub.aggregator.web.guard import App, Guard, shared
-from hubbub.aggregator.web.list_and_mark_routes import LISTS, MARKS
+from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, App, Guard, shared
 from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Questions, check_parameters, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_commands import Reached
 from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
-from hubbub.aggregator.web.release_routes import RELEASES
+from hubbub.aggregator.web.release_routes import LISTS, MARKS, RELEASES
+from hubbub.errors import ServiceUnavailable
+from hubbub.errors.addresses import is_loopback
 from hubbub.errors.printable import visible
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.http.timed_connection import TimeLimits
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.version import VERSION
 
@@ -134,3 +139,73 @@ def _document(app: FastAPI) -> dict[str, Any]:
         for model in (Candidates, Problem):
             schemas[model.__name__] = model.model_json_schema()
     return app.openapi_schema or {}
+
+
+# A list of strings may be long, and ten million values take their time over a slow line.
+_LIMITS: Final = TimeLimits(body=60.0, answer=300.0)
+# The longest list, and other bodies beside it.
+_BODIES_BYTES: Final = LARGEST_STRINGS_BYTES + (8 << 20)
+
+
+class HttpServer(HttpDoor):
+    """The application at an address: unencrypted on this machine, elsewhere with TLS and tokens.
+
+    Args:
+        refusals: counts refused requests and ended connections, by reason.
+        notice: shown first on every page.
+
+    Raises:
+        ServiceUnavailable: on another address without TLS, or if everyone may query.
+        KeysUnusable: the certificates cannot be read.
+    """
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        query: QueryEngine,
+        releases: Releases,
+        *,
+        access: Access | None = None,
+        audit: AuditTrail | None = None,
+        refusals: Counter[str] | None = None,
+        notice: str = "",
+    ) -> None:
+        access, address, tls = access or Access(), settings.listen, settings.tls
+        if not is_loopback(address) and (tls is None or not access.asks):
+            raise ServiceUnavailable(
+                f"{address} is not on this machine: give --http-tls FOLDER with certificates and "
+                "--http-tokens FILE or --http-access FILE for access control, or listen on "
+                "127.0.0.1"
+            )
+        self._limiter = Limiter(settings.rate, _burst(settings.rate))
+        app = make_app(
+            query,
+            releases,
+            access,
+            self._limiter,
+            settings,
+            refusals=refusals,
+            audit=audit,
+            notice=notice,
+        )
+        connections = OpenConnections(
+            settings.proxies,
+            refusals,
+            bodies_bytes=_BODIES_BYTES,
+            answers_bytes=inf,  # a table may have any size, and its reader has a token
+        )
+        super().__init__(
+            address,
+            app,
+            tls=tls,
+            connections=connections,
+            limits=_LIMITS,
+        )
+
+    def allow(self, rate: float) -> None:
+        """Changes how many requests per second a caller may make."""
+        self._limiter.allow(rate, _burst(rate))
+
+
+def _burst(rate: float) -> int:
+    return max(1, round(20 * rate))

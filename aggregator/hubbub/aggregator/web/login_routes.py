@@ -12,8 +12,7 @@ from hubbub.aggregator.access.callers import SESSION, cookies_of
 from hubbub.aggregator.access.rights import Role, Way
 from hubbub.aggregator.access.sessions import LOGIN_SECONDS
 from hubbub.aggregator.web.parameters import Who, about, needs
-from hubbub.aggregator.web.problems import PROBLEMS, problem
-from hubbub.aggregator.web.refused_page import refused_page
+from hubbub.aggregator.web.problems import PROBLEMS, problem, refused_page
 from hubbub.errors import AccessRefused, HubbubError
 
 # One per pending login: two tabs may log in at once.

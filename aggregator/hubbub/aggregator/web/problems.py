@@ -1,19 +1,71 @@
-"""HTTP errors as problems (RFC 9457). They quote only names from the request, not values."""
+"""HTTP errors as problems (RFC 9457) and as pages. They quote only names from the request."""
 
 import json
 from collections.abc import Mapping
+from html import escape
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
-from hubbub.aggregator.web.refused_page import lost_page
 from hubbub.errors import HubbubError
+from hubbub.errors.printable import visible
 from hubbub.query_results.error_status import status_of
+
+HEAD: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>hubbub: {heading}</title>
+<link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/static/style.css">
+</head>
+<body>
+"""
+"""The beginning of a page without scripts."""
+_BODY: Final = """<header class="top">
+<a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="24" height="24">hubbub</a>
+</header>
+<main id="main" aria-busy="false">
+<h1>{heading}</h1>
+<div class="state"><p>{said}</p>
+<p class="actions"><a class="button" href="{to}">{next}</a></p></div>
+</main>
+</body>
+</html>
+"""
+_DOWN: Final = 503
+
+
+def refused_page(status: int, message: str, return_path: str) -> HTMLResponse:
+    """Returns the page after a refused login; a successful login continues to `return_path`."""
+    heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
+    text = visible(message)
+    if text.startswith(("the ", "this ")):  # and no name of a person
+        text = text[0].upper() + text[1:]
+    login_link = f"/login?anew=true&amp;to={quote(return_path, safe='')}"
+    return _page(status, heading, text, login_link, "Log in again")
+
+
+def lost_page(path: str) -> HTMLResponse:
+    """Returns the page for a path that does not exist."""
+    message = f"Nothing is at {visible(path)} here: the link may be old or incomplete"
+    return _page(404, "No such page", message, "/", "All metrics")
+
+
+def _page(status: int, heading: str, message: str, return_path: str, label: str) -> HTMLResponse:
+    page = (HEAD + _BODY).format(
+        heading=heading, said=escape(message) + ".", to=return_path, next=label
+    )
+    return HTMLResponse(page, status, {"cache-control": "no-store"})
+
 
 _TYPE: Final = "application/problem+json"
 _RETRY_AFTER: Final = "10"  # seconds: a search takes as long

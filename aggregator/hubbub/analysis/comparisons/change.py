@@ -14,8 +14,14 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask, bisected, records
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, stand_out
-from hubbub.analysis.uncertainty.intervals import Tail, reach_of, sampled, selection_reach
+from hubbub.analysis.uncertainty.intervals import (
+    FALSE_DISCOVERY_RATE,
+    Tail,
+    reach_of,
+    sampled,
+    selection_reach,
+    stand_out,
+)
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 

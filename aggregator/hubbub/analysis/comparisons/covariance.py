@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.projective_points import numbers_of, vectors_of
+from hubbub.analysis.families.draw_totals import numbers_of, vectors_of
 from hubbub.analysis.families.tiers import Tier, tier_scales
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals

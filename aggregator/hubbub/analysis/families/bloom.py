@@ -23,7 +23,7 @@ from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.strings.decode_equations import bloom_places
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
+from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.rappor import Rappor

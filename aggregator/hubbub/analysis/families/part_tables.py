@@ -7,12 +7,18 @@ import numpy as np
 from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.consistent_tables import consistent_tables, consistent_triples
+from hubbub.analysis.estimators.consistency import consistent_tables, consistent_triples
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, support_deviations
-from hubbub.analysis.families.draw_totals import LARGEST, QUICK, Counts, check_size, one_hot_chances
+from hubbub.analysis.families.draw_totals import (
+    LARGEST,
+    QUICK,
+    Counts,
+    check_size,
+    draw_points,
+    one_hot_chances,
+)
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns
 from hubbub.analysis.families.tiers import Tier
 from hubbub.analysis.value_estimates import ValueEstimates

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.predictions_from_scores import foretold, into_classes
+from hubbub.analysis.models.definition import foretold, into_classes
 from hubbub.mechanisms.gradient import ModelKind
 
 _STEPS: Final = 30

@@ -1,9 +1,9 @@
 """Decodes RAPPOR: from bit counts per cohort to the number of reports of each candidate string.
 
-Weighted least squares (regression.py) estimates each candidate's reports from debiased bit counts
-(decode_equations.py), and those of all other strings in one more column. With enough equations,
-every candidate has a column. Otherwise only those that stand out do: the fit and the list of what
-stands out are updated in turn until neither changes.
+Weighted least squares (decode_equations.py) estimates each candidate's reports from debiased bit
+counts, and those of all other strings in one more column. With enough equations, every candidate
+has a column. Otherwise only those that stand out do: the fit and the list of what stands out are
+updated in turn until neither changes.
 
 Source: the regression of Erlingsson, Pihur, Korolova (CCS 2014), section 4;
 docs/decisions/0216-strings.md describes what was tried.
@@ -19,9 +19,17 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.strings.decode_equations import Collection, Design, Places, bloom_places
-from hubbub.analysis.strings.regression import Fit, fit, independent, non_negative
-from hubbub.analysis.uncertainty.discoveries import discoveries
+from hubbub.analysis.strings.decode_equations import (
+    Collection,
+    Design,
+    Fit,
+    Places,
+    bloom_places,
+    fit,
+    independent,
+    non_negative,
+)
+from hubbub.analysis.uncertainty.intervals import discoveries
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals

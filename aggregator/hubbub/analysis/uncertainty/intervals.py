@@ -1,4 +1,4 @@
-"""Intervals: the uncertainty of estimates, by normal laws and by laws with longer tails.
+"""Intervals of estimates and of their ratios, and which of many estimates are significant.
 
 Shares are of those who reported, so their only error is randomization. Comparisons of epochs and
 lines through epochs refer to the population instead: other people report each time.
@@ -18,9 +18,11 @@ from statistics import NormalDist
 from typing import Final, Literal
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 from scipy.special import ndtr, ndtri
 
-from hubbub.analysis.arrays import Floats
+from hubbub.analysis.arrays import Floats, Mask, bisected
+from hubbub.errors import BadParameter
 from hubbub.query_results.confidence import MAX_CONFIDENCE, check_confidence
 
 _NORMAL: Final = NormalDist()
@@ -146,3 +148,125 @@ def anytime_confidence(confidence: float, growths: tuple[float, float], rows: in
         )
         least = min(least, 2 * float(ndtr(-reach)) / share)
     return min(1 - least, MAX_CONFIDENCE)
+
+
+FALSE_DISCOVERY_RATE: Final = 0.05
+"""Of what stands out from zero, or has changed, the share that does not, at most on average."""
+
+# Standard errors above a cut; wider smooths over a density that rises to the cut.
+_NEAR_CUT: Final = 2.0
+
+
+def discoveries(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
+    """Which p-values are significant at this false discovery rate, by `critical`."""
+    return p_values <= critical(p_values, rate)
+
+
+def stand_out(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
+    """Which p-values are significant at this false discovery rate (Benjamini and Hochberg 1995)."""
+    check_rate(rate)
+    return p_values <= _step_up(p_values, rate)
+
+
+def check_rate(rate: float) -> None:
+    """Raises BadParameter unless the false discovery rate is in (0, 1)."""
+    if not 0 < rate < 1:
+        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
+
+
+def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
+    """Largest significant p-value at this false discovery rate; below 0 if none is.
+
+    Benjamini and Hochberg's procedure (1995), or its adaptive form if that finds more: a first pass
+    counts the probable nulls, a second spends the whole rate on those (Benjamini, Krieger and
+    Yekutieli 2006, definition 6). The level is at most the rate itself, so that a value that nobody
+    holds is significant with at most that probability, beside any number of certain ones.
+    """
+    check_rate(rate)
+    first = _step_up(p_values, rate / (1 + rate))
+    nothing = max(int((p_values > first).sum()), 1)
+    adaptive = _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
+    return min(max(_step_up(p_values, rate), adaptive), rate)
+
+
+def selection_bias(gaps: Floats, stderrs: Floats) -> tuple[float, float]:
+    """Upward bias of the sum of estimates that were selected by their cuts, and its variance.
+
+    `gaps` are the distances of selected estimates above their cuts, `stderrs` those of estimates
+    whose truth lies at the cut. For a normal estimate x of t, used only above c, the mean of x - t
+    is its variance times the density of x at c (Stein 1981). So only the density just above the
+    cuts is needed: a boundary kernel, linear over `_NEAR_CUT` standard errors, which adds at most 8
+    / `_NEAR_CUT`^2 of each estimate's variance.
+    """
+    places = gaps / (_NEAR_CUT * stderrs)
+    is_near = places < 1
+    bias = float((stderrs * (4 - 6 * places))[is_near].sum()) / _NEAR_CUT
+    return max(bias, 0.0), 8 / _NEAR_CUT**2 * float((stderrs[is_near] ** 2).sum())
+
+
+def _step_up(p_values: Floats, rate: float) -> float:
+    """Significance level of Benjamini and Hochberg (1995); below 0 if nothing is significant."""
+    levels = rate * np.arange(1, len(p_values) + 1) / max(len(p_values), 1)
+    passing = np.nonzero(np.sort(p_values) <= levels)[0]
+    return float(levels[passing[-1]]) if len(passing) else -1.0
+
+
+_HALVINGS: Final = 48
+
+
+def fieller(
+    numerators: Floats,
+    denominators: Floats,
+    variances: Floats,
+    denominator_variances: Floats,
+    *,
+    reach: Floats | float,
+    most: float | None = 1.0,
+) -> tuple[Floats, Floats, Floats]:
+    """Of ratios of two estimates, estimates and ends of intervals in [0, most] (Fieller 1954).
+
+    A ratio is inside if numerator - ratio * denominator is within so many standard errors of 0,
+    each ratio by the error that there would be if it were the true one. Estimates may be outside
+    [0, most]; only where the denominator is within reach of 0 they are moved inside, since they
+    could then be any number.
+
+    Args:
+        numerators: estimates; shape (ratios,).
+        denominators: as `numerators`.
+        variances: that of numerator - ratio * denominator if the ratio is the true one, as the
+            coefficients of a polynomial in it, the constant first; shape (coefficients, ratios).
+        denominator_variances: shape (ratios,).
+        reach: how many standard errors away the ends are.
+        most: the largest possible ratio; None if any is possible.
+
+    Returns:
+        Estimates, lows and highs. An end without bound is infinite; the estimate of a denominator
+        that is not above 0 is NaN.
+    """
+    clear = denominators > reach * np.sqrt(denominator_variances)
+    safe = np.where(denominators > 0, denominators, 1.0)
+    estimates = numerators / safe
+    nearest = np.clip(estimates, 0.0, most)
+    # The interval of an estimate outside [0, most] is that of the nearest end: by its own, all
+    # ratios could be rejected, and the interval would have no width.
+    centres = nearest * safe
+    highest = np.full_like(estimates, np.inf if most is None else most)
+    if most is None:
+        # By the triangle inequality no ratio above this one is within reach.
+        numerator_end = np.maximum(numerators, 0.0) + reach * np.sqrt(np.maximum(variances[0], 0.0))
+        denominator_end = denominators - reach * np.sqrt(denominator_variances)
+        highest = np.where(clear, numerator_end / np.where(clear, denominator_end, 1.0), np.inf)
+
+    def is_inside(ratios: Floats) -> Mask:
+        variance = np.maximum(polyval(ratios, variances, tensor=False), 0.0)
+        return (centres - ratios * denominators) ** 2 <= reach**2 * variance
+
+    def end(farthest: Floats) -> Floats:
+        inner, _ = bisected(nearest, farthest, is_inside, _HALVINGS)
+        return np.where(is_inside(farthest), farthest, inner)
+
+    finite = np.where(clear, highest, 0.0)
+    low = np.where(clear, end(np.zeros_like(estimates)), 0.0)
+    high = np.where(clear, end(finite), np.inf if most is None else most)
+    estimates = np.where(clear, estimates, nearest)
+    return np.where(denominators > 0, estimates, np.nan), low, high

@@ -8,8 +8,7 @@ from math import ceil, inf
 from typing import Any, Final
 
 from hubbub.authoring.auto_mechanism import EQUAL
-from hubbub.authoring.crowds.accountant import Accountant, Planned
-from hubbub.authoring.crowds.dummy_counts import sum_scale
+from hubbub.authoring.crowds.accountant import Accountant, Planned, sum_scale
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import CROWD_MEANS, MAX_SUM_SCALE, NOISE, Crowd
 from hubbub.catalog.crowds.noise_dummies import can_seal

@@ -6,8 +6,11 @@ from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number
-from hubbub.authoring.crowds.crowd_strings import planned_strings
-from hubbub.authoring.crowds.crowd_trees_and_parts import noisy_parts, planned_geometry
+from hubbub.authoring.crowds.crowd_trees_and_parts import (
+    noisy_parts,
+    planned_geometry,
+    planned_strings,
+)
 from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central import (

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from hubbub.authoring.auto_mechanism import own_fields, resolve
+from hubbub.authoring.auto_mechanism import own_fields, resolve, with_sole_choice, with_wishes
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.crowds.crowd_table import crowd_mechanisms, crowd_table
 from hubbub.authoring.metrics_toml.domain import (
@@ -16,7 +16,6 @@ from hubbub.authoring.metrics_toml.domain import (
     read_values,
     table_with_domain,
 )
-from hubbub.authoring.metrics_toml.sole_choice import with_sole_choice, with_wishes
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import NONE

@@ -31,16 +31,23 @@ from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd import smallest_crowd
-from hubbub.privacy.proofs.attack import Attacked, Draw, Reports, attack
-from hubbub.privacy.proofs.coin_proof import prove_coins
-from hubbub.privacy.proofs.enumeration import PROOFS, ratios_are_within_the_claim
-from hubbub.privacy.proofs.replay import TooMany, distribution
-from hubbub.privacy.proofs.whole_epochs import (
+from hubbub.privacy.proofs.attack import (
     COUNTS,
     SUM,
+    Attacked,
+    Draw,
+    Reports,
+    attack,
     attack_epochs,
     draw_neighbours,
     draw_sums,
+)
+from hubbub.privacy.proofs.coin_proof import prove_coins
+from hubbub.privacy.proofs.enumeration import (
+    PROOFS,
+    TooMany,
+    distribution,
+    ratios_are_within_the_claim,
 )
 from hubbub.privacy.shuffled_histogram import central_epsilon
 

@@ -11,8 +11,7 @@ from hubbub.errors import BadParameter, LogBroken
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes
 from hubbub.signing.log.log_writer import folder_fetch
-from hubbub.signing.log.tiles import CHECKPOINT
-from hubbub.signing.log.tree import tree_root
+from hubbub.signing.log.tree import CHECKPOINT, tree_root
 
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20

@@ -10,15 +10,15 @@ from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import KINDS
 from hubbub.errors import BadParameter, LogBroken
-from hubbub.signing.log.tiles import (
+from hubbub.signing.log.tree import (
     CHECKPOINT,
     MAX_ENTRIES,
     content_path,
     entries_in,
     entry_tiles,
     hash_tiles,
+    tree_root,
 )
-from hubbub.signing.log.tree import tree_root
 
 _ENTRY: Final = re.compile(rf"hubbub/1 ({'|'.join(KINDS)})\n([0-9a-f]{{64}})\n")
 

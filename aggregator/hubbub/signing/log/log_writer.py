@@ -22,8 +22,14 @@ from hubbub.errors import BadParameter, BundleRefused, KeysUnusable, LogBroken
 from hubbub.keys.secret_files import read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
-from hubbub.signing.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
-from hubbub.signing.log.tree import prove, tree_root
+from hubbub.signing.log.tree import (
+    CHECKPOINT,
+    content_path,
+    hash_tiles,
+    packed_entries,
+    prove,
+    tree_root,
+)
 
 LOG: Final = "log"
 """What the log's folder is called, beside the app's bundle."""

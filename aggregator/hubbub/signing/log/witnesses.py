@@ -29,7 +29,7 @@ from hubbub.keys.secret_files import read, read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.text_files import unreadable
 from hubbub.signing.log.log_reader import Fetch, read_log
-from hubbub.signing.log.tiles import CHECKPOINT
+from hubbub.signing.log.tree import CHECKPOINT
 
 WITNESS_KEY: Final = "witness.key"
 _PUBLIC: Final = "witness.pub"

@@ -18,12 +18,12 @@ from hubbub.installation.archive import (
     open_by,
     open_with,
     pack,
+    read_checked,
     unpack,
+    write_manifest,
 )
-from hubbub.installation.backup_manifest import read_checked, write_manifest
-from hubbub.installation.embedded_redis import EmbeddedRedis, url_of
+from hubbub.installation.embedded_redis import EmbeddedRedis, Server, url_of
 from hubbub.installation.endpoints import nothing_runs
-from hubbub.installation.redis_programs import Server
 from hubbub.installation.snapshot import (
     copy_into,
     loaded_server,

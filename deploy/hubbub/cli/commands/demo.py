@@ -15,11 +15,19 @@ from math import exp, sqrt
 from pathlib import Path
 from typing import Final
 
-from hubbub.authoring.crowds.dummy_counts import number_variance
+from hubbub.authoring.crowds.accountant import number_variance
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
-from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
-from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
+from hubbub.cli.demonstration import (
+    BOTH_WAYS,
+    CROSSED,
+    MetricAnswer,
+    answers_of,
+    ask_all,
+    demo_questions,
+    show_answers,
+    show_change,
+)
 from hubbub.cli.terminal.output import paragraph, say
 from hubbub.cli.terminal.progress import progress
 from hubbub.client import Client

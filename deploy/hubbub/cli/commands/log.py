@@ -21,7 +21,7 @@ from hubbub.programs.text_files import unreadable
 from hubbub.signing.difference import differences
 from hubbub.signing.log.audit import fetch_from, gaps, misfits
 from hubbub.signing.log.log_reader import ReadLog, read_log
-from hubbub.signing.log.tiles import CHECKPOINT
+from hubbub.signing.log.tree import CHECKPOINT
 from hubbub.signing.log.witnesses import (
     cosign_newest,
     cosigned_file,

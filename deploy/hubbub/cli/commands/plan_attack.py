@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.code_words import words_of
-from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
+from hubbub.analysis.fake_reports import Attack, maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric

@@ -13,8 +13,7 @@ from hubbub.catalog import SPANS
 from hubbub.cli.terminal.catalog_reading import CatalogOptions
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
-from hubbub.cli.terminal.rendered_document import Document, Table
-from hubbub.cli.terminal.review_and_leaflet import leaflet_html, review_markdown
+from hubbub.cli.terminal.rendered_document import Document, Table, leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
@@ -22,9 +21,8 @@ from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose
-from hubbub.privacy.leaflet import leaflet
+from hubbub.privacy.leaflet import claims, leaflet
 from hubbub.privacy.papers import DECIDE, papers, store_files
-from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command

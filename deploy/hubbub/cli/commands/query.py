@@ -41,8 +41,8 @@ from hubbub.query_results.sentences import (
     association_sentence,
     percentile_sentences,
     slice_sentences,
+    whose_sentence,
 )
-from hubbub.query_results.sentences_below import whose_sentence
 
 Document = Mapping[str, Any]
 

@@ -1,16 +1,204 @@
-"""`hubbub rappor decode`: decodes a collection made with the original RAPPOR tools."""
+"""`hubbub rappor decode`: decodes a collection made with the original RAPPOR tools, from files.
 
+params: a header k,h,m,p,q,f and one line of numbers: bits, hashes, cohorts, and RAPPOR's chances.
+counts: a line per cohort: its reports, then how many of them had bit 1, bit 2, ... set.
+map: a line per candidate: its name, then for every cohort and hash the bit it sets, as
+    cohort * k + bit + 1. Hashing is done by whoever made the map; a .gz file is read as well.
+"""
+
+import csv
+import re
 import sys
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from io import StringIO, TextIOWrapper
 from pathlib import Path
+from typing import Final, TextIO
 
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.aggregator.publishing.table_files import inert
 from hubbub.analysis.strings.decode import Decoded, decode_counts
-from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
+from hubbub.analysis.strings.decode_equations import Collection, Places, once
+from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
+from hubbub.mechanisms.two_step_response import channel
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
+from hubbub.programs.text_files import csv_rows
+
+COLUMNS: Final = (
+    "string",
+    "estimate",
+    "std_error",
+    "proportion",
+    "prop_std_error",
+    "prop_low_95",
+    "prop_high_95",
+    "p_value",
+    "detected",
+)
+_NAMES: Final = ("k", "h", "m", "p", "q", "f")
+# Converting a number such as 1e-99999999 to a fraction would take all memory.
+_NUMBER: Final = re.compile(r"[0-9./]{1,60}([eE][+-]?[0-9]{1,3})?")
+# More than all people, and small enough that no sum of counts exceeds 64 bits.
+_MAX_REPORTS: Final = 10**12
+_MAX_BITS: Final = 1 << 16
+_MAX_CELLS: Final = 1 << 24
+
+
+def read_collection(params: Path, counts: Path) -> Collection:
+    """Reads the bit counts of a collection, and its parameters.
+
+    Raises BadParameter, with file, line and remedy, if a file cannot be read or is malformed.
+    """
+    numbers = _read_params(params)
+    bits, hashes, cohorts = (int(numbers[name]) for name in "khm")
+    rows: list[list[int]] = []
+    for line, row in csv_rows(counts):
+        if not rows:
+            _refuse_heading(row[0], f"{counts}:{line}")
+        cells = _whole_numbers(row, f"{counts}:{line}", _MAX_REPORTS)
+        if len(cells) != bits + 1:
+            raise BadParameter(
+                f"{counts}:{line}: {len(cells)} numbers, {bits + 1} expected "
+                f"(the cohort's reports, then {bits} bits, as k in {params} says)"
+            )
+        if max(cells) > cells[0]:
+            raise BadParameter(
+                f"{counts}:{line}: a bit is counted {max(cells)} times in {cells[0]} reports; "
+                "the first number must be the cohort's reports"
+            )
+        rows.append(cells)
+    if len(rows) != cohorts:
+        raise BadParameter(
+            f"{counts}: {len(rows)} lines, {cohorts} expected (a line per cohort, m in {params})"
+        )
+    if (reports := sum(cells[0] for cells in rows)) > _MAX_REPORTS:
+        raise BadParameter(f"{counts}: {reports} reports in all, above {_MAX_REPORTS}; correct it")
+    chances = channel(*(Fraction(numbers[name]) for name in "fpq"))
+    return Collection(np.array(rows, dtype=np.int64), hashes, chances)
+
+
+def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
+    """Reads the candidates' names, and the cells that each sets, as Design takes them.
+
+    Raises BadParameter as above, or if a candidate occurs twice.
+    """
+    bits, cohorts, hashes = collection.bits, collection.cohorts, collection.hashes
+    width, size = cohorts * hashes, cohorts * bits
+    home = np.repeat(np.arange(cohorts, dtype=np.int32), hashes)
+    lines: dict[str, int] = {}
+    rows: list[npt.NDArray[np.int32]] = []
+    for line, row in csv_rows(path):
+        location = f"{path}:{line}"
+        if not rows and len(row) > 1:
+            _refuse_heading(row[1], location)
+        name, cells = row[0], _whole_numbers(row[1:], location, size)
+        if len(cells) != width or min(cells) < 1:
+            raise BadParameter(
+                f"{location}: {len(cells)} positions, {width} expected in [1, {size}] "
+                f"({hashes} for each of {cohorts} cohorts, cohort * {bits} + bit + 1)"
+            )
+        places = np.array(cells, dtype=np.int32) - 1
+        places.sort()
+        if not np.array_equal(places // bits, home):
+            raise BadParameter(
+                f"{location}: a cohort has more or fewer than {hashes} positions; "
+                "was the map made for these parameters?"
+            )
+        if lines.setdefault(name, line) != line:
+            before = f"the candidate of line {lines[name]}"
+            raise BadParameter(f"{location}: repeats {before}; remove one")
+        rows.append(places)
+    if not rows:
+        raise BadParameter(f"{path}: contains no candidate; write one per line")
+    return list(lines), once(np.stack(rows), size)
+
+
+def result_rows(
+    names: Sequence[str], decoded: Decoded, reports: int
+) -> Iterator[tuple[str | int, ...]]:
+    """Yields a row of COLUMNS per candidate: detected ones first, largest first.
+
+    The interval of a candidate that was not detected ranges from 0 to the most that the counts
+    allow; its estimate is 0 unless it makes the histogram more likely.
+    """
+    order = np.lexsort((decoded.p_values, -decoded.fitted, ~decoded.detected))
+    for index in order.tolist():
+        estimate, stderr = float(decoded.fitted[index]), float(decoded.stderrs[index])
+        low = max(float(decoded.low[index]), 0.0) if decoded.detected[index] else 0.0
+        high = max(float(decoded.high[index]), 0.0)
+        yield (
+            names[index],
+            round(estimate),
+            round(stderr),
+            *(f"{share / reports:.7g}" for share in (estimate, stderr, low, high)),
+            f"{decoded.p_values[index]:.4g}",
+            "true" if decoded.detected[index] else "false",
+        )
+
+
+def write_results(file: TextIO, rows: Iterator[tuple[str | int, ...]]) -> None:
+    """Writes the rows as CSV, with texts quoted as in the original tools, and no formulas."""
+    csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(COLUMNS)
+    for name, *figures in rows:
+        quoted = inert(str(name)).replace('"', '""')
+        file.write(f'"{quoted}",{",".join(map(str, figures))}\n')
+
+
+def _read_params(path: Path) -> dict[str, str]:
+    rows = list(csv_rows(path))
+    remedy = f"write a header {','.join(_NAMES)} and a line of numbers"
+    if len(rows) != 2 or sorted(rows[0][1]) != sorted(_NAMES) or len(rows[1][1]) != len(_NAMES):  # noqa: PLR2004 two lines
+        line = rows[-1][0] if rows else 1
+        raise BadParameter(f"{path}:{line}: not the parameters of a collection; {remedy}")
+    line, numbers = rows[1][0], dict(zip(rows[0][1], rows[1][1], strict=True))
+    for name in _NAMES:
+        top = {"k": _MAX_BITS, "h": 64, "m": _MAX_CELLS}.get(name)
+        text = numbers[name].strip()
+        try:
+            right = bool(_NUMBER.fullmatch(text)) and (
+                1 <= int(text) <= top if top else 0 <= Fraction(text) <= 1
+            )
+        except (ValueError, ZeroDivisionError):
+            right = False
+        if not right:
+            expected = f"a whole number in [1, {top}]" if top else "a number in [0, 1]"
+            raise BadParameter(f"{path}:{line}: {name} must be {expected}; correct it")
+        numbers[name] = text
+    if int(numbers["k"]) * int(numbers["m"]) > _MAX_CELLS or int(numbers["k"]) < int(numbers["h"]):
+        raise BadParameter(f"{path}:{line}: k * m must be at most {_MAX_CELLS}, and h at most k")
+    if not (Fraction(numbers["p"]) < Fraction(numbers["q"]) and Fraction(numbers["f"]) < 1):
+        raise BadParameter(
+            f"{path}:{line}: needs p < q and f < 1: otherwise reports contain no information"
+        )
+    return numbers
+
+
+def _whole_numbers(fields: Sequence[str], location: str, top: int) -> list[int]:
+    """Reads whole numbers in [0, top]."""
+    numbers: list[int] = []
+    try:
+        numbers.extend(map(int, fields))
+    except ValueError:  # the numbers before it are in the list
+        place = f"{location}: number {len(numbers) + 1}"
+        raise BadParameter(f"{place} is not a whole number; correct it") from None
+    if not (numbers and min(numbers) >= 0 and max(numbers) <= top):
+        raise BadParameter(f"{location}: a number is outside [0, {top}]; correct it")
+    return numbers
+
+
+def _refuse_heading(cell: str, location: str) -> None:
+    """Raises BadParameter if the cell of a first line, which should be a number, is a name."""
+    if cell.strip()[:1].isalpha():
+        raise BadParameter(
+            f"{location}: a heading, with {cell[:40]!a} in the place of a number; remove that line"
+        )
+
 
 # More rows than this are for a file, not for eyes.
 _ROWS = 50

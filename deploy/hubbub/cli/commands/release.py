@@ -11,7 +11,7 @@ from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.query_results.unit_text import End, number_text
+from hubbub.query_results.cell_text import End, number_text
 
 _RELEASES: Final = "/v1/releases"
 

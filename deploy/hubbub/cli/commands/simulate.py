@@ -22,8 +22,8 @@ from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.text_files import csv_rows, first_row_and_rest, read_text
+from hubbub.query_results.cell_text import error_of, number_text
 from hubbub.query_results.rows import percentile_name
-from hubbub.query_results.unit_text import error_of, number_text
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth

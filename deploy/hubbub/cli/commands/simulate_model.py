@@ -7,11 +7,9 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any, Final
 
-from hubbub.analysis.models.coefficients import coefficients, in_own_units
-from hubbub.analysis.models.definition import Model
+from hubbub.analysis.models.definition import Model, coefficients, foretold, in_own_units
 from hubbub.analysis.models.descent import linear, noise_of
-from hubbub.analysis.models.evaluation import evaluate
-from hubbub.analysis.models.predictions_from_scores import foretold
+from hubbub.analysis.models.judgement import evaluate
 from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, SimulateOptions
 from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients

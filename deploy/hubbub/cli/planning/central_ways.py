@@ -10,12 +10,13 @@ import numpy as np
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import detectable_share
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
-from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.authoring.crowds.crowd_trees_and_parts import (
     cell_variance,
     noisy_parts,
     planned_geometry,
+    planned_strings,
+    string_errors,
 )
 from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
 from hubbub.catalog import Crowd

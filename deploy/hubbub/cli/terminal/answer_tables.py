@@ -13,8 +13,7 @@ from hubbub.errors.grammar import several
 from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import Column, QueryName
 from hubbub.query_results.rows import Row, rows
-from hubbub.query_results.sentences import percentile_sentences
-from hubbub.query_results.sentences_below import sentences_below
+from hubbub.query_results.sentences import percentile_sentences, sentences_below
 
 Answer = Mapping[str, Any]
 Intervals = Sequence[tuple[float, float, float]]

@@ -1,1 +1,0 @@
-"""Learning: takes one step per finished round of each model."""

@@ -1,1 +1,0 @@
-"""Tests whether honest reports alone made these totals, and bounds the effect of fake ones."""

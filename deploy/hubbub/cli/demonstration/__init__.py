@@ -1,1 +1,0 @@
-"""The parts of `hubbub demo`: questions, answers, and earlier days."""
