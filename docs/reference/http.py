@@ -23,7 +23,6 @@ Made by `make reference` from the document that the aggregator serves at `/opena
 ## Overview
 
 The aggregator serves this API and the web page at `--http-listen`; `hubbub up` prints its address.
-`/docs` shows the same reference in a browser.
 If the service requires a token, send `Authorization: Bearer TOKEN`; [the operator](../operate/services.md#http-and-the-web-page) issues tokens.
 
     curl -H "Authorization: Bearer $HUBBUB_TOKEN" "https://HOST:7076/v1/metrics/theme/estimates?last=7d"

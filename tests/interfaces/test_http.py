@@ -94,19 +94,6 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
     assert ratio == pytest.approx(2.575829 / 0.674490, rel=1e-5)
 
 
-def test_the_document_is_shown_without_a_script(home: House) -> None:
-    response = _get(home, "/docs")
-    assert response.headers["content-type"].startswith("text/html")
-    assert "<script" not in response.text
-    assert not re.findall(r'(?:src|href)="(?:https?:)?//', response.text)
-    document = _get(home, "/openapi.json").json()
-    for path, methods in document["paths"].items():
-        for method in methods:
-            assert f"<code>{method.upper()} {path}</code>" in response.text
-    for shape in document["components"]["schemas"]:
-        assert f'<h3 id="{shape}">' in response.text
-
-
 @pytest.mark.parametrize(
     ("path", "parameters", "status", "title", "message"),
     [
@@ -137,7 +124,7 @@ def test_the_document_is_shown_without_a_script(home: House) -> None:
         ),
         ("/v1/metrics/homepage/estimates", {}, 400, "NothingToLookFor", "candidates"),
         ("/v1/metrics/seconds/top", {}, 400, "BadParameter", "mean"),
-        ("/v1/nothing", {}, 404, "NotServed", "this path does not exist; /docs lists all"),
+        ("/v1/nothing", {}, 404, "NotServed", "this path does not exist; /openapi.json lists all"),
     ],
 )
 def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
@@ -188,7 +175,7 @@ def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_take
 ) -> None:
     answer = web.delete(f"{home.page}/v1/metrics")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
-    assert "does not support this method; /docs lists all" in answer.json()["detail"]
+    assert "does not support this method; /openapi.json lists all" in answer.json()["detail"]
 
 
 def test_what_is_known_already_is_not_sent_again(home: House) -> None:
@@ -410,7 +397,10 @@ def test_strings_are_asked_for_by_post(home: House) -> None:
         "body.candidates: must have at least 1 of them; leave it out for none"
     )
     unknown = web.put(f"{home.page}/v1/marks/a", json={"date": "2026-11-22", "colour": "red"})
-    assert unknown.json()["detail"] == "body.colour: is not a field here; leave it out, see /docs"
+    assert (
+        unknown.json()["detail"]
+        == "body.colour: is not a field here; leave it out, see /openapi.json"
+    )
     assert json.loads(web.get(f"{home.page}/openapi.json").text)["openapi"].startswith("3.")
 
 

@@ -18,7 +18,6 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
-from hubbub.aggregator.web.api_page import api_page
 from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, App, Guard, shared
@@ -122,12 +121,6 @@ async def ready(request: Request) -> dict[str, str]:
     """Returns 200 if Redis answers, so that queries can be answered; otherwise 503."""
     await request.app.state.query.collected.check()
     return {"status": "ready"}
-
-
-@_OWN.get("/docs", response_class=HTMLResponse, include_in_schema=False)
-async def documented(request: Request) -> HTMLResponse:
-    """Returns the OpenAPI document as a page."""
-    return HTMLResponse(api_page(request.app.openapi()))
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

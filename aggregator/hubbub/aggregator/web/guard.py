@@ -52,7 +52,7 @@ _HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 # Needed before a token exists, and equal for everyone.
-_OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs", "/login")
+_OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/login")
 _READING: Final = {"GET", "HEAD"}
 # Largest body with a million candidate strings; and largest other body, which is parsed at once.
 LARGEST_STRINGS_BYTES: Final = 32 << 20

@@ -17,7 +17,7 @@ from hubbub.errors import HubbubError
 from hubbub.errors.printable import visible
 from hubbub.query_results.error_status import status_of
 
-HEAD: Final = """<!doctype html>
+_PAGE: Final = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -28,9 +28,7 @@ HEAD: Final = """<!doctype html>
 <link rel="stylesheet" href="/static/style.css">
 </head>
 <body>
-"""
-"""The beginning of a page without scripts."""
-_BODY: Final = """<header class="top">
+<header class="top">
 <a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="24" height="24">hubbub</a>
 </header>
 <main id="main" aria-busy="false">
@@ -61,9 +59,7 @@ def lost_page(path: str) -> HTMLResponse:
 
 
 def _page(status: int, heading: str, message: str, return_path: str, label: str) -> HTMLResponse:
-    page = (HEAD + _BODY).format(
-        heading=heading, said=escape(message) + ".", to=return_path, next=label
-    )
+    page = _PAGE.format(heading=heading, said=escape(message) + ".", to=return_path, next=label)
     return HTMLResponse(page, status, {"cache-control": "no-store"})
 
 
@@ -103,10 +99,10 @@ _WRONG: Final = {
     "missing": "is missing",
     "string_type": "is not a text",
     "string_too_long": "may have at most {max_length} characters",
-    "string_pattern_mismatch": "is invalid; see the documentation at /docs",
+    "string_pattern_mismatch": "is invalid; see /openapi.json",
     "too_short": "must have at least {min_length} of them; leave it out for none",
     "too_long": "may have at most {max_length} of them",
-    "extra_forbidden": "is not a field here; leave it out, see /docs",
+    "extra_forbidden": "is not a field here; leave it out, see /openapi.json",
     "int_parsing": "is not a whole number",
     "float_parsing": "is not a number",
     "bool_parsing": "is neither true nor false",
@@ -166,11 +162,11 @@ def handle_problems(app: FastAPI) -> None:
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.
             headers = {"allow": ", ".join(sorted(_methods(app, request)))}
-            detail = "this path does not support this method; /docs lists all requests"
+            detail = "this path does not support this method; /openapi.json lists all requests"
         if error.status_code == 404:  # noqa: PLR2004 not found
             if "text/html" in request.headers.get("accept", ""):
                 return lost_page(request.url.path)
-            detail = "this path does not exist; /docs lists all requests"
+            detail = "this path does not exist; /openapi.json lists all requests"
         return problem(error.status_code, "NotServed", detail, headers)
 
 
