@@ -125,7 +125,7 @@ def test_the_command_answers_from_files_in_every_format(
         ("query", "launches", "--format", "json"),
         ("top", "hostile"),
         ("trend", "theme", "--value", "dark"),
-        ("export", "theme", "--by-epoch"),
+        ("trend", "theme", "--number", "50", "--format", "csv"),
         ("breakdown", "crashed"),
         ("cross", "profile", "theme", "country"),
     ):
@@ -133,7 +133,7 @@ def test_the_command_answers_from_files_in_every_format(
         assert filed == served
     paths = [tmp_path / "served.parquet", tmp_path / "filed.parquet"]
     for place, path in zip(places, paths, strict=True):
-        assert main(["export", "theme", "--epochs", _days(home), "--out", str(path), *place]) == 0
+        assert main(["query", "theme", "--epochs", _days(home), "--out", str(path), *place]) == 0
     assert paths[0].read_bytes() == paths[1].read_bytes()
     capsys.readouterr()
     bundle = ["--bundle", str(home.signed.path)]
@@ -159,7 +159,8 @@ def test_an_answer_without_unreadable_epochs_names_them(
     refusal = refusal_of(capsys, "query", "theme", *question)
     assert f"totals/theme: the file of {days[0]} is missing, which the index has" in refusal
     assert "(and so 2 more); or leave its epoch out: --skip-unreadable" in refusal
-    for options in (("query", "theme"), ("export", "theme"), ("trend", "theme", "--value", "dark")):
+    as_csv = ("query", "theme", "--format", "csv")
+    for options in (("query", "theme"), as_csv, ("trend", "theme", "--value", "dark")):
         sentence = " ".join(output_of(capsys, *options, *question, "--skip-unreadable").split())
         assert f"files of totals cannot be read: theme of {days[0]}..{days[2]}." in sentence
     skipping = open_totals(copy, skip_unreadable=True)

@@ -175,7 +175,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
     """What questions to a service have in common, then what is each one's own."""
     cases = _asked("experiment", "menu", "--confidence 0.5")
     words = {
-        **dict.fromkeys(("query", "top", "compare", "trend", "export"), "theme"),
+        **dict.fromkeys(("query", "top", "compare", "trend"), "theme"),
         "cross": "pairs",
         "figures": "checkout",
         "discover": "words",
@@ -186,7 +186,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
         if question not in {"cross", "discover", "figures"}:
             cases |= _asked(question, "homepage --candidates {listed}", "--candidates {more}")
             cases |= _asked(question, "homepage --list short", "--list long")
-    for question in ("query", "compare", "trend", "export"):
+    for question in ("query", "compare", "trend"):
         cases |= _asked(question, "took", "--percentile 30")
     return cases | {
         ("compare", "--last"): (
@@ -198,13 +198,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
         **_asked("query", "theme", "--anytime"),
         **_asked("top", "theme", "--number 1"),
         **_asked("trend", "theme", "--number 1", "--value dark"),
-        **{
-            (question, "--below"): (
-                f"{question} took --percentile 50",
-                f"{question} took --below 3",
-            )
-            for question in ("query", "export")
-        },
+        ("query", "--below"): ("query took --percentile 50", "query took --below 3"),
         **_asked("discover", "words", "--likely"),
         ("cross", "rows"): ("cross triples", "cross triples new"),
         ("cross", "columns"): ("cross triples theme", "cross triples theme new"),
@@ -212,7 +206,6 @@ def _of_house() -> dict[tuple[str, str], Case]:
         **_asked("breakdown", words["breakdown"], "--by version"),
         **_asked("figures", "used", "--by os"),
         **_asked("figures", "comeback", "--cohorts"),
-        **_asked("export", "theme", "--by-epoch"),
     }
 
 

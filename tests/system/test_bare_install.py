@@ -238,7 +238,7 @@ def test_the_command_names_the_smallest_extra(python: Path) -> None:
 
 def test_questions_are_asked_over_http_without_an_extra(python: Path, tmp_path: Path) -> None:
     with page_of(tmp_path, CATALOG, {"theme": {0: 400, 1: 100}}) as page:
-        for question in ("query", "top", "trend", "export"):
+        for question in ("query", "top", "trend"):
             output = _command(python, question, "theme", "--url", page).stdout
             assert "light" in output, question
         assert "theme" in _command(python, "metrics", "--url", page).stdout

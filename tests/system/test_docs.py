@@ -233,7 +233,7 @@ def test_what_the_readme_asks_is_answered_or_waits_for_its_crowd(
     (tmp_path / ".hubbub").symlink_to(run.home)
     (tmp_path / "domains.txt").write_text("a.example\n")
     monkeypatch.chdir(tmp_path)
-    asks = {"query", "top", "trend", "export", "status", "metrics"}
+    asks = {"query", "top", "trend", "status", "metrics"}
     lines = [words for where, words in _typed() if where == "README.md" and words[0] in asks]
     assert len(lines) >= 5
     for words in lines:

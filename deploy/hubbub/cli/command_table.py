@@ -64,7 +64,6 @@ COMMANDS: Final = {
     "figures": Entry("show conversions, rates, active devices, or retention", module="query"),
     "experiment": Entry("show the effect of an experiment's arms", module="query"),
     "model": Entry("show a model; sign its state for devices", "cli"),
-    "export": Entry("write a metric to a file: CSV, Parquet or JSON", module="query"),
     "candidates": Entry("save named lists of strings that queries look for"),
     "mark": Entry("mark days on which something happened; every trend shows them"),
     "metrics": Entry("show the metrics, and the stored epochs of each", module="status"),

@@ -36,7 +36,6 @@ _GROUPS: Final = {
         "figures",
         "discover",
         "model",
-        "export",
         "release",
         "rappor",
     ),
@@ -122,8 +121,8 @@ def main(arguments: Sequence[str]) -> int:
         print("\n".join(map(visible_lines, lines)))  # noqa: T201 the requested output
         return 0 if is_whole else 1
     try:
-        _refuse_slips(arguments)
         _refuse_former_forms(arguments)
+        _refuse_slips(arguments)
         # Importing only the command's module starts twice as fast and needs fewer packages.
         names = [word for word in arguments[:1] if word in COMMANDS]
         namespace = _parser(names).parse_args(arguments or ["--help"])
@@ -151,6 +150,11 @@ def _refuse_slips(arguments: Sequence[str]) -> None:
 def _refuse_former_forms(arguments: Sequence[str]) -> None:
     """Raises BadParameter, naming today's command, for a form of version 0.1."""
     command, first = [*arguments, "", ""][:2]
+    if command == "export":
+        raise BadParameter(
+            "export is part of other commands: hubbub query METRIC --out FILE; "
+            "with a row per epoch, hubbub trend METRIC --number 50 --out FILE"
+        )
     if command == "privacy" and (first.endswith(".toml") or first in {"--format", "--delta"}):
         raise BadParameter("the card is a command of its own: hubbub privacy card metrics.toml")
     if command == "plan" and first not in {"central", "model", "attack", "capacity"}:

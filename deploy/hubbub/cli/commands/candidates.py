@@ -14,7 +14,7 @@ from hubbub.programs.options import argument, options
 _LISTS: Final = "/v1/candidates"
 DESCRIPTION: Final = (
     "A list has a name and strings, and is kept by the aggregator for everybody. `query`, `top`, "
-    "`compare`, `trend` and `export` look for its strings with --list NAME."
+    "`compare` and `trend` look for its strings with --list NAME."
 )
 
 

@@ -1,7 +1,6 @@
-"""Questions about a metric or an experiment, from `hubbub query` to `export`."""
+"""Questions about a metric or an experiment, from `hubbub query` to `cross`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import floor, log10
 from shutil import get_terminal_size
 from typing import Any, Final
@@ -47,7 +46,6 @@ from hubbub.query_results.sentences import (
 Document = Mapping[str, Any]
 
 _AFTER: Final = Exclusive()
-_MAX_SERIES: Final = 50
 # Larger tables belong in a file.
 _MAX_ROWS: Final = 60
 _NEVER: Final = 2.0
@@ -205,36 +203,6 @@ def _show_experiment(answer: Document) -> None:
     explain(answer["sizes"])
     say_below("experiment", answer)
     say(answer["verdict"])
-
-
-@options
-class ExportOptions:
-    question: QuestionOptions
-    by_epoch: bool = option("a row per epoch and value")
-    ranks: RankOptions
-
-
-@command(
-    "export",
-    description="Writes the estimates of a metric, or its percentiles. The format follows from the "
-    "name of the file, unless --format names it.",
-)
-def _export(options: ExportOptions) -> None:
-    question, output = options.question, options.question.answer.output
-    if output.format == "table":
-        raise BadParameter(
-            "--format table is for a screen: give csv, json or parquet, or use hubbub query"
-        )
-    if not output.format and not output.out:
-        output = replace(output, format="csv")
-        question = replace(question, answer=replace(question.answer, output=output))
-    if not options.by_epoch:
-        options.ranks.ask(question)
-        return
-    if options.ranks.below:
-        raise BadParameter("--by-epoch has no shares below numbers; leave one of them out")
-    percentiles = options.ranks.percentiles.percentiles
-    question.ask(Connection.trend, show_trend, number=_MAX_SERIES, percentiles=percentiles)
 
 
 @options

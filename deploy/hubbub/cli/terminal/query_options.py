@@ -114,8 +114,7 @@ class OutputOptions:
     """Options for the format and file of an answer."""
 
     format: Format | None = option(
-        "format of the output (by the ending of --out; without a file a table, and CSV for hubbub "
-        "export)"
+        "format of the output (by the ending of --out; without a file a table)"
     )
     out: Path | None = option(
         "write the output to this file instead of the screen", metavar="FILE", read=read_output
