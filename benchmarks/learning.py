@@ -29,7 +29,6 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.models.judgement import evaluate
-from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.catalog.models.features import features_of
@@ -38,6 +37,7 @@ from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import HubbubError
 from hubbub.installation.local_run import LocalRun, Ports
+from hubbub.simulation.model_rehearsal import without_privacy
 from tests.support.law_terms import total_counts
 
 _LISTED: Final = ("workclass", "education", "marital_status", "occupation")

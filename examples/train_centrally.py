@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analysis.models.judgement import evaluate
-from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.catalog.models.features import features_of
 from hubbub.privacy.composition import Event, compose
+from hubbub.simulation.model_rehearsal import without_privacy
 
 Floats = NDArray[np.float64]
 

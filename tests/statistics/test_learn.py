@@ -28,12 +28,11 @@ from hubbub.analysis.models.descent import (
 )
 from hubbub.analysis.models.judgement import evaluate
 from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
-from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.simulation.model_file import People, read_model
-from hubbub.simulation.model_rehearsal import codes_of, rehearse_model
+from hubbub.simulation.model_rehearsal import codes_of, rehearse_model, without_privacy
 
 pytestmark = pytest.mark.thorough
 

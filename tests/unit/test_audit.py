@@ -17,8 +17,14 @@ from hubbub.client.state.secret import DeviceMemo
 from hubbub.errors import ProofFailed
 from hubbub.mechanisms import BitSource, KeyedBits, Memo, Probability, SystemBits, build
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
-from hubbub.privacy.proofs.audit import NOT_WALKED, Check, audit_coins, audit_metric, audit_proofs
-from hubbub.privacy.proofs.coin_proof import prove_coins
+from hubbub.privacy.proofs.audit import (
+    NOT_WALKED,
+    Check,
+    audit_coins,
+    audit_metric,
+    audit_proofs,
+    prove_coins,
+)
 from hubbub.privacy.proofs.enumeration import SMALL
 from tests.conftest import CATALOG
 from tests.support.catalogs import catalog_of, metric_toml

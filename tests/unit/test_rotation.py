@@ -9,8 +9,14 @@ from hubbub.bundles import OpeningKeyPublic, key_at
 from hubbub.cli.main import main
 from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import KeysUnusable
-from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
-from hubbub.keys.rotation import forget_keys, rotate_keys, still_needed
+from hubbub.keys.opening_keys import (
+    forget_keys,
+    read_opening_keys,
+    read_public_keys,
+    rotate_keys,
+    still_needed,
+    write_new_keys,
+)
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from tests.support.commands import Capture, output_of, refusal_of
 

@@ -6,10 +6,11 @@ from typing import Any, Final, Self
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from hubbub.analysis.arrays import Floats, Mask, bisected
+from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.uncertainty.intervals import (
     FALSE_DISCOVERY_RATE,
     Tail,
+    bisected,
     critical,
     end_of,
     reach_of,

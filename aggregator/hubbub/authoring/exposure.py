@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.catalog.crowds.gaussian import crowd_cost, room_of, spent_of
-from hubbub.catalog.epochs import epochs_within, spans_within
+from hubbub.catalog.epochs import days_at_most, epochs_within, spans_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.held_out_reports import judging
-from hubbub.catalog.periods import days_at_most
 from hubbub.catalog.policy import SPANS, Caps
 from hubbub.mechanisms.even_noise import even_lies
 

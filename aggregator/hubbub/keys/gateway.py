@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.secret_files import read
+from hubbub.keys.operator import read
 from hubbub.oblivious.key_config import key_config, read_config
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.text_files import read_list

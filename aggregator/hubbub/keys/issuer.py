@@ -11,7 +11,7 @@ from typing import Any, Final
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.keys.secret_files import read
+from hubbub.keys.operator import read
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.tokens.issuer_key import KEY_BYTES, TOKEN_KEY
 

@@ -1,17 +1,65 @@
-"""The operator's signing key in its folder, and the handovers from earlier keys."""
+"""Secret files, readable by nobody else; the operator's signing key, and handovers to it."""
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles.encoding import MALFORMED, read_json, to_text
 from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.secret_files import read, read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+
+
+def read(path: Path) -> bytes:
+    """Reads a file. Raises KeysUnusable if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        remedy = "make keys with: hubbub keys new FOLDER"
+        raise KeysUnusable(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
+
+
+def read_secret(path: Path) -> bytes:
+    """Reads a file. Raises KeysUnusable if it cannot be read, or others can read it."""
+    raw = read(path)
+    file_stat = path.stat()
+    # An orchestrator mounts secrets as its own, readable to the group that the service runs in.
+    handed = file_stat.st_uid != os.geteuid() and not file_stat.st_mode & (
+        stat.S_IWGRP | stat.S_IXGRP
+    )
+    if file_stat.st_mode & (stat.S_IRWXO if handed else stat.S_IRWXG | stat.S_IRWXO):
+        raise KeysUnusable(f"{path} is readable by others; run: chmod 600 {path}")
+    return raw
+
+
+def read_signing_key(path: Path) -> Ed25519PrivateKey:
+    """Reads a key from a file that only its owner can read.
+
+    Raises KeysUnusable if it cannot be read, others can read it, or it holds no Ed25519 key.
+    """
+    raw = read_secret(path)
+    try:
+        key = serialization.load_pem_private_key(raw, None)
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: not a PEM private key") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeysUnusable(f"{path}: not an Ed25519 key")
+    return key
+
+
+def signing_pem(key: Ed25519PrivateKey) -> bytes:
+    """The content of a key's file, in PEM."""
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
 
 OPERATOR: Final = "operator.key"
 _PUBLIC: Final = "operator.pub"

@@ -17,9 +17,9 @@ from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import can_seal, value_noise
+from hubbub.catalog.epochs import days_at_most
 from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.model_metric import codes_of_round
-from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Memoized

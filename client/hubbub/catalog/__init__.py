@@ -9,12 +9,14 @@ from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
     WRITTEN_EPOCHS,
     closing_time,
+    days_at_most,
+    days_of_period,
     epoch_at,
     epoch_start,
     grace_seconds,
+    reports_of_one,
 )
 from hubbub.catalog.metric import Metric, versions_of
-from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Release
 from hubbub.catalog.supersedes import superseded_by
 

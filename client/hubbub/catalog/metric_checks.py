@@ -6,10 +6,10 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import cover_conflicts
 from hubbub.catalog.crowds.central import central_conflicts
 from hubbub.catalog.discovery import check_discovery
+from hubbub.catalog.epochs import period_conflicts
 from hubbub.catalog.experiments import check_experiment
 from hubbub.catalog.limits import conflicts
 from hubbub.catalog.models.model_metric import check_model
-from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.values.list_versions import STREAM, check_grown
 from hubbub.catalog.values.part_values import check_ranges
 from hubbub.catalog.values.value_kinds import check_family

@@ -2,7 +2,7 @@
 
 bundles/SERIAL.SUM.hubbub         every bundle whose reports were written, newest serial last
 totals/STREAM/NAME.parquet        a file per closed window (window_file.py)
-index/SUM.json                    which windows have a file (file_index.py)
+index/SUM.json                    which windows have a file (window_file.py)
 """
 
 import asyncio
@@ -18,8 +18,9 @@ import numpy as np
 
 from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
-from hubbub.aggregator.store.file_index import Entries, FileIndex
 from hubbub.aggregator.store.window_file import (
+    Entries,
+    FileIndex,
     FileName,
     decode,
     definition_of,

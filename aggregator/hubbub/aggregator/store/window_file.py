@@ -1,4 +1,4 @@
-"""The totals of one closed window as a Parquet file: cells and metadata.
+"""The totals of one closed window as a Parquet file, and the index of such files.
 
 The column `count` has the cells in their order. The schema's metadata has, under "hubbub.totals", a
 JSON object: the window, its reports and dummies, the digest of the definition by which its reports
@@ -7,23 +7,35 @@ were randomized, and a SHA-256 of everything. A file's name has the numbers that
     DATE.EPOCH.REPORTS.DUMMIES.SUM.parquet      SUM: the first 16 digits of the SHA-256
 
 So a listing shows the counts, and two states of one window are two files.
+
+The index says which windows have a file, so that a missing one is noticed:
+
+    index/SUM.json      {"version": 1, "windows": {STREAM: {EPOCH: [REPORTS, DUMMIES]}}}
+
+null instead of the numbers means that the window was deleted. SUM is of the content. A writer
+merges all files of the index with its additions, writes the result under its own name, and then
+deletes the files that it has read. So concurrent writers lose nothing of each other, and an
+interrupted one only leaves an additional file.
 """
 
 import hashlib
 import json
+import logging
 import re
 import urllib.parse
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final, Self
 
 import numpy as np
 
-from hubbub.aggregator.object_storage import arrow
+from hubbub.aggregator.object_storage import Place, arrow
 from hubbub.aggregator.store.contract import Counted, Integers, WindowTotals
 from hubbub.catalog import EPOCH_SECONDS, Metric
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
-from hubbub.errors import TotalsUnreadable
+from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.fields.rules import is_whole
 
 _KEY: Final = b"hubbub.totals"
@@ -178,3 +190,95 @@ def _damage_error(place: str) -> TotalsUnreadable:
         f"{place}: is damaged or not a file of totals; delete it and run hubbub totals write, if "
         "Redis still has the epoch, or take it from a copy"
     )
+
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+
+_FOLDER: Final = "index"
+_INDEX_VERSION: Final = 1
+_INDEX_NAME: Final = re.compile(rf"[0-9a-f]{{{_SUM_DIGITS}}}\.json")
+_ATTEMPTS: Final = 5
+
+Entries = Mapping[Window, Counted | None]
+"""Of each window that has had a file how much it holds; None if it was deleted."""
+
+
+class FileIndex:
+    """The index of one place. Its methods raise StoreUnavailable if that cannot be read."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._files: dict[str, Entries] = {}
+
+    def entries(self) -> Entries:
+        """All entries; none from an earlier version. Raises TotalsUnreadable for a damaged file."""
+        for _ in range(_ATTEMPTS):
+            try:
+                self._files = {
+                    name: self._files[name] if name in self._files else self._read(name)
+                    for name in self._names()
+                }
+            except FileNotFoundError:
+                continue  # another writer has added it
+            return _merged_entries(self._files.values())
+        raise StoreUnavailable(
+            f"{self._place.shown(_FOLDER)}: changed while it was read; try again"
+        )
+
+    def update(self, changes: Entries) -> None:
+        """Merges these entries into the index. Replaces a damaged file of it, and logs that."""
+        names = self._names()
+        try:
+            entries = self.entries()
+        except TotalsUnreadable as error:
+            _log.warning("%s; the index is built again from the existing files", error)
+            entries = {}
+        windows: dict[str, dict[str, list[int] | None]] = {}
+        for window, count in sorted(_merged_entries([entries, changes]).items()):
+            state = [count.reports, count.dummies] if count else None
+            windows.setdefault(window.stream, {})[str(window.epoch)] = state
+        document = {"version": _INDEX_VERSION, "windows": windows}
+        content = json.dumps(document, separators=(",", ":")).encode()
+        index_name = _name(content)
+        if names == [index_name]:
+            return
+        self._place.write(f"{_FOLDER}/{index_name}", content, owner_only=True)
+        for name in names:
+            if name != index_name:
+                self._place.delete(f"{_FOLDER}/{name}")
+
+    def _names(self) -> list[str]:
+        entries = self._place.entries(_FOLDER)
+        return [
+            entry.name for entry in entries if entry.is_file and _INDEX_NAME.fullmatch(entry.name)
+        ]
+
+    def _read(self, name: str) -> Entries:
+        path = f"{_FOLDER}/{name}"
+        content = self._place.read(path)
+        document = json.loads(content) if _name(content) == name else {}
+        if document.get("version") != _INDEX_VERSION:
+            raise TotalsUnreadable(
+                f"{self._place.shown(path)}: is damaged, or of a version that this hubbub does not "
+                "read; delete it, and the aggregator or hubbub totals write creates it again"
+            )
+        return {
+            Window(stream, int(epoch)): Counted(*counts) if counts else None
+            for stream, epochs in document["windows"].items()
+            for epoch, counts in epochs.items()
+        }
+
+
+def _merged_entries(parts: Iterable[Entries]) -> Entries:
+    """All entries; a deletion outlasts every state, and of two states the larger one stays."""
+    entries: dict[Window, Counted | None] = {}
+    for part in parts:
+        for window, count in part.items():
+            former = entries.get(window, count)
+            largest = max(former, count, key=lambda own: own.tags) if former and count else None
+            entries[window] = largest
+    return entries
+
+
+def _name(content: bytes) -> str:
+    return f"{sha256(content).hexdigest()[:_SUM_DIGITS]}.json"

@@ -13,10 +13,12 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
-from hubbub.analysis.arrays import Floats, Mask, bisected, records
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.families.tiers import records
 from hubbub.analysis.uncertainty.intervals import (
     FALSE_DISCOVERY_RATE,
     Tail,
+    bisected,
     reach_of,
     sampled,
     selection_reach,

@@ -19,8 +19,7 @@ from hubbub.analysis.families.draw_totals import (
     cohort_holders,
     lasting_bits,
 )
-from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.tiers import Tier
+from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.strings.decode_equations import bloom_places
 from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE

@@ -10,15 +10,14 @@ from numpy.random import Generator
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.arrays import Floats, bisected
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import BitSum, Expected, Strings, support_deviations
 from hubbub.analysis.families.draw_totals import Counts, draw_points
-from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.tiers import Tier, tier_scales
+from hubbub.analysis.families.tiers import Columns, Tier, tier_scales
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
-from hubbub.analysis.uncertainty.intervals import end_of, reach_of, selection_bias
+from hubbub.analysis.uncertainty.intervals import bisected, end_of, reach_of, selection_bias
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals

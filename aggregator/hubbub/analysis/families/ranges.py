@@ -30,8 +30,7 @@ from hubbub.analysis.families.contract import (
     support_deviations,
 )
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
-from hubbub.analysis.families.rows import Columns
-from hubbub.analysis.families.tiers import Tier
+from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals

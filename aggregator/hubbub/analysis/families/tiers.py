@@ -1,17 +1,23 @@
-"""Combines estimates of people who report at several epsilons, perhaps repeatedly."""
+"""What all families share: estimates of several tiers combined, and the rows of an answer."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from hubbub.analysis.arrays import Floats
+from hubbub.analysis.answer import ValueAnswer
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.estimators.consistency import within_ends
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
 
 Tier = tuple[AnyMechanism, Totals]
 """People who report at one epsilon: a mechanism with its totals."""
+
+Record = TypeVar("Record")
 
 # Share of the variance from which a tier's tail counts; and the score at which tails are compared.
 _PART: Final = 0.05
@@ -135,3 +141,72 @@ def chosen_by(scales: Floats, reports: Sequence[int], estimates: Floats) -> Floa
     shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)
     variance: Floats = shares * (1 - shares) * (numbers @ (scales - 1) ** 2)
     return variance
+
+
+def records(
+    kind: Callable[..., Record], names: Sequence[str], **columns: npt.NDArray[np.generic]
+) -> tuple[Record, ...]:
+    """A record for each name, which is its `value`, with its number of each column."""
+    fields = ("value", *columns)
+    rows = zip(names, *map(np.ndarray.tolist, columns.values()), strict=True)
+    return tuple([kind(**dict(zip(fields, row, strict=True))) for row in rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Estimates, standard errors, ends of intervals, in reports; and what stands out."""
+
+    estimates: Floats
+    stderrs: Floats
+    low: Floats
+    high: Floats
+    detected: Mask
+    reports: int
+
+    @classmethod
+    def of(cls, figures: ValueEstimates, reports: int, confidence: float) -> Self:
+        """The columns with intervals and detections that are valid for the top of the list."""
+        usable = replace(figures, absent=np.maximum(figures.absent, 1e-9))
+        low, high, detected = usable.ranked(reports + figures.unsure, confidence)
+        return cls(
+            estimates=figures.estimates,
+            stderrs=figures.stderrs,
+            # The true counts sum to the reports, so no lower end may exceed them.
+            low=np.minimum(low, reports),
+            high=high,
+            detected=detected,
+            reports=reports,
+        )
+
+    def rows(self, names: Sequence[str], consistent: Floats) -> tuple[ValueAnswer, ...]:
+        """A row for each name, with rank and share."""
+        number = max(self.reports, 1)
+        return records(
+            ValueAnswer,
+            names,
+            estimate=self.estimates,
+            stderr=self.stderrs,
+            low=self.low,
+            high=self.high,
+            share=self.estimates / number,
+            rank=np.argsort(np.argsort(-self.estimates, kind="stable")) + 1,
+            detected=self.detected,
+            consistent=consistent,
+            share_low=self.low / number,
+            share_high=np.minimum(self.high / number, 1.0),
+        )
+
+    def nearest(self, absent: Floats, *, others: bool = False) -> Floats:
+        """The histogram nearest to the estimates and inside their intervals.
+
+        With `others`, the rest belongs to other strings. All values have the weight of absent ones:
+        with their own errors, frequent values would give up most, since some mechanisms estimate
+        them less precisely than rare ones.
+        """
+        estimates, low, high = self.estimates, self.low, self.high
+        variances = np.maximum(absent, 1e-9) ** 2
+        if others:
+            estimates = np.append(estimates, self.reports - estimates.sum())
+            variances = np.append(variances, variances.sum())
+            low, high = np.append(low, 0.0), np.append(high, float(self.reports))
+        return within_ends(estimates, variances, (low, high), self.reports)[: len(absent)]

@@ -11,17 +11,15 @@ from numpy.random import Generator
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.code_words import (
-    books_at_once,
-    centre_square,
-    words_of,
-    words_of_each,
-)
-from hubbub.analysis.estimators.shared_book_error import (
     FEWER_ROUNDS,
     ROUNDS,
     BooksErrors,
+    books_at_once,
+    centre_square,
     variance_by_books,
     variance_less_known,
+    words_of,
+    words_of_each,
 )
 from hubbub.analysis.families.contract import BitSum, Expected, Family, support_deviations
 from hubbub.analysis.families.draw_totals import Counts

@@ -12,6 +12,7 @@ where r is fixed beforehand: here the variance of the smallest number of reports
 Sums over thousands of reports are practically normal, which every interval here relies on.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import hypot, log, sqrt
 from statistics import NormalDist
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyval
 from scipy.special import ndtr, ndtri
 
-from hubbub.analysis.arrays import Floats, Mask, bisected
+from hubbub.analysis.arrays import Floats, Mask
 from hubbub.errors import BadParameter
 from hubbub.query_results.confidence import MAX_CONFIDENCE, check_confidence
 
@@ -73,6 +74,17 @@ def selection_reach(
     own_scale, rest = np.sqrt(part), np.sqrt(1 - part) * plain
     answer: Floats = own_scale * even + np.hypot(own_scale * (pushed - even), rest)
     return answer
+
+
+def bisected(
+    inner: Floats, outer: Floats, is_inside: Callable[[Floats], Mask], halvings: int
+) -> tuple[Floats, Floats]:
+    """The ends after halving each interval so often; `is_inside` holds on the side of `inner`."""
+    for _ in range(halvings):
+        middle = (inner + outer) / 2
+        at_middle = is_inside(middle)
+        inner, outer = np.where(at_middle, middle, inner), np.where(at_middle, outer, middle)
+    return inner, outer
 
 
 def end_of(

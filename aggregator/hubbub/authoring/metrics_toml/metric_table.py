@@ -21,10 +21,10 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.crowds.crowd import Crowd
+from hubbub.catalog.epochs import period_conflicts
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.value_kind import OTHER, Complain

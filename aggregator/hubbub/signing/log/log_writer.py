@@ -19,7 +19,7 @@ from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import LogProof, entry_of
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable, LogBroken
-from hubbub.keys.secret_files import read_signing_key, signing_pem
+from hubbub.keys.operator import read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.tree import (

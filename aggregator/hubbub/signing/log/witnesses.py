@@ -25,7 +25,7 @@ from hubbub.bundles.log.notes import (
     signed_note,
 )
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
-from hubbub.keys.secret_files import read, read_signing_key, signing_pem
+from hubbub.keys.operator import read, read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.text_files import unreadable
 from hubbub.signing.log.log_reader import Fetch, read_log

@@ -5,8 +5,7 @@ from math import ceil
 from typing import Any, Final
 
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.epochs import epochs_within
-from hubbub.catalog.periods import PERIOD_KIND, days_at_most
+from hubbub.catalog.epochs import PERIOD_KIND, days_at_most, epochs_within
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields import kinds

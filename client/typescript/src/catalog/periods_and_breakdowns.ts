@@ -1,6 +1,6 @@
 /**
  * Periods and breakdowns: on which day a device is asked, and which public fields split the
- * answers. As periods.py and breakdown.py of client/hubbub/catalog. Loaded only if a bundle has
+ * answers. As epochs.py and breakdown.py of client/hubbub/catalog. Loaded only if a bundle has
  * either.
  */
 import { BadParameter, UnknownMetric } from "../errors.js";

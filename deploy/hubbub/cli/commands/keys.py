@@ -31,8 +31,8 @@ from hubbub.installation.keys_and_bundles import (
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
+from hubbub.keys.opening_keys import add_x_wing, rotate_keys
 from hubbub.keys.operator import hand_over_to_new
-from hubbub.keys.rotation import add_x_wing, rotate_keys
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path

@@ -24,9 +24,8 @@ from hubbub.programs.command_line import command
 from hubbub.programs.text_files import csv_rows, first_row_and_rest, read_text
 from hubbub.query_results.cell_text import error_of, number_text
 from hubbub.query_results.rows import percentile_name
-from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
-from hubbub.simulation.people_file import read_truth
+from hubbub.simulation.people_file import has_days, read_truth
 from hubbub.simulation.rehearsal import Plan, Run, central_of_plan, rehearse
 from hubbub.simulation.tally import Summary, Tally
 

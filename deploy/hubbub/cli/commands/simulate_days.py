@@ -13,7 +13,6 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
-from hubbub.simulation.days_file import read_days
 from hubbub.simulation.days_rehearsal import (
     DayRun,
     DaySeries,
@@ -21,7 +20,7 @@ from hubbub.simulation.days_rehearsal import (
     rehearse_days,
     summary_of,
 )
-from hubbub.simulation.people_file import Rows
+from hubbub.simulation.people_file import Rows, read_days
 from hubbub.simulation.truth import above_most
 
 _SERIES: Final = 5

@@ -10,7 +10,6 @@ from typing import Any, Final
 from hubbub.analysis.models.definition import Model, coefficients, foretold, in_own_units
 from hubbub.analysis.models.descent import linear, noise_of
 from hubbub.analysis.models.judgement import evaluate
-from hubbub.analysis.models.without_privacy import without_privacy
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, SimulateOptions
 from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import say, table
@@ -18,7 +17,7 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter
 from hubbub.query_results.confidence import check_confidence
 from hubbub.simulation.model_file import People, Planned, read_people
-from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model
+from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model, without_privacy
 
 _RUNS: Final = 5
 _MIN_PEOPLE: Final = 100
