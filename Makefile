@@ -206,16 +206,16 @@ build/peers/ready: locks/peers.lock
 	@touch $@
 
 # Generated code is committed; `check-protos` proves that it is what the .proto files say.
-GENERATE = $(BIN)/python -m grpc_tools.protoc -Ishuffler --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
+GENERATE = $(BIN)/python -m grpc_tools.protoc -Iproto --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
     --python_out=$(1) --mypy_out=quiet:$(1) hubbub/wire/v1/report.proto hubbub/wire/v1/services.proto
 
 protos: .venv/ready
-	@$(call GENERATE,shuffler)
+	@$(call GENERATE,proto)
 
 check-protos: .venv/ready
 	@rm -rf build/protos && mkdir -p build/protos && $(call GENERATE,build/protos)
 	@for file in $$(cd build/protos && find . -name '*.py*' -type f); do \
-	  cmp -s build/protos/$$file shuffler/$$file || { echo "shuffler/$$file is not what its .proto says: run make protos" >&2; exit 1; }; done
+	  cmp -s build/protos/$$file proto/$$file || { echo "proto/$$file is not what its .proto says: run make protos" >&2; exit 1; }; done
 
 # The SDK for JavaScript, built and looked through: needs Node and npm.
 typescript: client/typescript/node_modules/ready

@@ -60,7 +60,7 @@ def page() -> str:
 def _described() -> Sequence[FileDescriptorProto]:
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "all"
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'shuffler'}", *FILES]
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", *FILES]
         subprocess.run(
             [*command, "--include_source_info", f"--descriptor_set_out={written}"], check=True
         )

@@ -64,8 +64,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     lock = ["--require-hashes", "-r", str(ROOT / "locks" / "foreign.lock")]
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(folder)]
     subprocess.run([*install, "--python", sys.executable, *lock], check=True, env=CALLER)
-    roots = [str(ROOT / name) for name in ("client", "proto")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *roots])}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "client")])}
 
 
 def test_a_frozen_app_sends_over_grpc_and_http(
@@ -73,8 +72,9 @@ def test_a_frozen_app_sends_over_grpc_and_http(
 ) -> None:
     (tmp_path / "app.py").write_text(FROZEN)
     freeze = [sys.executable, "-m", "PyInstaller", "--log-level", "ERROR", "app.py"]
-    paths = [word for name in ("client", "proto") for word in ("--paths", str(ROOT / name))]
-    subprocess.run([*freeze, *paths], cwd=tmp_path, env=foreign, check=True)
+    subprocess.run(
+        [*freeze, "--paths", str(ROOT / "client")], cwd=tmp_path, env=foreign, check=True
+    )
     with FakeServer() as grpc, http_shuffler() as http:
         app = [str(tmp_path / "dist" / "app" / "app"), str(signed.path), str(tmp_path / "state")]
         addresses = [grpc.address, http.address]

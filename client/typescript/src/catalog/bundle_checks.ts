@@ -546,7 +546,7 @@ function refuseConflicts(entry: Table): void {
 
 /**
  * How many noise dummies the shuffler seals, by scale, shift and scale of their sum; infinite for
- * too small a scale: as ValueNoise of proto/hubbub/sealing/value_noise.py.
+ * too small a scale: as ValueNoise of client/hubbub/sealing/value_noise.py.
  */
 function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: number[]): number {
   if ([scale, sumScale].some((each) => each && each < MIN_SCALE)) return Infinity;
@@ -565,7 +565,7 @@ function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: num
 
 /**
  * The maximum number of dummies that hide the number of reports, except with probability delta: as
- * CountNoise.least() of proto/hubbub/sealing/count_noise.py.
+ * CountNoise.least() of client/hubbub/sealing/count_noise.py.
  */
 function mostDummies(epsilon: number, delta: number): number {
   const [odds, maxDelta] = [expAtMost(epsilon), exact(delta)];

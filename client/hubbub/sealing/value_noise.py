@@ -15,17 +15,17 @@ Ghazi, Kumar, Manurangsi, Pagh, Sinha (ICML 2021), here added by the shuffler; t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Final
 
+from hubbub.fields.frozen import frozen
 from hubbub.sealing.count_noise import CountNoise
 
 # Standard deviations of the sum of all numbers that the added dummies can cancel.
 _FAR: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class ValueNoise:
     """The law of the numbers of dummies of `values` values, 0 to `values` - 1.
 

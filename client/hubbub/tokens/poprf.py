@@ -11,13 +11,14 @@ import contextlib
 import hmac
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from hashlib import sha512
 from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter, MissingDependency
+from hubbub.fields.frozen import frozen
 
 try:
     import rbcl
@@ -44,7 +45,7 @@ with contextlib.suppress(OSError):
     Path(sys.modules["rbcl._sodium"].lib_path).unlink()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Blinded:
     """An input as sent to the server: the blinded `element`, and the `blind` that undoes it."""
 

@@ -10,7 +10,6 @@ Source: Ghosh, Roughgarden, Sundararajan (STOC 2009), moved above zero and cut o
 import secrets
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -18,6 +17,7 @@ from math import log
 from typing import Final, Self
 
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 
 _BITS: Final = 32
 _UNIT: Final = 1 << _BITS
@@ -30,7 +30,7 @@ _DOUBT: Final = 0.025
 _PLAIN: Final = 1.96
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class CountNoise:
     """A two-sided geometric law on [0, 2 `reach`]; neighbours' `odds` are above 1, in 2^-32."""
 

@@ -4,10 +4,10 @@ The reader skips informational responses and trailers; hubbub sends neither.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from hubbub.errors import BadPayload
+from hubbub.fields.frozen import frozen
 
 Fields = tuple[tuple[bytes, bytes], ...]
 
@@ -22,7 +22,7 @@ _MAX_PARTS: Final = 1024
 _VARINTS: Final = (1 << 6, 1 << 14, 1 << 30, 1 << 62)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Request:
     """An HTTP request. Names in `headers` are lower case."""
 
@@ -34,7 +34,7 @@ class Request:
     content: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Response:
     """A final HTTP response. Names in `headers` are lower case."""
 

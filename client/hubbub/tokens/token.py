@@ -8,8 +8,10 @@ that stream and epoch and for one report alone: whoever sees it cannot reuse it.
 
 import hmac
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from hubbub.fields.frozen import frozen
 
 NONCE_BYTES: Final = 16
 TOKEN_BYTES: Final = 32
@@ -18,7 +20,7 @@ TOKEN_BYTES: Final = 32
 _MARK_BYTES: Final = TOKEN_BYTES - NONCE_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen()
 class Minted:
     """A token that a device keeps until it sends a report: its nonce, and the issuer's output."""
 
