@@ -229,8 +229,8 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     if table.get("mechanism") != AUTO:
         return table
     without_wishes = {name: value for name, value in table.items() if name not in _WISHES}
-    if chosen := kind_named(table.get("kind")).sole_choice(without_wishes):
-        return {**chosen}
+    if chosen := kind_named(table.get("kind")).sole_choice(table):
+        return {name: value for name, value in chosen.items() if name not in _WISHES}
     if "parts" in table:
         return without_wishes | {"mechanism": PairedParts.NAME}
     if table.get("domain") != DOMAINS["strings"] or any(name in table for name in PROMISE):

@@ -42,8 +42,11 @@ class MetricDraft:
     parts: tuple[int, ...] = ()
     ways: int = 2
 
-    def suitable(self, epsilon: float) -> dict[str, dict[str, Any]]:  # noqa: PLR0911 one for each kind
-        """The mechanisms that can answer it, with parameters for one report at epsilon."""
+    def suitable(self, epsilon: float, reports: float = 0) -> dict[str, dict[str, Any]]:  # noqa: PLR0911 one for each kind
+        """The mechanisms that can answer it, with parameters for one report at epsilon.
+
+        `reports` is the number of an epoch, 0 if it is unknown.
+        """
         ends = {"epsilon": epsilon, "low": self.low, "high": self.high}
         match self.kind:
             case "values":
@@ -65,7 +68,8 @@ class MetricDraft:
                 return {PairedParts.NAME: {"epsilon": epsilon, **arguments}}
             case "vector":
                 arguments = {"dimensions": self.size, "max_length": self.high}
-                return {VectorCodes.NAME: {"epsilon": epsilon, **pool_for(epsilon), **arguments}}
+                pool = pool_for(epsilon, reports, self.size)
+                return {VectorCodes.NAME: {"epsilon": epsilon, **pool, **arguments}}
 
     def values(self) -> Sequence[Any]:
         """Example values with equal shares: indices, strings, or middles of buckets.

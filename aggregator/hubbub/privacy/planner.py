@@ -73,7 +73,7 @@ def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
     _check_reports(reports)
     rows = [
         row(question, name, parameters, reports)
-        for name, parameters in question.suitable(epsilon).items()
+        for name, parameters in question.suitable(epsilon, reports).items()
     ]
     return ranked(rows, lambda item: item.stderr**2)
 
@@ -144,7 +144,7 @@ def epsilon_for(
 
     def at(epsilon: float) -> Row | None:
         try:
-            return row(question, name, question.suitable(epsilon)[name], reports)
+            return row(question, name, question.suitable(epsilon, reports)[name], reports)
         except BadParameter:  # no such parameters there, as a permanent epsilon below epsilon
             return None
 

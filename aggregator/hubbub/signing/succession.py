@@ -13,6 +13,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter, BundleRefused
+from hubbub.mechanisms.vector_codes import POOL, VectorCodes
 
 
 def continued_metrics(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
@@ -81,13 +82,14 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
 def continued_metric(metric: Metric, before: Metric | None) -> Metric:
     """The metric as continued from an earlier definition, if values were only appended.
 
-    With `auto`, lists and numbers keep their mechanism, whatever this version would choose, since
-    totals of one mechanism are added up. "other" and the "none" of a default keep their places
-    among the values, so that a list begins as the earlier one did.
+    With `auto`, lists, numbers and vectors keep their mechanism, whatever this version would
+    choose, since totals of one mechanism are added up. "other" and the "none" of a default keep
+    their places among the values, so that a list begins as the earlier one did.
     """
     if before is None:
         return metric
-    if metric.values is None and before.values is None:
+    is_pool = metric.mechanism == before.mechanism == VectorCodes.NAME
+    if metric.values == before.values and (metric.values is None or is_pool):
         return _with_former_mechanism(metric, before)
     if metric.values is None or before.values is None or not is_list(before):
         return metric
@@ -106,12 +108,16 @@ def continued_metric(metric: Metric, before: Metric | None) -> Metric:
 
 
 def _with_former_mechanism(metric: Metric, before: Metric) -> Metric:
-    """The metric with the mechanism that `auto` chose before, if the question is the same."""
-    same = (metric.epsilon, metric.parameters) == (before.epsilon, before.parameters)
-    if not (metric.choice and same):
+    """The metric with the mechanism or pool that `auto` chose before, of the same question."""
+    questions = [
+        (item.epsilon, {n: x for n, x in item.parameters.items() if n not in POOL})
+        for item in (metric, before)
+    ]
+    if not metric.choice or questions[0] != questions[1]:
         return metric
+    kept = {name: getattr(before, name) for name in ("mechanism", "parameters", "choice")}
     with suppress(BadParameter):  # rr takes two values alone
-        metric = replace(metric, mechanism=before.mechanism, choice=before.choice)
+        metric = replace(metric, **kept)
     return metric
 
 

@@ -28,9 +28,12 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
-from hubbub.mechanisms.parameter import check_cells, check_whole, number, whole
+from hubbub.mechanisms.parameter import MAX_CELLS, check_cells, check_whole, number, whole
 from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+
+POOL: Final = ("words", "books")
+"""The parameters that `auto` chooses."""
 
 _CELLS: Final = 1 << 20
 MAX_BOOKS: Final = 1 << 16
@@ -41,6 +44,9 @@ MAX_LENGTH: Final = 1e12
 _CLOSE: Final = 1e-6
 # Largest epsilon for which this number of words is within 5% of the best number; decision 0218.
 _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math.inf, 1024))
+# Most words by reports * dimensions^.75, and from where on totals are the largest; decision 0218.
+_CROWDED: Final = ((4e6, 1024), (1.6e7, 512), (4e7, 256), (math.inf, 128))
+_MANY: Final = 1.6e8
 
 
 def words_for(epsilon: float) -> int:
@@ -48,13 +54,20 @@ def words_for(epsilon: float) -> int:
     return next(words for limit, words in _WORDS if not epsilon > limit)
 
 
-def pool_for(epsilon: float) -> dict[str, int]:
-    """The usual words and books: totals of 8 MB.
+def pool_for(
+    epsilon: float, reports: float = 0, dimensions: int = 2, words: int = 0, most: float = MAX_CELLS
+) -> dict[str, int]:
+    """Words, if they are 0, and books for so many reports in an epoch; 0 if unknown.
 
-    More books reduce the error that the pool adds for people who are all alike.
+    Books add an error that more reports do not reduce; it matters the more, the larger epsilon is.
+    More books lessen it, in totals of 32 MB instead of 8 if `most` cells allow, and fewer words.
     """
-    words = words_for(epsilon)
-    return {"words": words, "books": min(_CELLS // words, MAX_BOOKS)}
+    crowding = reports * dimensions**0.75
+    many = max(most, _CELLS) if crowding * math.exp(0.75 * epsilon) > _MANY else _CELLS
+    cells = min(int(many), MAX_CELLS)
+    fewer = next(words for limit, words in _CROWDED if not crowding > limit)
+    words = words or min(words_for(epsilon), fewer)
+    return {"words": words, "books": min(max(cells // words, 1), MAX_BOOKS)}
 
 
 @frozen(kw_only=True)

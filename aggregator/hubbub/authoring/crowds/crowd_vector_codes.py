@@ -39,10 +39,11 @@ def planned_vectors(
     if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):
         bounded = replace(promise, max_local_epsilon=most)
         epsilon = codes_epsilon(bounded, dimensions, accountant, words=words)
-    pool = {name: size for name, size in pool_for(epsilon).items() if name not in table}
-    codes = VectorCodes(
-        epsilon=epsilon, dimensions=dimensions, words=words or pool["words"], books=1
-    )
+    # PRIVACY: of as many words as the account is of.
+    words = words or words_for(epsilon)
+    usual = pool_for(epsilon, promise.reports, dimensions, words)
+    pool = {name: size for name, size in usual.items() if name not in table}
+    codes = VectorCodes(epsilon=epsilon, dimensions=dimensions, words=words, books=1)
     categories = even_lies(codes, epsilon).categories
     return Planned(
         mechanism=VectorCodes.NAME, parameters=pool, categories=categories, epsilon=epsilon

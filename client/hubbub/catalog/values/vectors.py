@@ -106,13 +106,24 @@ class Vector(ValueKind):
         return {**other_fields, "values": ["1", "2"]}
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the table, with a pool that fits its epsilon unless a promise decides epsilon."""
+        """Returns the table, with a pool that fits its numbers unless a promise decides epsilon."""
         if "central_epsilon" in table or "crowd" in table:
             return {**table, "mechanism": _CODES}
         from hubbub.mechanisms.vector_codes import pool_for  # noqa: PLC0415 of vectors alone
 
         epsilon: Any = table.get("epsilon")
-        pool = pool_for(epsilon if is_number(epsilon) else MIN_EPSILON)
+        # Problems with these fields are complained of where they are read.
+        wishes = {
+            argument: table[name]
+            for argument, name in (
+                ("reports", "reports"),
+                ("words", "words"),
+                ("most", "max_cells"),
+            )
+            if is_whole(table.get(name)) and table[name] > 0 and "books" not in table
+        }
+        usual = epsilon if is_number(epsilon) else MIN_EPSILON
+        pool = pool_for(usual, dimensions=len(table["values"]), **wishes)
         return {**pool, **table, "mechanism": _CODES}
 
     def check(self, metric: Any, domain: str) -> None:

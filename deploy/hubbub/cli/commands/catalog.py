@@ -28,8 +28,7 @@ from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.mechanisms.even_noise import even_lies
-from hubbub.mechanisms.parameter import MAX_CELLS
-from hubbub.mechanisms.vector_codes import MAX_BOOKS
+from hubbub.mechanisms.vector_codes import pool_for
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
@@ -153,12 +152,15 @@ def _too_few_books(metrics: Sequence[Metric]) -> Iterator[str]:
         from hubbub.analysis.families.vector import books_excess  # noqa: PLC0415 of vectors alone
 
         codes: Any = metric.randomizer
-        reports, most = metric.choice.reports, min(MAX_CELLS // codes.words, MAX_BOOKS)
+        reports = metric.choice.reports
         if (excess := books_excess(codes, reports)) > _MAX_BOOKS_EXCESS:
             advice = "lower epsilon"
-            if codes.books < most:
-                less = books_excess(replace(codes, books=most), reports)
-                advice = f"with books = {most} it is {less:.3g} times, for more memory"
+            best = replace(codes, **pool_for(codes.epsilon, reports, codes.dimensions))
+            alone = best.squared_error / codes.squared_error
+            less = alone * max(books_excess(best, reports), 1.0)
+            if less < excess:
+                pool = f"words = {best.words} and books = {best.books}"
+                advice = f"with {pool}, as chosen if both are left out, it is {less:.3g} times"
             yield (
                 f"{metric.name}: if people have equal vectors, {reports:,} reports by "
                 f"{codes.books:,} shared books have {excess:.3g} times the squared error of one "

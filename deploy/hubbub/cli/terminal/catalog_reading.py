@@ -20,6 +20,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
+from hubbub.mechanisms.vector_codes import POOL
 from hubbub.programs.options import argument, option, options, read_existing
 from hubbub.signing.succession import continued_metrics
 
@@ -76,10 +77,16 @@ class CatalogOptions:
 def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str]:
     """Yields a sentence for each metric whose mechanism is that of the last bundle."""
     for metric in metrics:
-        if (chosen := catalog.metrics[metric.name].mechanism) != metric.mechanism:
+        chosen, kept = (
+            ", ".join(
+                [m.mechanism, *(f"{n} = {m.parameters[n]}" for n in POOL if n in m.parameters)]
+            )
+            for m in (catalog.metrics[metric.name], metric)
+        )
+        if chosen != kept:
             yield (
-                f"{metric.name}: keeps {metric.mechanism}, as signed before; under a new name auto "
-                f"chooses {chosen}"
+                f"{metric.name}: keeps {kept}, as signed before; under a new name auto chooses "
+                f"{chosen}"
             )
 
 
