@@ -8,7 +8,7 @@ const LOAD_SECONDS = 20;
  * Functions that load each part. The entry for workers, which may not call import(), replaces them
  * by functions that return parts it already contains.
  */
-export const PARTS = {
+export const MODULES = {
   more: () => import("./more.js"),
   checks: () => import("./checks.js"),
   vectors: () => import("./vectors.js"),
@@ -18,16 +18,18 @@ export const PARTS = {
 };
 
 /** The parts by name. */
-export type Parts = { [Name in keyof typeof PARTS]: Awaited<ReturnType<(typeof PARTS)[Name]>> };
+export type Modules = {
+  [Name in keyof typeof MODULES]: Awaited<ReturnType<(typeof MODULES)[Name]>>;
+};
 
 /**
  * A part, which a page may have to fetch. @throws NotLoaded loading failed; the cause contains the
  * reason.
  */
-export async function load<Name extends keyof Parts>(name: Name): Promise<Parts[Name]> {
+export async function load<Name extends keyof Modules>(name: Name): Promise<Modules[Name]> {
   try {
-    const part: Promise<unknown> = PARTS[name]();
-    return (await within(after(LOAD_SECONDS), part)) as Parts[Name];
+    const part: Promise<unknown> = MODULES[name]();
+    return (await within(after(LOAD_SECONDS), part)) as Modules[Name];
   } catch (cause) {
     throw new NotLoaded(
       `a part of hubbub cannot be loaded: ${String(cause)}; serve it beside the first, or import ` +

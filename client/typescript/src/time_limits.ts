@@ -12,12 +12,12 @@
 export function within<T>(
   signal: AbortSignal,
   work: Promise<T>,
-  late: () => unknown = () => signal.reason,
+  onTimeout: () => unknown = () => signal.reason,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = () => {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an Error
-      reject(late());
+      reject(onTimeout());
     };
     if (signal.aborted) end();
     signal.addEventListener("abort", end);
@@ -28,7 +28,7 @@ export function within<T>(
 }
 
 /** Does some work after a number of seconds; in Node the timer keeps no program alive. */
-export function later(seconds: number, work: () => void): ReturnType<typeof setTimeout> {
+export function callLater(seconds: number, work: () => void): ReturnType<typeof setTimeout> {
   const timer = setTimeout(work, 1000 * seconds);
   if (typeof timer === "object" && "unref" in timer) (timer as { unref(): void }).unref();
   return timer;

@@ -9,7 +9,7 @@ import * as ed25519 from "@noble/ed25519";
 import { open as opened, type BrowserOptions } from "./browser/open.js";
 import type { Client } from "./client/client.js";
 import * as checks from "./checks.js";
-import { PARTS } from "./loading.js";
+import { MODULES } from "./loading.js";
 import * as more from "./more.js";
 import * as curve from "./transport/curve.js";
 import * as fallback from "./transport/fallback.js";
@@ -20,11 +20,11 @@ export type { BrowserOptions } from "./browser/open.js";
 
 /** The same as open() of hubbub. */
 export function open(options: BrowserOptions): Promise<Client> {
-  PARTS.more = () => Promise.resolve(more);
-  PARTS.checks = () => Promise.resolve(checks);
-  PARTS.vectors = () => Promise.resolve(vectors);
-  PARTS.curve = () => Promise.resolve(curve);
-  PARTS.fallback = () => Promise.resolve(fallback);
-  PARTS.ed25519 = () => Promise.resolve(ed25519);
+  MODULES.more = () => Promise.resolve(more);
+  MODULES.checks = () => Promise.resolve(checks);
+  MODULES.vectors = () => Promise.resolve(vectors);
+  MODULES.curve = () => Promise.resolve(curve);
+  MODULES.fallback = () => Promise.resolve(fallback);
+  MODULES.ed25519 = () => Promise.resolve(ed25519);
   return opened(options);
 }

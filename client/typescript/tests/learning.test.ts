@@ -13,7 +13,7 @@ import { knownAnswer } from "./known_answers.js";
 import type { Life } from "./device_life.js";
 
 const life = (knownAnswer("wire/asking") as { learning: Life }).learning;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 const DAY = 86_400;
 const START = life.start - 100;
 const PERSON = { hours: 12.5, plan: "paid", age: 17 };
@@ -38,7 +38,12 @@ async function clientAt(
 ) {
   const storage = own ?? (await storageOf(life.secret));
   const settings = { holdSeconds: null, now: () => START + day * DAY + 60, ...options };
-  return Client.over(await openBundle(TEXT.encode(life.signed), null), storage, shuffler, settings);
+  return Client.over(
+    await openBundle(ENCODER.encode(life.signed), null),
+    storage,
+    shuffler,
+    settings,
+  );
 }
 
 /** A model that waits on the third day. */
@@ -93,7 +98,7 @@ test("what is no person of a model is said with its remedy, and never shown", as
 
 test("a metric that is no model is told by report()", async () => {
   const { vectors } = knownAnswer("wire/asking") as { vectors: Life };
-  const bundle = await openBundle(TEXT.encode(vectors.signed), null);
+  const bundle = await openBundle(ENCODER.encode(vectors.signed), null);
   const client = await Client.over(bundle, new MemoryStorage(), new FakeShuffler(), {
     ...{ holdSeconds: null, strict: true, now: () => vectors.start, public: { os: "linux" } },
   });
@@ -112,7 +117,7 @@ test("a metric that is no model is told by report()", async () => {
 
 test("the state that an example waits for is fetched in the background, and it is sent", async () => {
   const shuffler = new FakeShuffler();
-  shuffler.models = TEXT.encode(fitting);
+  shuffler.models = ENCODER.encode(fitting);
   const name = await awaited();
   const client = await clientAt(3, shuffler, { holdSeconds: 0 });
   assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
@@ -134,21 +139,21 @@ test("a state of others, or of another size, is not taken, and what waits waits 
   client.learn(name, PERSON, "left");
   const altered = fitting.replace('"number":0', '"number":1');
   for (const state of ["", "{}\n{}", strangers, tooWide, altered, fitting.trim() + "\n{}\n"]) {
-    shuffler.models = TEXT.encode(state);
+    shuffler.models = ENCODER.encode(state);
     assert.equal(await client.flush(), false);
     assert.equal(shuffler.reports, 0);
   }
   shuffler.failing = "unavailable";
   assert.equal(await client.flush(0.1), false);
   shuffler.failing = null;
-  shuffler.models = TEXT.encode(fitting);
+  shuffler.models = ENCODER.encode(fitting);
   assert.equal(await client.flush(), true);
   assert.equal(shuffler.reports, 1);
 });
 
 test("who has told awaits no state on the next page", async () => {
   const shuffler = new FakeShuffler();
-  shuffler.models = TEXT.encode(fitting);
+  shuffler.models = ENCODER.encode(fitting);
   const [name, storage] = [await awaited(), await storageOf(life.secret)];
   const client = await clientAt(3, shuffler, {}, storage);
   assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
@@ -162,7 +167,7 @@ test("who has told awaits no state on the next page", async () => {
 
 test("who says no takes what waits for a state along", async () => {
   const shuffler = new FakeShuffler();
-  shuffler.models = TEXT.encode(fitting);
+  shuffler.models = ENCODER.encode(fitting);
   const name = await awaited();
   const client = await clientAt(3, shuffler);
   assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
@@ -189,7 +194,7 @@ test("an example that still waits as the client is closed is given up, and the a
 
 test("an example that is refused as the state comes is given up, and the app is told", async () => {
   const shuffler = new FakeShuffler();
-  shuffler.models = TEXT.encode(fitting);
+  shuffler.models = ENCODER.encode(fitting);
   const [name, drops] = [await awaited(), [] as string[]];
   const onDrop = (metric: string, reason: string) => drops.push(`${metric} ${reason}`);
   const storage = await storageOf(life.secret);
@@ -210,7 +215,7 @@ test("an example that is refused as the state comes is given up, and the app is 
 test("where nothing can be kept no model is told", async () => {
   const refusing = new MemoryStorage();
   refusing.transaction = () => Promise.reject(new StateUnusable("no room"));
-  const bundle = await openBundle(TEXT.encode(life.signed), null);
+  const bundle = await openBundle(ENCODER.encode(life.signed), null);
   const client = await Client.over(bundle, refusing, new FakeShuffler(), {
     ...{ holdSeconds: null, now: () => START + 3 * DAY },
   });

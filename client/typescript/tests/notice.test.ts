@@ -27,7 +27,7 @@ interface Notices {
 const notices = knownAnswer("wire/notice") as Notices;
 const operator = toText(bytesOf(notices.operator));
 const signed = new TextEncoder().encode((knownAnswer("wire/ledger") as { signed: string }).signed);
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 const START = 20_000 * 86_400;
 
 async function clientOver(shuffler: FakeShuffler, options: Options = {}) {
@@ -37,9 +37,9 @@ async function clientOver(shuffler: FakeShuffler, options: Options = {}) {
 
 test("a notice says what it said, for every epoch", async () => {
   const { signed: bundle } = knownAnswer("wire/bundle") as { signed: string };
-  const theme = metricOf(await openBundle(TEXT.encode(bundle), operator), "theme");
-  const first = await openNotice(TEXT.encode(notices.notice), operator);
-  const second = await openNotice(TEXT.encode(notices.lowered), operator);
+  const theme = metricOf(await openBundle(ENCODER.encode(bundle), operator), "theme");
+  const first = await openNotice(ENCODER.encode(notices.notice), operator);
+  const second = await openNotice(ENCODER.encode(notices.lowered), operator);
   assert.deepEqual([first.number, first.until], [notices.number, notices.until]);
   for (const [notice, samplings] of [
     [first, notices.sampling],
@@ -59,12 +59,12 @@ test("a notice says what it said, for every epoch", async () => {
 
 for (const [why, refused] of Object.entries(notices.refused)) {
   test(`a notice is refused: ${why}`, async () => {
-    await assert.rejects(openNotice(TEXT.encode(refused), operator), NoticeRefused);
+    await assert.rejects(openNotice(ENCODER.encode(refused), operator), NoticeRefused);
   });
 }
 
 test("an answer carries a notice, and nothing else does", () => {
-  const body = TEXT.encode(JSON.stringify({ notice: "AAEC" }));
+  const body = ENCODER.encode(JSON.stringify({ notice: "AAEC" }));
   const sent = Uint8Array.of(0x12, 3, 0, 1, 2);
   const type = { "content-type": TYPE };
   const carried = (status: number, headers: Record<string, string>, content: Uint8Array) =>
@@ -75,7 +75,7 @@ test("an answer carries a notice, and nothing else does", () => {
   assert.equal(carried(200, {}, sent), "");
   for (const status of [200, 400, 502]) assert.equal(carried(status, type, body), "");
   for (const no of ["null", "{}", '{"notice": 7}', "<html>", '{"notice": "*"}']) {
-    assert.equal(carried(503, {}, TEXT.encode(no)), "");
+    assert.equal(carried(503, {}, ENCODER.encode(no)), "");
   }
 });
 
@@ -83,8 +83,8 @@ test("a stop holds at once, and takes along what waits", async () => {
   const shuffler = new FakeShuffler();
   const client = await clientOver(shuffler);
   assert.equal(client.report("theme", "dark"), "queued");
-  const notice = toText(TEXT.encode(notices.notice));
-  const body = TEXT.encode(JSON.stringify({ notice, retry_after_ms: 60_000 }));
+  const notice = toText(ENCODER.encode(notices.notice));
+  const body = ENCODER.encode(JSON.stringify({ notice, retry_after_ms: 60_000 }));
   shuffler.answer = { status: 503, headers: {}, body }; // it is turned away, and hears
   assert.equal(await client.flush(), false);
   assert.equal(client.report("theme", "dark"), "stopped");
@@ -102,7 +102,7 @@ test("a stop holds at once, and takes along what waits", async () => {
 test("a lowered chance holds for the same devices, and a later notice alone lifts a stop", async () => {
   const shuffler = new FakeShuffler();
   const deliver = async (notice: string, client: Client) => {
-    shuffler.notice = TEXT.encode(notice);
+    shuffler.notice = ENCODER.encode(notice);
     client.report("domain", "x");
     assert.equal(await client.flush(), true);
   };
@@ -123,7 +123,7 @@ test("a lowered chance holds for the same devices, and a later notice alone lift
 test("a notice of nobody's changes nothing, and says so", async () => {
   const shuffler = new FakeShuffler();
   const client = await clientOver(shuffler);
-  shuffler.notice = TEXT.encode(notices.refused["another operator's"]);
+  shuffler.notice = ENCODER.encode(notices.refused["another operator's"]);
   client.report("theme", "dark");
   assert.equal(await client.flush(), true);
   assert.equal(client.report("theme", "dark"), "queued");

@@ -32,7 +32,7 @@ interface Oblivious {
 const answers = knownAnswer("wire/oblivious") as Oblivious;
 const TYPE = "application/protobuf";
 const NEVER = new AbortController().signal;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 test("a request has the same bytes, and an answer says the same", () => {
   const content = bytesOf(answers.content);
@@ -83,18 +83,18 @@ function gatewayOf(
       aead: new Aes128Gcm(),
     });
     const recipientKey = await suite.kem.importKey("raw", bytesOf(answers.private).buffer, false);
-    const info = Buffer.concat([TEXT.encode("message/bhttp request\0"), head]);
+    const info = Buffer.concat([ENCODER.encode("message/bhttp request\0"), head]);
     const context = await suite.createRecipientContext({ recipientKey, enc, info });
     const request = new BHttpDecoder().decodeRequest(await context.open(sealed));
     const response = await new BHttpEncoder().encodeResponse(answer(request));
-    const secret = Buffer.from(await context.export(TEXT.encode("message/bhttp response"), 16));
+    const secret = Buffer.from(await context.export(ENCODER.encode("message/bhttp response"), 16));
     const nonce = randomBytes(16);
     const mac = (key: Uint8Array, ...parts: Uint8Array[]) =>
       createHmac("sha256", key).update(Buffer.concat(parts)).digest();
     const prk = mac(Buffer.concat([enc, nonce]), secret);
     const counter = Uint8Array.of(1);
-    const raw = mac(prk, TEXT.encode("key"), counter).subarray(0, 16);
-    const iv = mac(prk, TEXT.encode("nonce"), counter).subarray(0, 12);
+    const raw = mac(prk, ENCODER.encode("key"), counter).subarray(0, 16);
+    const iv = mac(prk, ENCODER.encode("nonce"), counter).subarray(0, 12);
     const key = await crypto.subtle.importKey("raw", raw, "AES-GCM", false, ["encrypt"]);
     const ct = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, new Uint8Array(response));
     const whole = alter(Buffer.concat([nonce, new Uint8Array(ct)]));
@@ -135,7 +135,7 @@ test("a gateway of other hands opens what is sent, and its answer is read", asyn
 
 test("whatever a relay says ends no report", async () => {
   const postWith = (status: number, headers: Record<string, string>, body = ""): Post => {
-    return () => Promise.resolve({ status, headers, body: TEXT.encode(body) });
+    return () => Promise.resolve({ status, headers, body: ENCODER.encode(body) });
   };
   const forGood = { "hubbub-refused": "for-good" };
   const reason = async (post: Post) =>

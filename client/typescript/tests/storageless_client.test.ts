@@ -5,7 +5,7 @@ import test from "node:test";
 import { openBundle } from "../src/catalog/bundle.js";
 import { BundleRefused, NotLoaded } from "../src/errors.js";
 import { open } from "../src/index.js";
-import { PARTS } from "../src/loading.js";
+import { MODULES } from "../src/loading.js";
 import { knownAnswer } from "./known_answers.js";
 import type { Life } from "./device_life.js";
 
@@ -31,7 +31,7 @@ test("as a server renders a page nothing is fetched, thrown or reported, and tha
 
 test("a part that cannot be loaded is named as that, and the bundle is not called a wrong one", async (context) => {
   const why = new TypeError("import() is disallowed on ServiceWorkerGlobalScope");
-  context.mock.method(PARTS, "more", () => Promise.reject(why));
+  context.mock.method(MODULES, "more", () => Promise.reject(why));
   const named = (error: unknown) =>
     error instanceof NotLoaded &&
     error.cause === why &&

@@ -73,10 +73,10 @@ interface Asked {
   step: number;
 }
 
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 function openedBundle(signed: string, operator: string): Promise<Bundle> {
-  return openBundle(TEXT.encode(signed), toText(bytesOf(operator)));
+  return openBundle(ENCODER.encode(signed), toText(bytesOf(operator)));
 }
 
 /** Whether a device takes the last of these bundles, after all before. */
@@ -177,7 +177,7 @@ async function answer(question: Asked): Promise<unknown> {
           question.metric,
         );
         const operator = toText(bytesOf(question.operator));
-        const notice = await openNotice(TEXT.encode(question.signed), operator);
+        const notice = await openNotice(ENCODER.encode(question.signed), operator);
         return question.epochs.map((epoch) => samplingOf(metric, epoch, notice));
       });
     case "token": {
@@ -201,7 +201,7 @@ async function answer(question: Asked): Promise<unknown> {
         ),
       );
     case "token_moment": {
-      const moment = TEXT.encode(`${question.length}|${question.epoch}`);
+      const moment = ENCODER.encode(`${question.length}|${question.epoch}`);
       return pick(memoOf(question.secret, "tokens").coins(moment), 1 << 16);
     }
     case "blind":

@@ -115,7 +115,7 @@ code { overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid; outline-offset: 2px; }
 `;
 const MOST_PAYLOADS = 20;
-const NAME = /^[a-z][a-z0-9]*-[a-z0-9-]*$/;
+const NAME_PATTERN = /^[a-z][a-z0-9]*-[a-z0-9-]*$/;
 
 /**
  * Defines the element under a name, once. Without this call the page is not changed. In Node, which
@@ -124,7 +124,7 @@ const NAME = /^[a-z][a-z0-9]*-[a-z0-9-]*$/;
  * @throws BadParameter the name is not a valid name of an element.
  */
 export function defineLedger(name = "hubbub-ledger"): void {
-  if (typeof name !== "string" || !NAME.test(name)) {
+  if (typeof name !== "string" || !NAME_PATTERN.test(name)) {
     throw new BadParameter("defineLedger(): give a name in small letters with a hyphen: my-ledger");
   }
   if (!("customElements" in globalThis) || customElements.get(name)) return;
@@ -135,7 +135,7 @@ export function defineLedger(name = "hubbub-ledger"): void {
     class extends HTMLElement implements LedgerElement {
       #client: Client | null = null;
       #words = WORDS;
-      #parts: Parts | null = null;
+      #parts: Elements | null = null;
       #unwatch: () => void = () => undefined;
       readonly #redraw = () => {
         if (document.visibilityState === "visible") void this.refresh();
@@ -220,7 +220,7 @@ function isWord([, words]: [string, unknown]): boolean {
 }
 
 /** The parts of the element whose content changes. */
-interface Parts {
+interface Elements {
   readonly region: HTMLElement;
   readonly toggle: HTMLInputElement;
   readonly toggleText: Text;
@@ -233,7 +233,7 @@ interface Parts {
   readonly counted: HTMLElement;
 }
 
-function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): void }): Parts {
+function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): void }): Elements {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(STYLE);
   root.adoptedStyleSheets = [sheet];
@@ -246,7 +246,7 @@ function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): vo
     on.forgot();
   });
   const toggleText = new Text();
-  const parts: Parts = {
+  const parts: Elements = {
     ...{ toggle, toggleText, forget },
     region: createElement("section", { part: "ledger" }),
     status: createElement("p", { role: "status", part: "status" }),
@@ -265,7 +265,7 @@ function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): vo
 }
 
 function show(
-  parts: Parts,
+  parts: Elements,
   ledger: LedgerView,
   words: LedgerWords,
   language: string | undefined,
@@ -307,8 +307,8 @@ function show(
     ...counts.map(([metric, values]) => countedRows(metric, values, ledger, say)),
   );
   parts.summary.textContent = words.payloads;
-  const last = ledger.payloads.slice(-MOST_PAYLOADS).reverse();
-  parts.payloads.replaceChildren(...last.map((payload) => line(payload, say)));
+  const newestPayloads = ledger.payloads.slice(-MOST_PAYLOADS).reverse();
+  parts.payloads.replaceChildren(...newestPayloads.map((payload) => line(payload, say)));
   const status =
     confirmation ?? (ledger.on ? (ledger.local ? words.onLocal : words.on) : words.off);
   // The text is set only if it differs: screen readers speak every change aloud.
@@ -351,7 +351,7 @@ function countedRows(
 ): HTMLElement {
   const { description } = metrics.find((metric) => metric.name === name) ?? { description: name };
   const head = createElement("th", { scope: "rowgroup", colspan: "2" }, description);
-  const rows = Object.entries(values).sort(([, count], [, other]) => other - count);
+  const rows = Object.entries(values).sort(([, count], [, otherCount]) => otherCount - count);
   return createElement(
     "tbody",
     {},
@@ -422,12 +422,12 @@ interface Saying {
 }
 
 function saying(language: string | undefined): Saying {
-  const plain = new Intl.NumberFormat(language, { maximumSignificantDigits: 3 });
-  const small = new Intl.NumberFormat(language, { notation: "scientific" });
+  const decimalFormat = new Intl.NumberFormat(language, { maximumSignificantDigits: 3 });
+  const scientificFormat = new Intl.NumberFormat(language, { notation: "scientific" });
   const date = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
   return {
-    number: (number) => plain.format(number),
-    chance: (number) => small.format(number),
+    number: (number) => decimalFormat.format(number),
+    chance: (number) => scientificFormat.format(number),
     date: (seconds) => date.format(1000 * seconds),
   };
 }

@@ -33,7 +33,7 @@ export interface BrowserOptions extends Options {
 
 const APP = "app";
 const BUNDLE_SECONDS = 20;
-const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
+const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array" };
 
 /**
  * A client for this origin. When the page goes away the client sends what it can.
@@ -43,7 +43,7 @@ const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
  */
 export async function open(options: BrowserOptions): Promise<Client> {
   const { checked } = await load("checks");
-  const { operator = null, app = APP } = checked(options, NEEDED, { app: "string" });
+  const { operator = null, app = APP } = checked(options, REQUIRED_OPTIONS, { app: "string" });
   // The bundle is not fetched either: while a page is rendered on a server, its address cannot be
   // resolved there.
   if (!canKeep()) return (await load("more")).storagelessClient(options);

@@ -10,7 +10,7 @@ import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
 import { fromText, linesOf } from "./encoding.js";
 import { keyFrom, signedLines } from "./signed_lines.js";
-import { listed, number, own, table, text, type Table } from "./json.js";
+import { listed, number, ownValue, table, text, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
 import { metricFrom, type Metric } from "./metric.js";
 import type { TokenIssuer } from "../transport/issuer.js";
@@ -170,19 +170,19 @@ async function bundleOf(body: Table, pythonBody: Table, line: readonly string[])
   const history = table(body["history"]);
   const spellings = table(pythonBody["metrics"]);
   const metrics = new Map<string, Metric>();
-  const unknown = new Map<string, UnknownMetric>();
+  const unknownMetrics = new Map<string, UnknownMetric>();
   for (const [name, entry] of Object.entries(table(body["metrics"]))) {
     try {
-      const spelling = table(own(spellings, name));
+      const spelling = table(ownValue(spellings, name));
       const metric = await metricFrom(name, table(entry), development, spelling);
       for (const [stream, digest] of metric.digests) {
-        if ((own(history, stream) ?? digest) !== digest)
+        if ((ownValue(history, stream) ?? digest) !== digest)
           throw new BundleRefused(`metric "${name}" differs from the history`);
       }
       metrics.set(name, metric);
     } catch (error) {
       if (!(error instanceof UnknownMetric)) throw error;
-      unknown.set(name, error);
+      unknownMetrics.set(name, error);
     }
   }
   refuseExperiments(metrics);
@@ -191,7 +191,7 @@ async function bundleOf(body: Table, pythonBody: Table, line: readonly string[])
     roots: body["roots"] === null ? null : text(body["roots"]),
     keys,
     metrics,
-    unknown,
+    unknown: unknownMetrics,
     cover: body["cover"] === true,
     caps: await capsOf(body["caps"]),
     history,
@@ -221,7 +221,7 @@ function logOf({ name, key }: Table): LogKey {
 
 function openingKey(key: Table): OpeningKey {
   const publicKey = keyFrom(text(key["public"]));
-  const half = key["x_wing"];
+  const xWingKey = key["x_wing"];
   return {
     ...{
       id: number(key["id"]),
@@ -229,6 +229,6 @@ function openingKey(key: Table): OpeningKey {
       end: number(key["end"]),
       publicKey,
     },
-    ...(half === undefined ? {} : { xWing: keyFrom(text(half), X_WING_BYTES) }),
+    ...(xWingKey === undefined ? {} : { xWing: keyFrom(text(xWingKey), X_WING_BYTES) }),
   };
 }

@@ -11,7 +11,7 @@ import { CAPS, DEFINITION, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.
 import type { Figures } from "./bundle.js";
 import { isOfVectors, NUMERIC, type Metric } from "./metric.js";
 import { SEAL_BYTES, type Kem } from "../transport/sealing.js";
-import { listed, number, own, table, text, whole, type Table } from "./json.js";
+import { listed, number, ownValue, table, text, whole, type Table } from "./json.js";
 
 /**
  * A rule: a number's limits and whether each is exclusive; a text; a boolean; or one of some words.
@@ -61,7 +61,7 @@ const MAX_BATCH_BYTES = 64 << 20;
 const DEEPEST = 32;
 const LONGEST = 40; // digits of a whole number
 const TOKEN = /[{}[\]]|"(?:[^"\\]|\\.)*"(\s*:)?|(-?[0-9][0-9.eE+-]*)/g;
-const HALF = /\p{Surrogate}/u;
+const LONE_SURROGATE = /\p{Surrogate}/u;
 // As fields/rules.py.
 const ADDRESS = /^(?:https:\/\/)?[!-.0-9;-~]{1,253}:([0-9]{1,5})$/;
 const LAST_PORT = 65_535;
@@ -75,7 +75,7 @@ const ARM = /^[a-z0-9][a-z0-9_-]{0,23}$/;
 const [LEAST_ARMS, MOST_ARMS, MOST_WEIGHT] = [2, 10, 10_000];
 const LONGEST_PATTERN = 100;
 const MAX_BYTES = 1024; // of a value
-const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
+const NAME_PATTERN = /^[a-z][a-z0-9_.-]{0,63}$/;
 // Python's spaces, which do not include U+FEFF.
 const SPACES = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$/;
 
@@ -85,12 +85,12 @@ const SPACES = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u2
  * @throws TypeError no builder signs such content.
  */
 export function refuseMetric(name: string, entry: Table, pythonEntry: Table): void {
-  if (!NAME.test(name)) throw new TypeError("a metric's name is invalid");
+  if (!NAME_PATTERN.test(name)) throw new TypeError("a metric's name is invalid");
   refuseUnfit(entry, METRIC);
   refuseConflicts(entry);
   // How `auto` chose has no effect on a device, and is null where it had one option.
   refuseNull({ ...entry, values: entry["values"] ?? "", choice: "" });
-  const parameters = own(PARAMETERS, text(entry["mechanism"]));
+  const parameters = ownValue(PARAMETERS, text(entry["mechanism"]));
   for (const [parameter, spelling] of Object.entries(table(pythonEntry["parameters"]))) {
     const fit = REAL_PARAMETERS.includes(parameter) || isWhole(spelling);
     if (parameters && !(parameters.includes(parameter) && fit))
@@ -126,7 +126,7 @@ export function refuseMetric(name: string, entry: Table, pythonEntry: Table): vo
  * @throws TypeError they do not, or they are.
  */
 export function refuseNoise(entry: Table, { namedCells = 0 }: Randomizer): void {
-  const shift = Number(own(entry, "dummies_shift") ?? 0);
+  const shift = Number(ownValue(entry, "dummies_shift") ?? 0);
   const isFit = namedCells && 2 * shift * namedCells <= MAX_SEALED;
   if (shift && entry["mechanism"] === "pairs" && !isFit)
     throw new TypeError("dummies of its parts name several cells, or are too many");
@@ -140,7 +140,7 @@ export function refuseNoise(entry: Table, { namedCells = 0 }: Randomizer): void 
  */
 export function refuseLargeBatch(entry: Table, payloadBytes: number, kem: Kem): void {
   const bytes = Number(entry["min_batch"]) * (payloadBytes + SEAL_BYTES[kem] + FRAME_BYTES);
-  if (own(entry, "crowd") === undefined && bytes > MAX_BATCH_BYTES)
+  if (ownValue(entry, "crowd") === undefined && bytes > MAX_BATCH_BYTES)
     throw new TypeError("a minimum batch does not fit one message");
 }
 
@@ -160,12 +160,12 @@ export function refuseRest(body: Table): void {
   refuseUnfit(body, BODY);
   const metrics = Object.values(table(body["metrics"])).map(table);
   const uncovered = (entry: Table) =>
-    own(entry, "default") === undefined || own(entry, "crowd") !== undefined;
+    ownValue(entry, "default") === undefined || ownValue(entry, "crowd") !== undefined;
   if (body["cover"] === true && metrics.some(uncovered))
     throw new TypeError("a covered metric has no default");
   for (const [stream, digest] of Object.entries(table(body["history"]))) {
     const [, name = ""] = STREAM.exec(stream) ?? [];
-    if (!NAME.test(name) || !DIGEST.test(text(digest)))
+    if (!NAME_PATTERN.test(name) || !DIGEST.test(text(digest)))
       throw new TypeError("the history is invalid");
   }
   const keys = listed(body["keys"]).map(table);
@@ -196,7 +196,7 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
   return new Map(
     Object.entries(table(body["promised"] ?? {})).map(([name, promise]) => {
       const [digest, epsilon, reports, lifetime, ...central] = listed(promise);
-      if (central.length > 1 || Object.hasOwn(metrics, name) || own(history, name) !== digest)
+      if (central.length > 1 || Object.hasOwn(metrics, name) || ownValue(history, name) !== digest)
         throw new TypeError("promises are not only for retired names");
       const figures = {
         epsilon: number(epsilon),
@@ -211,7 +211,7 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
 /** @throws TypeError one of these fields is invalid or missing. */
 function refuseUnfit(record: Table, fields: Fields): void {
   for (const [name, [rule, ...defaults]] of Object.entries(fields)) {
-    const value = own(record, name);
+    const value = ownValue(record, name);
     const usual = defaults.length && (value === undefined || value === defaults[0]);
     if (usual || fits(rule, value)) continue;
     // An unknown word is of a later version; the other metrics of the bundle still work.
@@ -273,7 +273,7 @@ function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean
   const isOf = (values: readonly string[]) => JSON.stringify(names) === JSON.stringify(values);
   const isInArms =
     breakdown === undefined ||
-    (own(entry, "experiment") !== undefined && listed(breakdown).length === 1);
+    (ownValue(entry, "experiment") !== undefined && listed(breakdown).length === 1);
   const isAtOnce = (entry["sampling"] ?? 1) === 1;
   const isAlone =
     entry["reports_per_epoch"] === 1 &&
@@ -282,12 +282,12 @@ function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean
     !entry["report_on"];
   if (rate !== undefined && kind !== "rate") return false;
   if (kind === "rate") {
-    const { of, per, most: maxPerEpoch, ...extra } = table(rate);
+    const { of, per, most: maxPerEpoch, ...extraFields } = table(rate);
     return (
       isAlone &&
       isInArms &&
       takes === "vectors" &&
-      !Object.keys(extra).length &&
+      !Object.keys(extraFields).length &&
       fits("text", of) &&
       fits("text", per) &&
       of !== per &&
@@ -312,7 +312,7 @@ function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean
 }
 
 function fitsUnit(kind: unknown, unit: unknown): boolean {
-  return own(UNITS, String(kind))?.includes(String(unit)) ?? true;
+  return ownValue(UNITS, String(kind))?.includes(String(unit)) ?? true;
 }
 
 /** @throws TypeError the metric has no parts, or a range is invalid. */
@@ -336,11 +336,11 @@ function refuseBreakdown(value: unknown): void {
   const fields = listed(value).map(listed);
   const isFit = fields.every(([field, values, ...extraFields]) => {
     const groups = listed(values).map(listed);
-    const areNamed = groups.every(([name, patterns, ...extra]) => {
+    const areNamed = groups.every(([name, patterns, ...extraItems]) => {
       const texts = listed(patterns);
       return (
         !extraFields.length &&
-        !extra.length &&
+        !extraItems.length &&
         CELL.test(text(name)) &&
         texts.length &&
         texts.every((pattern) => isPattern(text(pattern)))
@@ -357,14 +357,14 @@ function refuseBreakdown(value: unknown): void {
 /** @throws TypeError it is not an experiment, or the breakdown does not separate its arms. */
 function refuseExperiment(entry: Table, pythonEntry: Table): void {
   if (entry["experiment"] === undefined) return;
-  const { name, arms: pairs, ...extra } = table(entry["experiment"]);
+  const { name, arms: pairs, ...extraFields } = table(entry["experiment"]);
   const arms = listed(pairs).map(listed);
   const names = arms.map(([arm]) => text(arm));
   const weights = arms.map(([, weight]) => whole(weight));
   const rules = listed(entry["breakdown"]).map(listed);
   const values = rules.find(([field]) => field === name)?.[1];
   const fit =
-    !Object.keys(extra).length &&
+    !Object.keys(extraFields).length &&
     FIELD.test(text(name)) &&
     arms.every((pair) => pair.length === 2) &&
     listed(table(pythonEntry["experiment"])["arms"]).every((pair) => isWhole(listed(pair)[1])) &&
@@ -408,8 +408,8 @@ function isPattern(pattern: string): boolean {
   return !SPACES.test(pattern) && Array.from(pattern).length <= LONGEST_PATTERN;
 }
 
-function isOnce(things: readonly unknown[]): boolean {
-  return new Set(things).size === things.length;
+function isOnce(items: readonly unknown[]): boolean {
+  return new Set(items).size === items.length;
 }
 
 /** @throws TypeError it is not a day of the calendar, or it is the last possible day. */
@@ -446,7 +446,8 @@ export function refuseAmbiguous(line: Uint8Array): void {
     const name = colon && names ? (JSON.parse(token.slice(0, -colon.length)) as string) : null;
     const twice = name !== null && names?.has(name);
     const endless = digits !== undefined && !isFiniteNumber(digits);
-    const halved = token.startsWith('"') && HALF.test(name ?? (JSON.parse(token) as string));
+    const halved =
+      token.startsWith('"') && LONE_SURROGATE.test(name ?? (JSON.parse(token) as string));
     if (twice || endless || halved || open.length > DEEPEST)
       throw new TypeError("its JSON has more than one meaning");
     if (name !== null) names?.add(name);
@@ -479,16 +480,17 @@ function fits(rule: Rule, value: unknown): boolean {
 function refuseConflicts(entry: Table): void {
   const isSet = (name: string) => {
     const [, usual = null] = METRIC[name] ?? [];
-    return (own(entry, name) ?? usual) !== usual;
+    return (ownValue(entry, name) ?? usual) !== usual;
   };
-  const figure = (name: string) => (own(entry, name) ?? METRIC[name]?.[1] ?? null) as number | null;
+  const figure = (name: string) =>
+    (ownValue(entry, name) ?? METRIC[name]?.[1] ?? null) as number | null;
   const [crowd, central] = [figure("crowd"), figure("central_epsilon")];
   const [epsilon, lifetimeCentral] = [
     Number(figure("epsilon")),
     figure("lifetime_central_epsilon"),
   ];
   const hasNoPromise = crowd === null || central === null;
-  const tiers = own(entry, "tiers") as readonly unknown[] | undefined;
+  const tiers = ownValue(entry, "tiers") as readonly unknown[] | undefined;
   const mechanism = String(entry["mechanism"]);
   const isListed = mechanism === "grr";
   const kinds = [isSet("dummies"), isSet("dummies_each"), isSet("dummies_scale")];
@@ -514,7 +516,7 @@ function refuseConflicts(entry: Table): void {
         (kinds[2] && /^(mean|pairs$)/.test(mechanism) && !isCountNoised)) &&
       several <= 1 &&
       !(ofEpochs && isSet("rolling")) &&
-      !((kinds[2] || isCountNoised) && own(entry, "breakdown")) &&
+      !((kinds[2] || isCountNoised) && ownValue(entry, "breakdown")) &&
       !(isCountNoised && kinds[1]) &&
       crowd + hidden <= MAX_MINIMUM &&
       !(isSet("central_period") && isSet("report_on")) &&
@@ -524,21 +526,22 @@ function refuseConflicts(entry: Table): void {
       figure("min_batch") === crowd &&
       figure("reports_per_epoch") === 1 &&
       !tiers?.length &&
-      own(entry, "release") === undefined &&
+      ownValue(entry, "release") === undefined &&
       epsilon <= Number(figure("max_local_epsilon")) &&
       central <= (lifetimeCentral ?? Infinity);
   const often =
     figure("report_on") !== null && isSet("report_on") && figure("reports_per_epoch") !== 1;
   // As cover_conflicts(): otherwise the number of reports would reveal whether a device had a
   // value.
-  const hasDefault = own(entry, "default") !== undefined;
-  const covers = !hasDefault || (figure("reports_per_epoch") === 1 && !own(entry, "breakdown"));
-  const isPlain = own(entry, "values") !== null && own(entry, "edges") === undefined;
-  const isCut = !isPlain || !NUMERIC.has(String(own(entry, "kind")));
+  const hasDefault = ownValue(entry, "default") !== undefined;
+  const covers =
+    !hasDefault || (figure("reports_per_epoch") === 1 && !ownValue(entry, "breakdown"));
+  const isPlain = ownValue(entry, "values") !== null && ownValue(entry, "edges") === undefined;
+  const isCut = !isPlain || !NUMERIC.has(String(ownValue(entry, "kind")));
   // As check_discovery(): devices that do not look for strings must count an unlisted value as
   // another one.
   const isFound =
-    !own(entry, "discover") || own(entry, "values") === null || entry["other"] === true;
+    !ownValue(entry, "discover") || ownValue(entry, "values") === null || entry["other"] === true;
   if (!isFound) throw new UnknownMetric("it must count unlisted values as other; upgrade hubbub");
   if (!fit || often || !covers || !isCut || Number(figure("lifetime_epsilon")) < epsilon)
     throw new TypeError("its fields contradict each other");
@@ -549,13 +552,13 @@ function refuseConflicts(entry: Table): void {
  * too small a scale: as ValueNoise of client/hubbub/sealing/value_noise.py.
  */
 function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: number[]): number {
-  if ([scale, sumScale].some((each) => each && each < MIN_SCALE)) return Infinity;
+  if ([scale, sumScale].some((noiseScale) => noiseScale && noiseScale < MIN_SCALE)) return Infinity;
   if (!sumScale) return 2 * shift * values;
   let [total, squares] = [1, 0];
-  for (let off = 1; off <= shift; off += 1) {
-    const weight = 2 * Math.exp(-off / scale);
+  for (let distance = 1; distance <= shift; distance += 1) {
+    const weight = 2 * Math.exp(-distance / scale);
     total += weight;
-    squares += weight * off * off;
+    squares += weight * distance * distance;
   }
   const spread = 8 * Math.sqrt(((squares / total) * values) / 3);
   const sumReach = Math.min(Math.ceil(48 * sumScale), MAX_REACH);
@@ -569,12 +572,12 @@ function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: num
  */
 function mostDummies(epsilon: number, delta: number): number {
   const [odds, maxDelta] = [expAtMost(epsilon), exact(delta)];
-  const times = (odds.above << 32n) / odds.below;
+  const times = (odds.numerator << 32n) / odds.denominator;
   const end = 1n << 32n;
   let [weight, side] = [end, 0n];
   for (let reach = 1; ; reach += 1) {
     side += weight;
     weight = (weight * times) >> 32n;
-    if (end * maxDelta.below <= maxDelta.above * (2n * side + weight)) return 2 * reach;
+    if (end * maxDelta.denominator <= maxDelta.numerator * (2n * side + weight)) return 2 * reach;
   }
 }

@@ -3,7 +3,7 @@
  * digests_of() of client/hubbub/catalog/values/list_versions.py hashes the same bytes.
  */
 import { DEFINITION } from "./fields.js";
-import { listed, number, own, table, text, type Table } from "./json.js";
+import { listed, number, ownValue, table, text, type Table } from "./json.js";
 
 /**
  * Defining fields by name: the default, which the definition leaves out, and whether the number is
@@ -24,7 +24,7 @@ export function spelledOf(line: Uint8Array): Table {
   const json = new TextDecoder().decode(line).replace(TEXT_OR_NUMBER, (token) => {
     if (token.startsWith('"')) return token;
     const spelling = /[.eE]/.test(token)
-      ? real(Number(token))
+      ? floatText(Number(token))
       : SPELLED + token.replace(/^-0$/, "0");
     return JSON.stringify(spelling);
   });
@@ -75,7 +75,7 @@ function definitionOf(entry: Table, pythonEntry: Table): Table {
   }
   if (ranges !== undefined && Object.keys(table(ranges)).length) {
     const parts = Object.entries(table(ranges)).map(([part, range]) => {
-      const spelling = own(table(pythonEntry["ranges"]), part);
+      const spelling = ownValue(table(pythonEntry["ranges"]), part);
       return [part, defining("ranges", table(range), table(spelling))] as const;
     });
     fields["ranges"] = Object.fromEntries(parts);
@@ -84,12 +84,12 @@ function definitionOf(entry: Table, pythonEntry: Table): Table {
 }
 
 const fieldOf = (rule: unknown) => text(listed(rule)[0]);
-const rangeOf = ({ range }: Table) => listed(range).map((end) => real(number(end)));
+const rangeOf = ({ range }: Table) => listed(range).map((end) => floatText(number(end)));
 
 /** The defining fields that differ from their defaults. */
 function defining(section: keyof typeof DEFINITION, entry: Table, pythonEntry: Table): Table {
   const fields = Object.entries(DEFINITION[section]).filter(([field, usual]) => {
-    const content = own(entry, field);
+    const content = ownValue(entry, field);
     const isUsual = usual.length && JSON.stringify(content) === JSON.stringify(usual[0]);
     return content !== undefined && !isUsual;
   });
@@ -99,7 +99,7 @@ function defining(section: keyof typeof DEFINITION, entry: Table, pythonEntry: T
 }
 
 /** A number as repr() of a float spells it in Python. */
-function real(number: number): string {
+function floatText(number: number): string {
   const [digits = "", exponent = ""] = number.toExponential().split("e");
   const size = Number(exponent);
   const sign = Object.is(number, -0) ? "-" : "";
@@ -117,10 +117,10 @@ function canonical(value: unknown): string {
       ([name, content]) => [orderOf(name), name, content] as const,
     );
     fields.sort(([first], [second]) => (first < second ? -1 : 1));
-    return `{${fields.map(([, name, own]) => `${canonical(name)}:${canonical(own)}`).join(",")}}`;
+    return `{${fields.map(([, name, member]) => `${canonical(name)}:${canonical(member)}`).join(",")}}`;
   }
   if (typeof value === "string" && value.startsWith(SPELLED)) return value.slice(SPELLED.length);
-  return JSON.stringify(value).replace(/[\x7f-\uffff]/g, (half) => `\\u${hex(half, 4)}`);
+  return JSON.stringify(value).replace(/[\x7f-\uffff]/g, (surrogate) => `\\u${hex(surrogate, 4)}`);
 }
 
 /** A sort key like Python's: by code points, not by UTF-16 units. */

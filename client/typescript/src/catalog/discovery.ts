@@ -17,8 +17,8 @@ import type { Randomizer } from "../mechanisms/randomizer.js";
 import { readable } from "./values.js";
 
 const EPOCH_BYTES = 8;
-const LEAST = 1e-6;
-const MOST = 0.9;
+const MIN_SHARE = 1e-6;
+const MAX_SHARE = 0.9;
 // These metrics have separate streams, by epsilon or cell, and those have no tree.
 const APART = ["central_epsilon", "tiers", "breakdown", "default"];
 
@@ -27,23 +27,23 @@ const APART = ["central_epsilon", "tiers", "breakdown", "default"];
  *
  * @throws UnknownMetric the discovery is of a later version.
  */
-export function finderOf(name: string, entry: Table, own: Randomizer): Finder | null {
+export function finderOf(name: string, entry: Table, counting: Randomizer): Finder | null {
   if (entry["discover"] === undefined) return null;
   const share = number(entry["discover"]);
   const epsilon = number(entry["epsilon"]);
   const randomizer = prefixTree({ epsilon, categories: 0, sizes: [], parameters: {} });
   // A mechanism with permanent responses gives no fresh answers.
-  const isForLife = Number.isFinite(own.permanentLoss);
+  const isForLife = Number.isFinite(counting.permanentLoss);
   const misfit = isForLife || APART.some((field) => entry[field] !== undefined);
-  if (misfit || !(share >= LEAST && share <= MOST && randomizer.privacyLoss <= epsilon)) {
+  if (misfit || !(share >= MIN_SHARE && share <= MAX_SHARE && randomizer.privacyLoss <= epsilon)) {
     throw new UnknownMetric(`metric "${name}" looks for strings in an unknown way; upgrade hubbub`);
   }
   const chance = atMost(exact(share));
   return {
     stream: { name: `${name}/tree`, tier: "", epsilon, randomizer },
-    looks(first, memo) {
+    looks(firstEpoch, memo) {
       // PRIVACY: the choice depends only on the secret and the calendar.
-      const bytes = packed(BigInt(first), EPOCH_BYTES).reverse();
+      const bytes = packed(BigInt(firstEpoch), EPOCH_BYTES).reverse();
       return memo.coins(concatenated(purpose("discover"), bytes)).chance(chance);
     },
     spoken(value) {

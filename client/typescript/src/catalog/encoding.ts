@@ -23,8 +23,8 @@ export function linesOf(file: Bytes): Bytes[] {
   let end = file.length;
   while (end > 0 && file[end - 1] === NEWLINE) end -= 1;
   for (let start = 0; start <= end;) {
-    const next = file.indexOf(NEWLINE, start);
-    const stop = next < 0 || next > end ? end : next;
+    const newline = file.indexOf(NEWLINE, start);
+    const stop = newline < 0 || newline > end ? end : newline;
     lines.push(file.slice(start, stop));
     start = stop + 1;
   }
@@ -32,6 +32,6 @@ export function linesOf(file: Bytes): Bytes[] {
 }
 
 /** The table in a line of JSON. Throws an Error if the line is not such a table. */
-export function parsed(line: Uint8Array): Table {
+export function tableFrom(line: Uint8Array): Table {
   return table(JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(line)));
 }

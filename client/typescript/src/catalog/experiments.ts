@@ -2,7 +2,7 @@
 import { pick } from "../mechanisms/bits.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";
-import { listed, number, own, table, text, type Table } from "./json.js";
+import { listed, number, ownValue, table, text, type Table } from "./json.js";
 import type { Experiment } from "./metric.js";
 import type { Notice } from "./sampling.js";
 
@@ -29,8 +29,8 @@ export function experimentOf({ experiment }: Table): Experiment | null {
       return this.live(notice, now).length < arms.length;
     },
     drawn(memo: Memo) {
-      const total = arms.reduce((sum, [, weight]) => sum + weight, 0);
-      let place = pick(memo.coins(purpose(`arm/1|${definition}`)), total);
+      const totalWeight = arms.reduce((sum, [, weight]) => sum + weight, 0);
+      let place = pick(memo.coins(purpose(`arm/1|${definition}`)), totalWeight);
       for (const [arm, weight] of arms) {
         if (place < weight) return arm;
         place -= weight;
@@ -43,6 +43,6 @@ export function experimentOf({ experiment }: Table): Experiment | null {
 /** Whether a notice stops an arm, by "EXPERIMENT.ARM", at a moment. */
 function isStopped(name: string, notice: Notice | null, now: number): boolean {
   if (!notice || now >= notice.until) return false;
-  const steps = (own(notice.steps, name) ?? []).filter(([since]) => since <= now);
+  const steps = (ownValue(notice.steps, name) ?? []).filter(([since]) => since <= now);
   return steps.at(-1)?.[1] === 0;
 }

@@ -6,7 +6,7 @@
 
 const CLOSE = 1e-9;
 const ROUNDING = 1e-12;
-const MOST = 1e6;
+const MAX_MU = 1e6;
 
 /** The largest mu whose epsilon at delta is not above the given epsilon, rounded down. */
 export function muWithin(epsilon: number, delta: number): number {
@@ -23,7 +23,7 @@ export function muWithin(epsilon: number, delta: number): number {
 /** The epsilon of mu at delta, in nats, rounded up. */
 export function epsilonOf(mu: number, delta: number): number {
   let [low, high] = [0, 1];
-  while (deltaOf(mu, high) > delta && high < MOST) [low, high] = [high, 2 * high];
+  while (deltaOf(mu, high) > delta && high < MAX_MU) [low, high] = [high, 2 * high];
   while (high - low > CLOSE * high) {
     const middle = (low + high) / 2;
     if (deltaOf(mu, middle) <= delta) high = middle;
@@ -55,7 +55,7 @@ function tail(x: number): number {
     }
     return 0.5 - density * sum;
   }
-  let below = x;
-  for (let n = 200; n >= 1; n -= 1) below = x + n / below;
-  return density / below;
+  let denominator = x;
+  for (let n = 200; n >= 1; n -= 1) denominator = x + n / denominator;
+  return density / denominator;
 }

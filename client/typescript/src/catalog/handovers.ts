@@ -21,11 +21,11 @@ export async function lineOf(handovers: readonly Table[], signer: string): Promi
   if (handovers.length > MAX_HANDOVERS) throw new BundleRefused("it has too many handovers");
   const line = [...handovers.map((handover) => text(handover["old"])), signer];
   for (const [index, handover] of handovers.entries()) {
-    const [previous, next] = [keyFrom(text(handover["old"])), text(handover["new"])];
+    const [oldKey, newKey] = [keyFrom(text(handover["old"])), text(handover["new"])];
     const signature = fromText(text(handover["signature"]));
     if (
-      next !== line[index + 1] ||
-      !(await isSigned(previous, signature, concatenated(HANDOVER, previous, keyFrom(next))))
+      newKey !== line[index + 1] ||
+      !(await isSigned(oldKey, signature, concatenated(HANDOVER, oldKey, keyFrom(newKey))))
     ) {
       throw new BundleRefused("its handovers do not lead to the key that signed it");
     }

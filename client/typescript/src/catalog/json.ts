@@ -10,7 +10,7 @@ export function table(value: unknown): Table {
 }
 
 /** The entry under a name, but nothing inherited: a metric may be called "constructor". */
-export function own<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
+export function ownValue<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 

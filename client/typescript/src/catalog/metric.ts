@@ -61,7 +61,7 @@ export interface Finder {
    * Whether this device looks for strings in an epoch, or in the period that begins with it. memo:
    * the metric's.
    */
-  looks(first: number, memo: Memo): boolean;
+  looks(firstEpoch: number, memo: Memo): boolean;
   /**
    * The text of a value that the metric has accepted.
    *
@@ -194,15 +194,22 @@ export interface Metric {
 }
 
 // Fields that only a few metrics use.
-const ASKING = [
+const RARE_FIELDS = [
   ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
   "experiment",
 ];
-const KNOWN: ReadonlySet<string> = new Set([
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([
   ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
   ...["kind", "edges", "outside", "other", "ranges", "rate", "central_epsilon", "crowd", "delta"],
   ...["honest", "dummies", "max_local_epsilon", "rolling", "kem", "beginnings", "default"],
-  ...["count_epsilon", "dummies_scale", "dummies_shift", "dummies_sum_scale", "model", ...ASKING],
+  ...[
+    "count_epsilon",
+    "dummies_scale",
+    "dummies_shift",
+    "dummies_sum_scale",
+    "model",
+    ...RARE_FIELDS,
+  ],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
   ...["reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon"],
   // Fields without effect on a device: how the mechanism was chosen, how numbers are published,
@@ -228,7 +235,7 @@ export async function metricFrom(
   development: boolean,
   pythonEntry = entry,
 ): Promise<Metric> {
-  const unknownField = Object.keys(entry).find((field) => !KNOWN.has(field));
+  const unknownField = Object.keys(entry).find((field) => !KNOWN_FIELDS.has(field));
   if (unknownField !== undefined)
     throw new UnknownMetric(
       `metric "${name}" has ${unknownField}: upgrade hubbub, or leave it out`,
@@ -248,10 +255,10 @@ export async function metricFrom(
   const code = await coder(name, entry, streams[0].randomizer);
   const digests = await digestsOf(name, entry, pythonEntry);
   const isPast = PAST.test(text(entry["kind"] ?? ""));
-  const asking = isPast || ASKING.some((field) => field in entry) ? await load("more") : null;
+  const more = isPast || RARE_FIELDS.some((field) => field in entry) ? await load("more") : null;
   const promise = optional(entry["central_epsilon"]);
   const delta = number(entry["delta"] ?? DELTA);
-  const days = model ? Infinity : (asking?.centralDaysOf(entry) ?? null);
+  const days = model ? Infinity : (more?.centralDaysOf(entry) ?? null);
   return {
     ...{ name, entry },
     description: text(entry["description"]),
@@ -259,13 +266,13 @@ export async function metricFrom(
     expires: (Date.parse(`${text(entry["expires"])}T00:00:00Z`) + DAY_MS) / 1000,
     sampling: number(entry["sampling"] ?? 1),
     kem,
-    period: asking?.periodOf(entry) ?? null,
-    breakdown: asking?.breakdownOf(entry) ?? null,
-    experiment: asking?.experimentOf(entry) ?? null,
-    finder: asking?.finderOf(name, entry, streams[0].randomizer) ?? null,
+    period: more?.periodOf(entry) ?? null,
+    breakdown: more?.breakdownOf(entry) ?? null,
+    experiment: more?.experimentOf(entry) ?? null,
+    finder: more?.finderOf(name, entry, streams[0].randomizer) ?? null,
     model,
-    past: (isPast && asking?.pastOf(entry, code)) || null,
-    dummies: development ? null : (asking?.dummiesOf(entry) ?? null),
+    past: (isPast && more?.pastOf(entry, code)) || null,
+    dummies: development ? null : (more?.dummiesOf(entry) ?? null),
     default: entry["default"] === undefined ? null : code(entry["default"]),
     limits: {
       reportsPerEpoch: number(entry["reports_per_epoch"]),
@@ -301,12 +308,12 @@ async function streamsOf(
   const tiers = listed(entry["tiers"] ?? []).map(number);
   if (!tiers.length) return [mainStream];
   const { general } = await load("more");
-  const scaled = tiers.map(async (tier): Promise<Stream> => {
-    const called = general(tier);
+  const tierStreams = tiers.map(async (tier): Promise<Stream> => {
+    const tierName = general(tier);
     const randomizer = await randomizerOf(name, entry, tier);
-    return { name: `${stream}/${called}`, tier: called, epsilon: tier, randomizer };
+    return { name: `${stream}/${tierName}`, tier: tierName, epsilon: tier, randomizer };
   });
-  return [mainStream, ...(await Promise.all(scaled))];
+  return [mainStream, ...(await Promise.all(tierStreams))];
 }
 
 async function randomizerOf(name: string, entry: Table, epsilon: number): Promise<Randomizer> {
@@ -356,8 +363,8 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
     const { coderOf } = await load("more");
     return coderOf(entry, ofParts, randomizer);
   }
-  const plain = listed(values).map(text);
-  return (value) => listedPlace(plain, value);
+  const valueTexts = listed(values).map(text);
+  return (value) => listedPlace(valueTexts, value);
 }
 
 /** Whether a metric is asked by a mechanism of vectors. */

@@ -13,9 +13,9 @@ import type { Notice, Step } from "./sampling.js";
 
 const LARGEST_BYTES = 16 << 10;
 const MOST_STEPS = 16;
-const LEAST = 1e-6; // the same as of `sampling` in a catalog
-const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
-const KNOWN: ReadonlySet<string> = new Set([
+const MIN_CHANCE = 1e-6; // the same as of `sampling` in a catalog
+const NAME_PATTERN = /^[a-z][a-z0-9_.-]{0,63}$/;
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([
   ...["version", "number", "until", "sampling", "handovers"],
 ]);
 
@@ -59,24 +59,24 @@ async function parseNotice(noticeBytes: Bytes, operator: string): Promise<Notice
     throw new NoticeRefused("it does not have two lines");
   }
   const { body: notice, line } = await signedLines("hubbub/1 notice\n", head, body);
-  const unknown = Object.keys(notice).find((name) => !KNOWN.has(name));
-  if (notice["version"] !== 1 || unknown !== undefined)
+  const unknownField = Object.keys(notice).find((name) => !KNOWN_FIELDS.has(name));
+  if (notice["version"] !== 1 || unknownField !== undefined)
     throw new NoticeRefused("it needs a newer hubbub");
   if (!line.includes(operator)) throw new NoticeRefused("another operator signed it");
   const steps = Object.entries(table(notice["sampling"])).map(([name, steps]) => {
-    if (!NAME.test(name)) throw new NoticeRefused("it contains an invalid metric name");
+    if (!NAME_PATTERN.test(name)) throw new NoticeRefused("it contains an invalid metric name");
     return [name, stepsOf(steps)] as const;
   });
-  const [first, until] = [moment(notice["number"]), moment(notice["until"])];
-  if (!first) throw new NoticeRefused("it has no valid number");
-  return { number: first, until, line, steps: Object.fromEntries(steps) };
+  const [noticeNumber, until] = [moment(notice["number"]), moment(notice["until"])];
+  if (!noticeNumber) throw new NoticeRefused("it has no valid number");
+  return { number: noticeNumber, until, line, steps: Object.fromEntries(steps) };
 }
 
 function stepsOf(value: unknown): Step[] {
   const steps = listed(value).map((step): Step => {
-    const [since, chance, ...extra] = listed(step);
+    const [since, chance, ...extraFields] = listed(step);
     const share = number(chance);
-    if (extra.length || !(share === 0 || (share >= LEAST && share <= 1))) {
+    if (extraFields.length || !(share === 0 || (share >= MIN_CHANCE && share <= 1))) {
       throw new NoticeRefused("a sampling chance is invalid");
     }
     return [moment(since), share];

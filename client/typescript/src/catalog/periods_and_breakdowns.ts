@@ -9,7 +9,7 @@ import { concatenated, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 import { DAY_SECONDS, epochAt, epochStart } from "./epochs.js";
-import { listed, own, text, type Table } from "./json.js";
+import { listed, ownValue, text, type Table } from "./json.js";
 import type { Breakdown, Period, Public } from "./metric.js";
 
 const SPAN = /^([1-9][0-9]{0,2})([dw])$/;
@@ -21,10 +21,10 @@ const DAY_BYTES = 8;
  * A metric's period, if it asks each device on one day of a period. @throws UnknownMetric the
  * period is of a later version.
  */
-export function periodOf({ period, report_on: on, epoch }: Table): Period | null {
-  if (period === undefined && on === undefined) return null;
+export function periodOf({ period, report_on: reportOn, epoch }: Table): Period | null {
+  if (period === undefined && reportOn === undefined) return null;
   const span = daysOf(period);
-  if (on !== "one day" || epoch !== "day") throw unknown();
+  if (reportOn !== "one day" || epoch !== "day") throw unknownMetric();
   const days = (day: number): readonly [number, number] => {
     if (period !== MONTH) return [day - (day % span), day - (day % span) + span];
     const month = epochAt(day * DAY_SECONDS, MONTH);
@@ -54,11 +54,11 @@ export function centralDaysOf({ central_period: span }: Table): number | null {
 function daysOf(span: unknown): number {
   if (span === MONTH) return MONTH_DAYS;
   const [, number, unit] = SPAN.exec(text(span)) ?? [];
-  if (!number) throw unknown();
+  if (!number) throw unknownMetric();
   return Number(number) * (unit === "w" ? 7 : 1);
 }
 
-function unknown(): UnknownMetric {
+function unknownMetric(): UnknownMetric {
   return new UnknownMetric("a metric has unknown periods; upgrade hubbub");
 }
 
@@ -103,7 +103,7 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
  */
 function saidOf(publicValues: Public, field: string): unknown {
   try {
-    const value = own(publicValues, field);
+    const value = ownValue(publicValues, field);
     return typeof value === "function" ? value() : value;
   } catch {
     // The error's text may contain anything, so it is not shown.

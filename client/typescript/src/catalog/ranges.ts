@@ -16,7 +16,7 @@ export interface Ranges {
   readonly clamps: boolean;
 }
 
-const OTHER = "other";
+const OTHER_VALUE = "other";
 
 /**
  * The index of a listed value, of the range that contains a number, or of "other" for another text.
@@ -32,7 +32,7 @@ export function rangedPlace(
   if (place >= 0) return place;
   if (ranges) return rangePlace(ranges, value);
   if (other && typeof value !== "string") throw new ValueOutOfDomain("the value is not a string");
-  return listedPlace(values, other ? OTHER : value);
+  return listedPlace(values, other ? OTHER_VALUE : value);
 }
 
 /**
@@ -41,22 +41,22 @@ export function rangedPlace(
  * @throws ValueOutOfDomain it is not a number of this kind.
  */
 export function plainNumber(kind: string, unit: string, value: unknown): number {
-  const plain = typeof value === "bigint" ? Number(value) : value;
-  if (typeof plain !== "number" || !Number.isFinite(plain)) {
+  const number = typeof value === "bigint" ? Number(value) : value;
+  if (typeof number !== "number" || !Number.isFinite(number)) {
     const problem = unit ? `a number of ${unit}; texts are refused` : "a number";
     throw new ValueOutOfDomain(`value is not ${problem}`);
   }
-  if (kind === "count" && !Number.isInteger(plain)) {
+  if (kind === "count" && !Number.isInteger(number)) {
     throw new ValueOutOfDomain("value is not a whole number");
   }
-  return plain;
+  return number;
 }
 
 function rangePlace({ kind, edges, unit, clamps }: Ranges, value: unknown): number {
   const number = plainNumber(kind, unit, value);
-  const [first = NaN, last = NaN] = [edges[0], edges[edges.length - 1]];
-  if (!clamps && !(first <= number && number <= last)) {
-    throw new ValueOutOfDomain(`value is not a number in [${first}, ${last}]`);
+  const [lowestEdge = NaN, highestEdge = NaN] = [edges[0], edges[edges.length - 1]];
+  if (!clamps && !(lowestEdge <= number && number <= highestEdge)) {
+    throw new ValueOutOfDomain(`value is not a number in [${lowestEdge}, ${highestEdge}]`);
   }
   const place = edges.filter((edge) => edge <= number).length - 1;
   return Math.min(Math.max(place, 0), edges.length - 2);

@@ -3,7 +3,7 @@
  * operator's notice.
  */
 import { epochStart } from "./epochs.js";
-import { own } from "./json.js";
+import { ownValue } from "./json.js";
 import type { Metric } from "./metric.js";
 
 /**
@@ -36,7 +36,7 @@ export function samplingOf(metric: Metric, epoch: number, notice: Notice | null)
   const { sampling } = metric;
   if (!notice || start >= notice.until) return sampling;
   let chance = sampling;
-  for (const [since, step] of own(notice.steps, metric.name) ?? []) {
+  for (const [since, step] of ownValue(notice.steps, metric.name) ?? []) {
     if (!step && since >= start) return 0;
     if (since <= start) chance = Math.min(sampling, step);
   }

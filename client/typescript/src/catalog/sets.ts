@@ -2,7 +2,7 @@
 import { ValueOutOfDomain } from "../errors.js";
 import { placeOf } from "./values.js";
 
-const OTHER = "other";
+const OTHER_VALUE = "other";
 
 /**
  * The mechanism's value for an array or Set of values: a bit for each. other: whether a text that is
@@ -19,7 +19,7 @@ export function setCode(values: readonly string[], value: unknown, other: boolea
   let code = 0n;
   for (const member of value as Iterable<unknown>) {
     let place = placeOf(values, member);
-    if (place < 0 && other && typeof member === "string") place = placeOf(values, OTHER);
+    if (place < 0 && other && typeof member === "string") place = placeOf(values, OTHER_VALUE);
     if (place < 0) {
       throw new ValueOutOfDomain(`a member of the set is not one of its ${values.length} values`);
     }

@@ -2,7 +2,7 @@
 import { BundleRefused } from "../errors.js";
 import { load } from "../loading.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
-import { fromText, parsed } from "./encoding.js";
+import { fromText, tableFrom } from "./encoding.js";
 import { listed, table, text, type Table } from "./json.js";
 import { isSigned } from "./signatures.js";
 
@@ -22,13 +22,13 @@ export interface Signed {
  * the lines are malformed.
  */
 export async function signedLines(context: string, head: Bytes, body: Bytes): Promise<Signed> {
-  const seal = parsed(head);
+  const seal = tableFrom(head);
   const signer = text(seal["operator"]);
   const message = concatenated(new TextEncoder().encode(context), body);
   if (!(await isSigned(keyFrom(signer), fromText(text(seal["signature"])), message))) {
     throw new BundleRefused("it was altered after signing");
   }
-  const document = parsed(body);
+  const document = tableFrom(body);
   const { refuseAmbiguous } = await load("checks");
   for (const line of [head, body]) refuseAmbiguous(line);
   const handovers = listed(document["handovers"] ?? []).map(table);

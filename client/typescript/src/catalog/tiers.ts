@@ -15,8 +15,11 @@ export function streamWithin(
   maxEpsilon: number,
   maxLocal: number,
 ): Stream | undefined {
-  const [first, ...tiers] = metric.streams;
-  const promisedEpsilon = Math.min(metric.central?.epsilon ?? first.epsilon, first.epsilon);
-  if (promisedEpsilon <= maxEpsilon && first.epsilon <= maxLocal) return first;
+  const [fullStream, ...tiers] = metric.streams;
+  const promisedEpsilon = Math.min(
+    metric.central?.epsilon ?? fullStream.epsilon,
+    fullStream.epsilon,
+  );
+  if (promisedEpsilon <= maxEpsilon && fullStream.epsilon <= maxLocal) return fullStream;
   return tiers.filter((tier) => tier.epsilon <= Math.min(maxEpsilon, maxLocal)).pop();
 }

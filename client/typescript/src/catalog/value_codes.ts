@@ -10,7 +10,7 @@ import { partedValue, partsOf } from "./parts.js";
 import { rangedPlace, plainNumber, type Ranges } from "./ranges.js";
 import { setCode } from "./sets.js";
 
-const OTHER = "other";
+const OTHER_VALUE = "other";
 const MOST_EDGES = 257;
 const LABEL_DIGITS = 10;
 
@@ -31,19 +31,19 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
       return (value) => partedValue(parts, value);
     }
     const ranges = entry["edges"] === undefined ? undefined : rangesOf(entry, values, kind);
-    if (other && (kind || !values.includes(OTHER)))
+    if (other && (kind || !values.includes(OTHER_VALUE)))
       throw new TypeError("other needs a value named other");
     return (value) => rangedPlace(values, value, { ranges, other });
   }
   const { low, high } = table(entry["parameters"]);
   const unit = text(entry["unit"] ?? "");
   return (value) => {
-    let plain = kind ? plainNumber(kind, unit, value) : value;
-    if (clamps(entry, kind) && typeof plain === "number" && Number.isFinite(plain)) {
-      plain = Math.min(Math.max(plain, number(low)), number(high));
+    let plainValue = kind ? plainNumber(kind, unit, value) : value;
+    if (clamps(entry, kind) && typeof plainValue === "number" && Number.isFinite(plainValue)) {
+      plainValue = Math.min(Math.max(plainValue, number(low)), number(high));
     }
-    randomizer.check(plain);
-    return plain as Coded;
+    randomizer.check(plainValue);
+    return plainValue as Coded;
   };
 }
 
@@ -73,12 +73,12 @@ function rangesOf(entry: Table, values: readonly string[], outside: string): Ran
 /** The names of the ranges between edges, as labels() of client/hubbub/catalog. */
 function labelsOf({ kind, edges, unit, clamps }: Ranges): string[] {
   const unitSuffix = unit && ` ${unit}`;
-  const last = edges.at(-1);
+  const highestEdge = edges.at(-1);
   const labels = edges.slice(1).map((high, index) => {
     const low = edges[index] ?? NaN;
-    const top = kind === "count" && high !== last ? high - 1 : high;
-    const isSingle = top === low && high !== last;
-    return `${general(low, LABEL_DIGITS)}${isSingle ? "" : ` to ${general(top, LABEL_DIGITS)}`}${unitSuffix}`;
+    const highest = kind === "count" && high !== highestEdge ? high - 1 : high;
+    const isSingle = highest === low && high !== highestEdge;
+    return `${general(low, LABEL_DIGITS)}${isSingle ? "" : ` to ${general(highest, LABEL_DIGITS)}`}${unitSuffix}`;
   });
   if (!clamps) return labels;
   const edge = (index: number) => general(edges.at(index) ?? NaN, LABEL_DIGITS) + unitSuffix;

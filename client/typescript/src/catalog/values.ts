@@ -4,27 +4,27 @@
  */
 import { ValueOutOfDomain } from "../errors.js";
 
-type Plain = string | number | bigint | boolean;
+type PlainValue = string | number | bigint | boolean;
 
 /** One answer, an answer for each part, a set of listed values, or the numbers of a vector. */
 export type Value =
-  | Plain
-  | Readonly<Record<string, Plain>>
-  | readonly Plain[]
-  | ReadonlySet<Plain>
+  | PlainValue
+  | Readonly<Record<string, PlainValue>>
+  | readonly PlainValue[]
+  | ReadonlySet<PlainValue>
   | Float32Array
   | Float64Array;
 
 /** Features of a person: by the features' names, or a list in their order. */
 export type Features =
-  | Readonly<Record<string, Plain>>
-  | ReadonlyMap<string, Plain>
-  | readonly Plain[]
+  | Readonly<Record<string, PlainValue>>
+  | ReadonlyMap<string, PlainValue>
+  | readonly PlainValue[]
   | Float32Array
   | Float64Array;
 
 /** What a model predicts about a person. */
-export type Label = Plain;
+export type Label = PlainValue;
 
 /**
  * A description of an error that was thrown while a value was read. An object of the app may throw

@@ -41,12 +41,12 @@ function vectorCode(
       `${numbers.length} numbers were passed, but the vector has ${dimensions}`,
     );
   }
-  const wrong = numbers.findIndex((number) => !Number.isFinite(number));
-  if (wrong >= 0) {
-    throw new ValueOutOfDomain(`coordinate "${coordinates[wrong]}" is not a finite number`);
+  const invalidIndex = numbers.findIndex((number) => !Number.isFinite(number));
+  if (invalidIndex >= 0) {
+    throw new ValueOutOfDomain(`coordinate "${coordinates[invalidIndex]}" is not a finite number`);
   }
-  const [largest, scaled] = scaleOut(numbers as number[]);
-  const long = length(scaled);
-  const shorter = Math.min(largest * long, maxLength) / Math.max(long, 1);
+  const [maxMagnitude, scaled] = scaleOut(numbers as number[]);
+  const scaledLength = length(scaled);
+  const shorter = Math.min(maxMagnitude * scaledLength, maxLength) / Math.max(scaledLength, 1);
   return scaled.map((x) => shorter * x);
 }

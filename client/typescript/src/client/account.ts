@@ -2,7 +2,7 @@
  * Accounts: how much a device has revealed about each metric, as sums by epoch, day and response.
  */
 import { epochAt } from "../catalog/epochs.js";
-import { own } from "../catalog/json.js";
+import { ownValue } from "../catalog/json.js";
 import type { Metric } from "../catalog/metric.js";
 import type { Device } from "./device.js";
 
@@ -35,18 +35,18 @@ export type Accounts = Readonly<Record<string, Account>>;
 export type Numbers = Readonly<Record<string, number>>;
 
 /** An account without charges. */
-export const OPENED: Account = {
+export const NEW_ACCOUNT: Account = {
   ...{ spent: 0, central: 0, floor: -1 },
   ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {}, filled: {} },
 };
 
 /** The account of a metric. */
 export function accountOf(accounts: Accounts, { name }: Metric): Account {
-  return own(accounts, name) ?? OPENED;
+  return ownValue(accounts, name) ?? NEW_ACCOUNT;
 }
 
 /** An account in which every epoch up to this one counts as reported. */
-export function closed(account: Account, epoch: number): Account {
+export function withFloor(account: Account, epoch: number): Account {
   if (epoch <= account.floor) return account;
   const laterThan = (numbers: Numbers) => filtered(numbers, (key) => key > epoch);
   const { epochs, losses, filled } = account;
@@ -62,15 +62,15 @@ export function closed(account: Account, epoch: number): Account {
  * The device's accounts. Epochs up to the one in which the person had everything forgotten count as
  * reported.
  */
-export function opened({ accounts, consent }: Device, metric: Metric) {
+export function accountsOf({ accounts, consent }: Device, metric: Metric) {
   if (!consent.since) return accounts;
   const account = accountOf(accounts, metric);
-  return { ...accounts, [metric.name]: closed(account, epochAt(consent.since, metric.epoch)) };
+  return { ...accounts, [metric.name]: withFloor(account, epochAt(consent.since, metric.epoch)) };
 }
 
 /** The numbers with `amount` added under a key. */
 export function raised(numbers: Numbers, key: string | number, amount: number): Numbers {
-  return { ...numbers, [key]: (own(numbers, String(key)) ?? 0) + amount };
+  return { ...numbers, [key]: (ownValue(numbers, String(key)) ?? 0) + amount };
 }
 
 /** The numbers whose keys fulfil a condition. */

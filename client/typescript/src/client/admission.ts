@@ -2,7 +2,7 @@
  * Accepts or refuses a bundle, and records its promises. As client/hubbub/client/trust/accepted_bundles.py.
  */
 import { signerOf, type Bundle } from "../catalog/bundle.js";
-import { own, text } from "../catalog/json.js";
+import { ownValue, text } from "../catalog/json.js";
 import { BundleRefused } from "../errors.js";
 import type { Promised, Trust } from "./trust.js";
 
@@ -69,7 +69,7 @@ function promisesAfter(earlierPromises: Trust["promises"], bundle: Bundle): Trus
 
 function promisedBy({ history, promised, metrics }: Bundle, name: string): Promised {
   const metric = metrics.get(name);
-  const digest = metric?.digests.get(name) ?? text(own(history, name) ?? "");
+  const digest = metric?.digests.get(name) ?? text(ownValue(history, name) ?? "");
   const retired = promised.get(name);
   if (retired) return { ...retired, digest };
   return {

@@ -2,7 +2,7 @@
 import { HubbubError, StateUnusable } from "../errors.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Sender } from "./sender.js";
-import { later } from "../time_limits.js";
+import { callLater } from "../time_limits.js";
 import type { Waits } from "./waits.js";
 
 const STATE_RETRY_SECONDS = 5;
@@ -61,7 +61,7 @@ export class Background {
       this.failed(error);
       this.onUnusable();
       if (!this.#ended)
-        later(STATE_RETRY_SECONDS, () => {
+        callLater(STATE_RETRY_SECONDS, () => {
           this.wake();
         });
     }
@@ -74,7 +74,7 @@ export class Background {
     const seconds = Math.min(toCover, this.sender.secondsToTokens());
     if (!waits || this.#ended || seconds === Infinity) return;
     clearTimeout(this.#looking);
-    this.#looking = later(Math.min(seconds, LOOK_SECONDS), () => {
+    this.#looking = callLater(Math.min(seconds, LOOK_SECONDS), () => {
       if (seconds === toCover) this.#sendIn(waits.afterEpoch());
       this.wake();
     });
@@ -103,7 +103,7 @@ export class Background {
   #sendIn(seconds = 0): void {
     const { waits } = this;
     if (!waits || this.#ended || this.#timer !== undefined) return;
-    this.#timer = later(seconds, () => {
+    this.#timer = callLater(seconds, () => {
       this.#timer = undefined;
       void this.#send(waits);
     });

@@ -3,7 +3,7 @@ import { signerOf, type Bundle } from "../catalog/bundle.js";
 import type { Public } from "../catalog/metric.js";
 import type { Features, Label, Value } from "../catalog/values.js";
 import { StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
-import { load, type Parts } from "../loading.js";
+import { load, type Modules } from "../loading.js";
 import { after, within } from "../time_limits.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
 import { Background, readable } from "./background.js";
@@ -74,7 +74,7 @@ export class Client {
   readonly #sender: Sender;
   readonly #background: Background;
   readonly #strict: boolean;
-  readonly #checks: Parts["checks"];
+  readonly #checks: Modules["checks"];
   readonly #consents = workQueue();
   #closing: Promise<boolean> | undefined;
 
@@ -85,7 +85,7 @@ export class Client {
     device: Device,
     transport: Transport,
     options: Options,
-    checks: Parts["checks"],
+    checks: Modules["checks"],
     tokenStore?: TokenStoreOf,
   ) {
     this.#checks = checks;
@@ -418,23 +418,23 @@ export class Client {
     this.#diagnostics.drop(streams.map((stream) => ({ stream, reason })));
   }
 
-  async #sendUntil(until: number, patient: boolean): Promise<boolean> {
+  async #sendUntil(deadline: number, patient: boolean): Promise<boolean> {
     const sender = this.#sender;
     sender.reason = "";
     await sender.enter(); // before any request that a server may delay
-    await sender.fetchModels(until);
+    await sender.fetchModels(deadline);
     await sender.enter();
     let hasFetched = false;
     for (;;) {
       if (!patient && sender.reason === UNREACHABLE) return false;
-      const outcome = await sender.attempt(until);
+      const outcome = await sender.attempt(deadline);
       let retrySeconds: number | null = null;
-      if (outcome === "empty" && !(performance.now() >= until)) {
+      if (outcome === "empty" && !(performance.now() >= deadline)) {
         // Complete reports are sent first, so that an unreachable issuer delays only reports that
         // need tokens.
         if (sender.tokenStore && !hasFetched) {
           hasFetched = true;
-          await sender.fetchTokens(until);
+          await sender.fetchTokens(deadline);
           continue;
         }
         const { waiting } = await this.#state.all();
@@ -450,7 +450,7 @@ export class Client {
           ? soon(sender.failures, outcome.afterSeconds)
           : (retrySeconds ?? LOOK_SECONDS);
       const wait = outcome === "sent" ? 0 : 1000 * seconds;
-      if (!(performance.now() + wait < until)) return false;
+      if (!(performance.now() + wait < deadline)) return false;
       await new Promise((resolve) => setTimeout(resolve, wait));
       hasFetched = false;
     }

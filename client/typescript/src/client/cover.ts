@@ -5,7 +5,7 @@
 import type { Metric } from "../catalog/metric.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import { streamWithin } from "../catalog/tiers.js";
-import { accountOf, opened, type Account } from "./account.js";
+import { accountOf, accountsOf, type Account } from "./account.js";
 import type { Device } from "./device.js";
 import { withBoundedEpochs } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
@@ -36,7 +36,7 @@ function coverChanges(reporter: Reporter): ((device: Device) => Device) | null {
     let { accounts } = device;
     for (const metric of untouched) {
       if (!isUntouched({ ...device, accounts }, metric, now)) continue;
-      accounts = opened({ ...device, accounts }, metric);
+      accounts = accountsOf({ ...device, accounts }, metric);
       const account = accountOf(accounts, metric);
       const epochs = { ...account.epochs, [epochAt(now, metric.epoch)]: 0 };
       accounts = { ...accounts, [metric.name]: withBoundedEpochs({ ...account, epochs }) };
@@ -51,7 +51,7 @@ function coverChanges(reporter: Reporter): ((device: Device) => Device) | null {
 export function cover(reporter: Reporter): void {
   for (const metric of covered(reporter)) {
     for (const epoch of unanswered(
-      accountOf(opened(reporter.device, metric), metric),
+      accountOf(accountsOf(reporter.device, metric), metric),
       metric,
       reporter.now(),
     )) {
@@ -94,7 +94,7 @@ function hasDefault(metric: Metric): boolean {
 }
 
 function isUntouched(device: Device, metric: Metric, now: number): boolean {
-  const account = accountOf(opened(device, metric), metric);
+  const account = accountOf(accountsOf(device, metric), metric);
   const epoch = epochAt(now, metric.epoch);
   return epoch > account.floor && account.epochs[epoch] === undefined;
 }

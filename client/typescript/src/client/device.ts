@@ -72,10 +72,10 @@ export function loadDevice(value: unknown): Device {
 
 /** The device's content for the witness: neither the secret nor tags. */
 export function witnessed({ state, commits, consent, accounts, trust }: Device): string {
-  const plain: Accounts = Object.fromEntries(
+  const plainAccounts: Accounts = Object.fromEntries(
     Object.entries(accounts).map(([name, account]) => [name, { ...account, responses: {} }]),
   );
-  return JSON.stringify({ state, commits, consent, accounts: plain, trust });
+  return JSON.stringify({ state, commits, consent, accounts: plainAccounts, trust });
 }
 
 /** The counts, increased by one for each name. */

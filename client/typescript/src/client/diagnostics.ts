@@ -1,7 +1,7 @@
 /** The counters of a client, and its warnings to the console, each once. They contain no value. */
 import { metricNameOf } from "../catalog/tiers.js";
 import type { Outcome } from "./outcome.js";
-import type { Dropped } from "./state.js";
+import type { DroppedReport } from "./state.js";
 
 /** Called for every payload that is given up, with the metric and the reason. */
 export type OnDrop = (metric: string, reason: string) => void;
@@ -21,7 +21,7 @@ export class Diagnostics {
   }
 
   /** Counts payloads that were given up, and tells the app. */
-  drop(dropped: readonly Dropped[]): void {
+  drop(dropped: readonly DroppedReport[]): void {
     for (const { stream, reason } of dropped) {
       this.dropped[reason] = (this.dropped[reason] ?? 0) + 1;
       this.warnOnce(reason, `reports are dropped: ${reason}`);

@@ -3,7 +3,7 @@ import { YEAR_DAYS } from "../catalog/caps.js";
 import { DAY_SECONDS } from "../catalog/epochs.js";
 import { newDevice, type Device } from "./device.js";
 import { DISABLED, type State } from "./state.js";
-import { OPENED, raised, type Accounts, type Numbers } from "./account.js";
+import { NEW_ACCOUNT, raised, type Accounts, type Numbers } from "./account.js";
 
 /**
  * Deletes the secret, all records of answers and the waiting reports; the sums of the spent budget
@@ -20,8 +20,12 @@ export async function forget(state: State): Promise<Device> {
       const { commits, trust, notice } = device;
       const accounts = withoutHistory(device.accounts, now);
       const lasting = { state: device.state, commits, trust, notice, accounts };
-      const fresh = { ...newDevice(), ...lasting, consent: { ...device.consent, since: now } };
-      return [fresh, waiting.map(({ stream }) => ({ stream, reason: DISABLED }))];
+      const forgottenDevice = {
+        ...newDevice(),
+        ...lasting,
+        consent: { ...device.consent, since: now },
+      };
+      return [forgottenDevice, waiting.map(({ stream }) => ({ stream, reason: DISABLED }))];
     },
     { insists: true },
   );
@@ -41,7 +45,7 @@ function withoutHistory(accounts: Accounts, now: number): Accounts {
   return Object.fromEntries(
     charged.map(([name, { spent, central, days, crowds }]) => {
       const sums = { days: bySpan(days, now), crowds: bySpan(crowds, now) };
-      return [name, { ...OPENED, spent, central, ...sums }];
+      return [name, { ...NEW_ACCOUNT, spent, central, ...sums }];
     }),
   );
 }

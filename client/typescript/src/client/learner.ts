@@ -5,7 +5,7 @@
  * client/hubbub/client/learner.py; loaded only if a bundle has models.
  */
 import { signerOf } from "../catalog/bundle.js";
-import { own } from "../catalog/json.js";
+import { ownValue } from "../catalog/json.js";
 import type { Example, Metric, ModelState, Tell } from "../catalog/metric.js";
 import { ModelsRefused, openModels } from "../catalog/models/state.js";
 import { GivenUp, TryAgain } from "../errors.js";
@@ -15,7 +15,7 @@ import type { Background } from "./background.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
-import { later } from "../time_limits.js";
+import { callLater } from "../time_limits.js";
 import { uniform } from "./waits.js";
 
 const MODELS_SECONDS = 60; // before the next request for the state of models
@@ -50,18 +50,18 @@ export class Learner {
    * previous one, or this one if it has awaited its state and is refused now.
    */
   settle(name: string, example: Example, outcome: Outcome): void {
-    const previous = this.#awaited.get(name);
+    const previousExample = this.#awaited.get(name);
     this.#awaited.delete(name);
     if (outcome === "awaits_state") this.#awaited.set(name, example);
-    const goesOn = previous === example && ["awaits_state", "queued"].includes(outcome);
-    if (!previous || goesOn) return;
-    const reason = previous === example ? outcome : "replaced";
+    const goesOn = previousExample === example && ["awaits_state", "queued"].includes(outcome);
+    if (!previousExample || goesOn) return;
+    const reason = previousExample === example ? outcome : "replaced";
     this.diagnostics.drop([{ stream: name, reason }]);
   }
 
   /** Counts the clipped values of an example. */
   count(name: string, { clipped }: Example): void {
-    if (clipped) this.clipped[name] = (own(this.clipped, name) ?? 0) + clipped;
+    if (clipped) this.clipped[name] = (ownValue(this.clipped, name) ?? 0) + clipped;
   }
 
   /** Drops the waiting examples; returns their models. */
@@ -75,7 +75,7 @@ export class Learner {
   goOnAsking(background: Background): void {
     if (this.#asking || !this.awaits) return;
     this.end();
-    this.#timer = later(MODELS_SECONDS / 2 + uniform(MODELS_SECONDS), () => {
+    this.#timer = callLater(MODELS_SECONDS / 2 + uniform(MODELS_SECONDS), () => {
       this.goOnAsking(background);
     });
     this.#asking = true;
@@ -126,10 +126,10 @@ export class Learner {
     const { bundle } = this.reporter;
     try {
       const states = await openModels(stateBytes, signerOf(bundle));
-      const wrong = [...states].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
-      if (wrong.length) {
+      const problems = [...states].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
+      if (problems.length) {
         throw new ModelsRefused(
-          `${wrong.join("; ")}: refused; serve the newest state of this bundle's models`,
+          `${problems.join("; ")}: refused; serve the newest state of this bundle's models`,
         );
       }
     } finally {
@@ -142,13 +142,16 @@ export class Learner {
 
   /** Stores a state, or warns about what is wrong with it. */
   #wrong(name: string, state: ModelState): string | null {
-    const previous = this.#states.get(name);
+    const previousState = this.#states.get(name);
     const model = this.reporter.bundle.metrics.get(name)?.model;
     const [columns, weights] = [state.centre.length, state.weights.length];
-    if (previous && state.number < previous.number) {
-      return `"${name}" is of round ${state.number}, older than ${previous.number}`;
+    if (previousState && state.number < previousState.number) {
+      return `"${name}" is of round ${state.number}, older than ${previousState.number}`;
     }
-    if (previous?.number === state.number && JSON.stringify(state) !== JSON.stringify(previous)) {
+    if (
+      previousState?.number === state.number &&
+      JSON.stringify(state) !== JSON.stringify(previousState)
+    ) {
       return `"${name}" has two different states of round ${state.number}; a server may be tracking devices`;
     }
     if (model && (columns !== model.columns || weights !== model.weights)) {

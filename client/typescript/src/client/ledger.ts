@@ -10,7 +10,7 @@ import { number, table, type Table } from "../catalog/json.js";
 import type { Metric, Stream } from "../catalog/metric.js";
 import {
   accountOf,
-  closed,
+  withFloor,
   filtered,
   raised,
   type Account,
@@ -69,11 +69,11 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
  * it; Infinity if it is no longer known.
  */
 export function reportedOf(account: Account, { period }: Metric, epoch: number): number {
-  const [first, end] = period?.days(epoch) ?? [epoch, epoch + 1];
-  if (account.floor >= first) return Infinity;
+  const [firstDay, endDay] = period?.days(epoch) ?? [epoch, epoch + 1];
+  if (account.floor >= firstDay) return Infinity;
   return sumOf(
     Object.values(
-      filtered(account.epochs, (epochNumber) => epochNumber >= first && epochNumber < end),
+      filtered(account.epochs, (epochNumber) => epochNumber >= firstDay && epochNumber < endDay),
     ),
   );
 }
@@ -189,7 +189,7 @@ export function withBoundedEpochs(account: Account): Account {
   const excess = epochs.length - EPOCHS;
   if (excess <= 0) return account;
   const oldest = epochs.sort((first, second) => first - second)[excess - 1];
-  return oldest === undefined ? account : closed(account, oldest);
+  return oldest === undefined ? account : withFloor(account, oldest);
 }
 
 /** The days, with the oldest two merged if there are too many. */

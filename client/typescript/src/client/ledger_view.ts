@@ -10,7 +10,7 @@ import { DAY_SECONDS, epochAt } from "../catalog/epochs.js";
 import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
-import { accountOf, opened } from "./account.js";
+import { accountOf, accountsOf } from "./account.js";
 import { ownCountsOf } from "./local.js";
 import { crowdsSince, reportedOf } from "./ledger.js";
 import type { PastReport, StoredReport } from "./storage.js";
@@ -120,7 +120,7 @@ export function view(
   const { consent } = device;
   const notice = device.notice?.line.includes(signerOf(bundle)) ? device.notice : null;
   const metrics = [...bundle.metrics.values()].map((metric): MetricView => {
-    const account = accountOf(opened(device, metric), metric);
+    const account = accountOf(accountsOf(device, metric), metric);
     const epoch = epochAt(now, metric.epoch);
     const count = reportedOf(account, metric, epoch);
     const { reportsPerEpoch, lifetimeEpsilon } = metric.limits;
@@ -176,6 +176,6 @@ export function view(
  */
 function inPeriod({ period }: Metric, epoch: number): number[] {
   if (!period) return [epoch];
-  const [first, end] = period.days(epoch);
-  return Array.from({ length: end - first }, (_, index) => first + index);
+  const [firstDay, endDay] = period.days(epoch);
+  return Array.from({ length: endDay - firstDay }, (_, index) => firstDay + index);
 }

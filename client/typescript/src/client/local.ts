@@ -4,7 +4,7 @@
  */
 import { isOfVectors, type Metric } from "../catalog/metric.js";
 import { general } from "../catalog/number_text.js";
-import { listed, number, own, table, text } from "../catalog/json.js";
+import { listed, number, ownValue, table, text } from "../catalog/json.js";
 import { partsOf } from "../catalog/parts.js";
 import { withCounts, type Device } from "./device.js";
 import type { Outcome } from "./outcome.js";
@@ -14,7 +14,7 @@ import type { State } from "./state.js";
 // Numbers without buckets are shown in this many slices of their range.
 const SLICES = 8;
 const LABEL_DIGITS = 6;
-const MOST = 1000;
+const MAX_VALUES = 1000;
 const MARK = ": "; // the names of reasons and faults never contain this mark
 const UNPRINTABLE = /(?! )[\p{C}\p{Z}]/u;
 
@@ -80,8 +80,8 @@ export function ownCountsOf(counts: Device["counts"]) {
 function mostFrequent(counts: Device["counts"]): Device["counts"] {
   const entries = Object.entries(counts);
   const values = entries.filter(([name]) => name.includes(MARK));
-  if (values.length <= MOST) return counts;
-  const frequent = values.sort(([, first], [, second]) => second - first).slice(0, MOST);
+  if (values.length <= MAX_VALUES) return counts;
+  const frequent = values.sort(([, first], [, second]) => second - first).slice(0, MAX_VALUES);
   const others = entries.filter(([name]) => !name.includes(MARK));
   return Object.fromEntries([...others, ...frequent]);
 }
@@ -110,7 +110,7 @@ function labelOf(entry: Metric["entry"], code: unknown): string {
 function sliceOf(entry: Metric["entry"], code: number): string {
   const parameters = table(entry["parameters"]);
   const [low, high] = [number(parameters["low"]), number(parameters["high"])];
-  const slices = number(own(parameters, "buckets") ?? SLICES);
+  const slices = number(ownValue(parameters, "buckets") ?? SLICES);
   const edge = (index: number) => low + ((high - low) * index) / slices;
   let place = slices - 1;
   while (place > 0 && edge(place) > code) place -= 1;

@@ -7,7 +7,7 @@ import { KeyedBits } from "../mechanisms/keyed.js";
 import { concatenated } from "../mechanisms/packing.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 const TAG_LETTERS = 16;
 
 /**
@@ -34,7 +34,7 @@ export class DeviceMemo implements Memo {
 
   #key(use: string, purpose: Uint8Array): Uint8Array {
     // The purpose is hashed so that parts of any content cannot run into each other.
-    const prefix = TEXT.encode(`hubbub/1|${use}|${this.stream}|`);
+    const prefix = ENCODER.encode(`hubbub/1|${use}|${this.stream}|`);
     return hmac(sha256, this.secret, concatenated(prefix, sha256(purpose)));
   }
 }

@@ -3,7 +3,7 @@ import { HISTORY, type PastReport, type Rows, type Storage, type StoredReport } 
 import { workQueue } from "./work_queue.js";
 
 /** Rows in memory. */
-export interface Held {
+export interface StoredContents {
   device: unknown;
   waiting: StoredReport[];
   past: PastReport[];
@@ -11,12 +11,12 @@ export interface Held {
 }
 
 /** Empty rows. */
-export function emptyRows(): Held {
+export function emptyRows(): StoredContents {
   return { device: undefined, waiting: [], past: [], last: 0 };
 }
 
 /** Reads and writes rows in memory. */
-export function rowsOf(contents: Held): Rows {
+export function rowsOf(contents: StoredContents): Rows {
   return {
     device: () => Promise.resolve(contents.device),
     keepDevice: (document) => {
@@ -26,8 +26,8 @@ export function rowsOf(contents: Held): Rows {
     waiting: () => Promise.resolve([...contents.waiting]),
     keep(report) {
       const id = report.id ?? (contents.last += 1);
-      const others = contents.waiting.filter((other) => other.id !== id);
-      contents.waiting = [...others, { ...report, id }].sort(
+      const otherReports = contents.waiting.filter((other) => other.id !== id);
+      contents.waiting = [...otherReports, { ...report, id }].sort(
         (first, second) => (first.id ?? 0) - (second.id ?? 0),
       );
       return Promise.resolve();

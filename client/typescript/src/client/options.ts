@@ -6,11 +6,11 @@ import type { Diagnostics } from "./diagnostics.js";
 import { meant } from "./value_hints.js";
 
 /** Allowed types by an option's name: as `typeof` names them, or "null". */
-export type Allowed = Readonly<Record<string, string>>;
+export type OptionTypes = Readonly<Record<string, string>>;
 
 const LONGEST_HOLD_SECONDS = 86_400;
 const YEAR_9999_SECONDS = 253_402_300_800;
-const SHARED: Allowed = {
+const SHARED_OPTIONS: OptionTypes = {
   ...{
     holdSeconds: "number or null",
     strict: "boolean",
@@ -22,11 +22,11 @@ const SHARED: Allowed = {
   account: "string or function",
 };
 /** For tests and between modules; errors do not list them. */
-const INTERNAL: Allowed = {
+const INTERNAL: OptionTypes = {
   ...{ now: "function", coins: "object", ask: "function", operatorNamed: "boolean" },
 };
 /** The arguments of other calls. */
-const ARGUMENTS: Allowed = { timeoutSeconds: "number", forget: "boolean" };
+const ARGUMENTS: OptionTypes = { timeoutSeconds: "number", forget: "boolean" };
 const KEY = /^[A-Za-z0-9+/]{43}=$/;
 const TIMEOUT_SECONDS = 10;
 
@@ -36,12 +36,12 @@ const TIMEOUT_SECONDS = 10;
  *
  * @throws BadParameter an option is not; the message names it and never shows its value.
  */
-export function checked<T>(options: T, required: Allowed, optional: Allowed = {}): T {
+export function checked<T>(options: T, required: OptionTypes, optional: OptionTypes = {}): T {
   const entries = new Map<string, unknown>(Object.entries(Object(options) as object));
-  const listed = { ...SHARED, ...required, ...optional };
-  const allowed = new Map(Object.entries({ ...listed, ...INTERNAL }));
+  const listed = { ...SHARED_OPTIONS, ...required, ...optional };
+  const optionTypes = new Map(Object.entries({ ...listed, ...INTERNAL }));
   for (const name of new Set([...Object.keys(required), ...entries.keys()])) {
-    const [value, types] = [entries.get(name), allowed.get(name)];
+    const [value, types] = [entries.get(name), optionTypes.get(name)];
     if (!types) {
       const names = Object.keys(listed).sort();
       const remedy = `there are ${names.join(", ")}${meant(names, name)}`;

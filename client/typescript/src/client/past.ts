@@ -6,7 +6,7 @@ import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import { ValueOutOfDomain } from "../errors.js";
 import type { Metric } from "../catalog/metric.js";
 import { readable } from "../catalog/values.js";
-import { accountOf, opened } from "./account.js";
+import { accountOf, accountsOf } from "./account.js";
 import { publicArm } from "./arms.js";
 import type { Device, Events } from "./device.js";
 import type { Outcome } from "./outcome.js";
@@ -14,12 +14,12 @@ import type { Reporter } from "./reporter.js";
 
 // By client: the events that are not stored yet, oldest first, and how many of them are being
 // stored.
-const notedEvents = new WeakMap<Reporter, { events: Noted[]; keeping: number }>();
+const notedEvents = new WeakMap<Reporter, { events: NotedEvent[]; keeping: number }>();
 const MOST_HELD = 10_000;
-const NONE: Events = { generation: -1, counts: [] };
+const NO_EVENTS: Events = { generation: -1, counts: [] };
 
 /** An event, under a number of consent. */
-interface Noted {
+interface NotedEvent {
   readonly generation: number;
   readonly metric: string;
   readonly epoch: number;
@@ -67,14 +67,15 @@ export function keeping(reporter: Reporter): ((device: Device) => Device) | null
   if (![...reporter.bundle.metrics.values()].some(({ past }) => past)) return null;
   const buffer = notedEvents.get(reporter) ?? { events: [], keeping: 0 };
   buffer.keeping = buffer.events.length;
-  const fresh = buffer.events.slice();
+  const bufferedEvents = buffer.events.slice();
   return (device) => {
     const { generation } = device.consent;
-    const stored = eventsOf(device);
-    let { counts } = stored;
-    for (const event of fresh) if (event.generation === generation) counts = added(counts, event);
+    const storedEvents = eventsOf(device);
+    let { counts } = storedEvents;
+    for (const event of bufferedEvents)
+      if (event.generation === generation) counts = withEvent(counts, event);
     counts = counts.filter(([name, epoch]) => isUseful(reporter, device, name, epoch));
-    const isSame = !fresh.length && counts.length === stored.counts.length;
+    const isSame = !bufferedEvents.length && counts.length === storedEvents.counts.length;
     return isSame ? device : { ...device, events: { generation, counts } };
   };
 }
@@ -98,26 +99,29 @@ export function reportPast(reporter: Reporter): void {
   for (const [metric, epoch, events] of inOrder) {
     const { past } = metric;
     if (!past || (past.counts && epoch >= epochAt(reporter.now(), metric.epoch))) continue;
-    const [first = ""] = Object.keys(events);
-    const account = accountOf(opened(reporter.device, metric), metric);
+    const [event = ""] = Object.keys(events);
+    const account = accountOf(accountsOf(reporter.device, metric), metric);
     const reportedEpochs = Object.entries(account.epochs).filter(([, reports]) => reports);
-    const others = reportedEpochs
-      .map(([other]) => Number(other))
-      .filter((other) => other !== epoch);
+    const otherEpochs = reportedEpochs
+      .map(([epochText]) => Number(epochText))
+      .filter((otherEpoch) => otherEpoch !== epoch);
     const { breakdown, experiment } = metric;
     const armCell = experiment && breakdown?.cell(publicArm(reporter, experiment));
-    const cell = past.counts ? (armCell ?? "") : first;
-    reporter.say(metric, past.computed(epoch, events, others), cell, epoch);
+    const cell = past.counts ? (armCell ?? "") : event;
+    reporter.say(metric, past.computed(epoch, events, otherEpochs), cell, epoch);
   }
 }
 
 /** The stored events of the current consent; an opt-out revokes earlier ones. */
 function eventsOf({ events, consent }: Device): Events {
-  return events?.generation === consent.generation ? events : NONE;
+  return events?.generation === consent.generation ? events : NO_EVENTS;
 }
 
 /** The counts with one more of an event. */
-function added(counts: Events["counts"], { metric, epoch, event }: Noted): Events["counts"] {
+function withEvent(
+  counts: Events["counts"],
+  { metric, epoch, event }: NotedEvent,
+): Events["counts"] {
   const isIt = (count: Events["counts"][number]) =>
     count[0] === metric && count[1] === epoch && count[2] === event;
   const times = counts.find(isIt)?.[3] ?? 0;
@@ -132,6 +136,6 @@ function isUseful(reporter: Reporter, device: Device, name: string, epoch: numbe
   const metric = reporter.bundle.metrics.get(name);
   if (!metric?.past) return false;
   const deadline = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
-  const account = accountOf(opened(device, metric), metric);
+  const account = accountOf(accountsOf(device, metric), metric);
   return reporter.now() < deadline && epoch > account.floor && !account.epochs[epoch];
 }

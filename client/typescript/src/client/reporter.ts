@@ -23,7 +23,7 @@ import type { Learner } from "./learner.js";
 import type { Local } from "./local.js";
 import { charged, entered, type Charge } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
-import { opened } from "./account.js";
+import { accountsOf } from "./account.js";
 import { isTrusted } from "./trust.js";
 
 /**
@@ -122,8 +122,8 @@ export class Reporter {
    */
   get allowed(): [most: number, local: number] {
     const { preference, maxLocal } = this.#device.consent;
-    const most = (limit: number | null) => Math.min(this.maxEpsilon, limit ?? Infinity);
-    return [most(preference), most(maxLocal)];
+    const lowered = (limit: number | null) => Math.min(this.maxEpsilon, limit ?? Infinity);
+    return [lowered(preference), lowered(maxLocal)];
   }
 
   /** Whether the spent budget can be stored, as far as is known. */
@@ -188,7 +188,7 @@ export class Reporter {
     await this.ready(device);
     let { accounts } = device;
     for (const payload of this.#drawn) {
-      accounts = opened({ ...device, accounts }, payload.metric);
+      accounts = accountsOf({ ...device, accounts }, payload.metric);
       accounts = entered(accounts, payload, this.bundle.caps);
     }
     this.#device = { ...device, accounts };
@@ -304,9 +304,9 @@ export class Reporter {
   #obstacle(metric: Metric, epoch: number, past?: number): Outcome | null {
     if (!this.#usable) return "no_state";
     const start = epochStart(epoch, metric.epoch);
-    const last =
+    const lastMoment =
       past === undefined ? this.now() : epochStart(past + +!metric.past, metric.epoch) - 1;
-    if (last >= metric.expires) return "expired";
+    if (lastMoment >= metric.expires) return "expired";
     if (!halfOf(keyAt(this.bundle.keys, start), metric.kem)) return "no_key";
     return this.#drawn.length >= MOST_HELD ? "overflowed" : null;
   }
@@ -352,7 +352,7 @@ export class Reporter {
   #hold(charge: Charge & { filler: boolean }, streamName: string, randomize: Tell | null): Outcome {
     const { metric, epoch } = charge;
     // PRIVACY: the ledger is checked before any coin is drawn.
-    const accounts = charged(opened(this.#device, metric), charge, this.bundle.caps);
+    const accounts = charged(accountsOf(this.#device, metric), charge, this.bundle.caps);
     if (typeof accounts === "string") return accounts;
     if (!randomize) return "awaits_state";
     this.#device = { ...this.#device, accounts };

@@ -10,7 +10,7 @@ import { epochStart } from "../catalog/epochs.js";
 import type { Stream } from "../catalog/metric.js";
 import { GivenUp, NotLoaded, tooLate, TryAgain } from "../errors.js";
 import { load } from "../loading.js";
-import { later, within } from "../time_limits.js";
+import { callLater, within } from "../time_limits.js";
 import { SystemBits } from "../mechanisms/bits.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
@@ -18,7 +18,15 @@ import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submis
 import type { Diagnostics } from "./diagnostics.js";
 import type { TokenStore } from "./token_store.js";
 import type { Payload, Reporter } from "./reporter.js";
-import { isFree, SENT, shuffled, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
+import {
+  isFree,
+  SENT,
+  shuffled,
+  STOPPED,
+  type SealedPayload,
+  type DroppedReport,
+  type State,
+} from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { LAST_BYTES, type Transport } from "./transport.js";
 import { workQueue } from "./work_queue.js";
@@ -82,39 +90,39 @@ export class Sender {
       this.reporter.cover();
       const payloads = [...this.reporter.drawn];
       if (!payloads.length) return;
-      const sealedPayloads: Drawn[] = [];
-      const lost: Dropped[] = [];
+      const sealedPayloads: SealedPayload[] = [];
+      const unsealed: DroppedReport[] = [];
       for (const [index, payload] of payloads.entries()) {
         // If there are many, sealing starts in a later task, so that the page's own task is not
         // delayed.
         if (index % AT_ONCE === 0 && payloads.length > AT_ONCE) await nextTask();
         const sealedPayload = await this.#sealed(payload);
         if (sealedPayload) sealedPayloads.push(sealedPayload);
-        else lost.push({ stream: payload.named, reason: "no_key" });
+        else unsealed.push({ stream: payload.named, reason: "no_key" });
       }
       // An opt-out in the meantime discards the drawn payloads.
       if (this.reporter.isOff) return;
       const { device, dropped } = await this.state.enter(sealedPayloads);
       await this.reporter.entered(payloads.length, device);
-      this.diagnostics.drop(lost);
+      this.diagnostics.drop(unsealed);
       for (const { report, beside: dummies, generation } of sealedPayloads)
-        for (const stored of [report, ...dummies]) {
-          this.tokenStore?.needs(stored);
-          if (!dropped.length) this.#unheard.set(keyOf(stored), [stored, generation]);
+        for (const storedReport of [report, ...dummies]) {
+          this.tokenStore?.needs(storedReport);
+          if (!dropped.length) this.#unheard.set(keyOf(storedReport), [storedReport, generation]);
         }
       this.#tell();
     });
   }
 
   /**
-   * Submits once. until: the end of the available time, as of performance.now(); an unfinished
+   * Submits once. deadline: the end of the available time, as of performance.now(); an unfinished
    * submission is repeated with the same bytes.
    *
    * @throws StateUnusable nothing was sent, or the shuffler's answer could not be stored.
    */
-  attempt(until = Infinity): Promise<Attempt> {
+  attempt(deadline = Infinity): Promise<Attempt> {
     return this.#sends(async () => {
-      if (this.#isOver(until) || this.reporter.local) return "empty";
+      if (this.#isOver(deadline) || this.reporter.local) return "empty";
       const reports = await this.state.take(
         this.failures ? PROBE : BATCH,
         BATCH_BYTES,
@@ -125,7 +133,7 @@ export class Sender {
       const stopped = reports.filter((report) => this.reporter.isStopped(report));
       const { fates, failure } = await this.#submit(
         reports.filter((report) => !stopped.includes(report)),
-        until,
+        deadline,
       );
       for (const { id } of stopped) fates.set(id ?? NaN, STOPPED);
       for (const report of reports) {
@@ -164,12 +172,12 @@ export class Sender {
   }
 
   /** Requests the state of models by a submission without a report, if examples wait for it. */
-  fetchModels(until = Infinity): Promise<void> {
+  fetchModels(deadline = Infinity): Promise<void> {
     return this.#sends(async () => {
       const { learner } = this.reporter;
-      if (this.#isOver(until) || !learner?.awaits) return;
+      if (this.#isOver(deadline) || !learner?.awaits) return;
       await learner.fetch(async () => {
-        const answer = await this.#post(requestOf([]), until);
+        const answer = await this.#post(requestOf([]), deadline);
         await this.#hear(noticeIn(answer));
         return answer;
       });
@@ -180,9 +188,9 @@ export class Sender {
    * Requests due tokens; resolves to true if there are new ones. @throws StateUnusable they cannot
    * be stored.
    */
-  async fetchTokens(until = Infinity): Promise<boolean> {
-    if (!this.tokenStore || this.#isOver(until) || !this.reporter.isOn) return false;
-    const hasNew = await this.tokenStore.fetch(this.reporter.device.secret, until);
+  async fetchTokens(deadline = Infinity): Promise<boolean> {
+    if (!this.tokenStore || this.#isOver(deadline) || !this.reporter.isOn) return false;
+    const hasNew = await this.tokenStore.fetch(this.reporter.device.secret, deadline);
     this.reason ||= this.tokenStore.reason;
     return hasNew;
   }
@@ -218,16 +226,16 @@ export class Sender {
     this.#stopped = false;
   }
 
-  async #sealed(pending: Payload): Promise<Drawn | null> {
-    const { metric, stream, named, epoch, payload, made, late } = pending;
+  async #sealed(queued: Payload): Promise<SealedPayload | null> {
+    const { metric, stream, named, epoch, payload, made, late } = queued;
     const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
-    const half = halfOf(key, metric.kem);
-    if (!key || !half) return null;
-    const entry = async (target: Stream, name: string, encoded: Bytes, copy = encoded) => {
+    const publicKey = halfOf(key, metric.kem);
+    if (!key || !publicKey) return null;
+    const entry = async (target: Stream, name: string, content: Bytes, copy = content) => {
       // A filler is as long as a report: without the opening key nobody can distinguish them.
-      const plain = encoded.length ? encoded : new Uint8Array(target.randomizer.payloadBytes);
-      const info = sealInfo(name, epoch, encoded.length ? "report" : "filler");
-      const sealedBytes = await seal(plain, half, info, metric.kem);
+      const plaintext = content.length ? content : new Uint8Array(target.randomizer.payloadBytes);
+      const info = sealInfo(name, epoch, content.length ? "report" : "filler");
+      const sealedBytes = await seal(plaintext, publicKey, info, metric.kem);
       return {
         stream: name,
         epoch,
@@ -240,12 +248,13 @@ export class Sender {
       };
     };
     const { cover, development } = this.bundle;
-    const others = cover && !development ? metric.streams.filter((other) => other !== stream) : [];
+    const otherStreams =
+      cover && !development ? metric.streams.filter((other) => other !== stream) : [];
     return {
-      ...pending,
+      ...queued,
       report: await entry(stream, named, payload),
       beside: await Promise.all([
-        ...others.map((other) => entry(other, other.name, NOTHING)),
+        ...otherStreams.map((other) => entry(other, other.name, NOTHING)),
         // A dummy is stored like a filler, so that even the device cannot identify it later.
         ...(metric.dummies?.(new SystemBits()) ?? []).map((dummy) =>
           entry(stream, named, dummy, NOTHING),
@@ -261,7 +270,7 @@ export class Sender {
    * A request that is refused as a whole is sent again in halves, so that one invalid report does
    * not affect others.
    */
-  async #submit(reports: readonly StoredReport[], until: number) {
+  async #submit(reports: readonly StoredReport[], deadline: number) {
     const fates = new Map<number, string | null>();
     const parts: (readonly StoredReport[])[] = reports.length ? [reports] : [];
     let reason: string | undefined;
@@ -271,7 +280,7 @@ export class Sender {
         const { tokenStore } = this;
         const answer = await this.#post(
           requestOf(tokenStore ? part.map((report) => tokenStore.marked(report)) : part),
-          until,
+          deadline,
         );
         await this.#hear(noticeIn(answer));
         const results = meaningOf(answer, part.length);
@@ -280,21 +289,21 @@ export class Sender {
       } catch (error) {
         if (error instanceof TryAgain) return { fates, failure: error };
         if (!(error instanceof GivenUp)) throw error;
-        const half = Math.ceil(part.length / 2);
-        if (part.length > 1) parts.push(part.slice(half), part.slice(0, half));
+        const middle = Math.ceil(part.length / 2);
+        if (part.length > 1) parts.push(part.slice(middle), part.slice(0, middle));
         else fates.set(part[0]?.id ?? NaN, `rejected_${error.reason}`);
       }
     }
     return { fates, failure: reason === undefined ? null : new TryAgain(reason) };
   }
 
-  #isOver(until: number): boolean {
-    return this.#stopped || performance.now() >= until;
+  #isOver(deadline: number): boolean {
+    return this.#stopped || performance.now() >= deadline;
   }
 
-  async #post(body: Bytes, until: number): Promise<Answer> {
+  async #post(body: Bytes, deadline: number): Promise<Answer> {
     const call = (this.#call = new AbortController());
-    const timer = later(Math.min(CALL_SECONDS, (until - performance.now()) / 1000), () => {
+    const timer = callLater(Math.min(CALL_SECONDS, (deadline - performance.now()) / 1000), () => {
       call.abort();
     });
     try {

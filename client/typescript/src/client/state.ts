@@ -12,14 +12,14 @@ import { load } from "../loading.js";
 import { isOn } from "./consent.js";
 import { withCounts, loadDevice, newDevice, witnessed, type Device } from "./device.js";
 import type { Diagnostics } from "./diagnostics.js";
-import { opened } from "./account.js";
+import { accountsOf } from "./account.js";
 import { charged } from "./ledger.js";
 import type { TokenStore } from "./token_store.js";
 import { isTrusted } from "./trust.js";
 import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
 
 /** A payload as report() drew it, under a number of consent. */
-export interface Drawn {
+export interface SealedPayload {
   readonly metric: Metric;
   readonly stream: Stream;
   readonly epoch: number;
@@ -32,7 +32,7 @@ export interface Drawn {
 }
 
 /** A payload that was given up: of which stream, and why. */
-export interface Dropped {
+export interface DroppedReport {
   readonly stream: string;
   readonly reason: string;
 }
@@ -114,11 +114,13 @@ export class State {
    * PRIVACY: the last word. report() has asked a copy of the ledger; between then and now another tab
    * may have reported, or the person may have said no.
    */
-  async enter(drawn: readonly Drawn[]): Promise<{ device: Device; dropped: Dropped[] }> {
+  async enter(
+    drawn: readonly SealedPayload[],
+  ): Promise<{ device: Device; dropped: DroppedReport[] }> {
     const { device, result: unsent } = await this.step(
       async (rows, device) => {
         let { accounts } = device;
-        const dropped: Dropped[] = [];
+        const dropped: DroppedReport[] = [];
         for (const drawing of drawn) {
           const fate = this.#admit(drawing, { ...device, accounts });
           if (typeof fate === "string") {
@@ -159,10 +161,10 @@ export class State {
       const waiting = isOurs ? await rows.waiting() : [];
       const expired = waiting.filter((report) => report.late <= now);
       for (const report of expired) await settle(rows, report, "expired");
-      const free = waiting.filter(
+      const unclaimed = waiting.filter(
         (report) => report.late > now && !isClaimed(report, now) && !isHeld(report),
       );
-      const candidates = fitting(shuffled(free), maxBytes);
+      const candidates = fitting(shuffled(unclaimed), maxBytes);
       const [updated, reports] = give?.(device, candidates, maxReports) ?? [
         device,
         candidates.slice(0, maxReports),
@@ -184,7 +186,7 @@ export class State {
   async record(fates: ReadonlyMap<number, string | null>): Promise<void> {
     const { result: discarded } = await this.step(
       async (rows, device) => {
-        const dropped: Dropped[] = [];
+        const dropped: DroppedReport[] = [];
         for (const report of await rows.waiting()) {
           const fate = fates.get(report.id ?? NaN);
           if (fate === undefined) continue;
@@ -212,10 +214,10 @@ export class State {
     return { device, ...result };
   }
 
-  #admit(payload: Drawn, device: Device) {
+  #admit(payload: SealedPayload, device: Device) {
     if (payload.generation !== device.consent.generation) return DISABLED;
     if (!isTrusted(device, this.operator)) return OPERATOR_CHANGED;
-    return charged(opened(device, payload.metric), payload, this.caps);
+    return charged(accountsOf(device, payload.metric), payload, this.caps);
   }
 
   /**
@@ -253,7 +255,7 @@ export class State {
   ): Promise<{ device: Device; result: T } | null> {
     return this.storage.transaction(async (rows) => {
       const document = await rows.device();
-      const storedDevice = loaded(document);
+      const storedDevice = deviceFrom(document);
       let currentDevice = storedDevice;
       if (isAhead(witness, storedDevice)) {
         if (!this.#mergedWithWitness) return null;
@@ -284,7 +286,7 @@ export function isFree(fate: string | null): fate is null | typeof SPENT | typeo
 }
 
 /** @throws StateUnusable it is none of this version. */
-function loaded(document: unknown): Device {
+function deviceFrom(document: unknown): Device {
   try {
     return document === undefined ? newDevice() : loadDevice(document);
   } catch (cause) {
@@ -303,13 +305,13 @@ function isAhead(witness: string | null, { state, commits }: Device): witness is
   }
 }
 
-async function purge(rows: Rows, reason: string): Promise<Dropped[]> {
+async function purge(rows: Rows, reason: string): Promise<DroppedReport[]> {
   const waiting = await rows.waiting();
   for (const report of waiting) await settle(rows, report, reason);
   return givenUp(waiting, reason);
 }
 
-function givenUp(reports: readonly StoredReport[], reason: string): Dropped[] {
+function givenUp(reports: readonly StoredReport[], reason: string): DroppedReport[] {
   return reports.map(({ stream }) => ({ stream, reason }));
 }
 
@@ -319,15 +321,15 @@ async function settle(rows: Rows, report: StoredReport, fate: string): Promise<v
   await rows.remember({ stream, epoch, payload, made, fate });
 }
 
-function reasonOf({ reason }: Dropped): string {
+function reasonOf({ reason }: DroppedReport): string {
   return reason;
 }
 
 /** Gives up the oldest reports first. */
-async function overflow(rows: Rows): Promise<Dropped[]> {
+async function overflow(rows: Rows): Promise<DroppedReport[]> {
   const waiting = await rows.waiting();
   let size = waiting.reduce((sum, report) => sum + report.sealed.length, 0);
-  const dropped: Dropped[] = [];
+  const dropped: DroppedReport[] = [];
   for (const [index, report] of waiting.entries()) {
     if (waiting.length - index <= MAX_REPORTS && size <= MAX_BYTES) break;
     size -= report.sealed.length;
@@ -345,9 +347,9 @@ function fitting(reports: StoredReport[], maxBytes: number): StoredReport[] {
 }
 
 /** The same in an order that says nothing: Fisher and Yates, by the system's coins. */
-export function shuffled<T>(things: readonly T[]): T[] {
-  const order = crypto.getRandomValues(new Uint32Array(things.length));
-  return things
+export function shuffled<T>(items: readonly T[]): T[] {
+  const order = crypto.getRandomValues(new Uint32Array(items.length));
+  return items
     .map((value, index) => [order[index] ?? 0, value] as const)
     .sort(([first], [second]) => first - second)
     .map(([, value]) => value);

@@ -27,9 +27,9 @@ const NO_BUNDLE: Bundle = {
  * private window.
  */
 export function storagelessClient(options: Options, isPrivate = false): Promise<Client> {
-  const refused = () => Promise.reject(new StateUnusable(whyOf(isPrivate)));
+  const reject = () => Promise.reject(new StateUnusable(whyOf(isPrivate)));
   const storage: Storage = {
-    ...{ transaction: refused, readWitness: refused, writeWitness: refused, alone: refused },
+    ...{ transaction: reject, readWitness: reject, writeWitness: reject, alone: reject },
     close: () => undefined,
   };
   const transport = { post: () => Promise.reject(new TryAgain(UNREACHABLE)) };

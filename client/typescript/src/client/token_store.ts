@@ -27,7 +27,7 @@ import type { State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { workQueue } from "./work_queue.js";
 import { soon } from "./waits.js";
-import { EMPTY, type Token, type Wallet } from "./wallet.js";
+import { EMPTY_WALLET, type Token, type Wallet } from "./wallet.js";
 
 const NONCE_BYTES = 16;
 const KEY_LETTERS = 16; // of the issuer's public key, in base64: enough to identify it
@@ -35,7 +35,7 @@ const STEPS = 1 << 16; // an epoch has this many parts, and the secret selects o
 const SHORTEST_SECONDS = 0.5;
 const APART_SECONDS = 600; // the maximum pause between tries
 const CALL_SECONDS = 10;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /** The length of an epoch and its number. */
 type Due = readonly [length: string, epoch: number];
@@ -81,22 +81,22 @@ export class TokenStore {
     reports: readonly StoredReport[],
     maxReports: number,
   ): [Device, StoredReport[]] {
-    const wallet = this.#open(device.wallet ?? EMPTY);
-    const free: Record<string, readonly Token[]> = { ...wallet.free };
+    const wallet = this.#open(device.wallet ?? EMPTY_WALLET);
+    const freeTokens: Record<string, readonly Token[]> = { ...wallet.free };
     const ready: StoredReport[] = [];
     for (const report of reports) {
       if (ready.length === maxReports) break;
       const kind = this.#kindOf(periodOf(report.stream, report.epoch));
       const boundToken = this.#isOurs(report.token) ? report.token : null;
-      const [token, ...remaining] = boundToken ? [boundToken] : (free[kind] ?? []);
+      const [token, ...remaining] = boundToken ? [boundToken] : (freeTokens[kind] ?? []);
       if (!token) {
         this.needs(report);
         continue;
       }
-      if (!boundToken) free[kind] = remaining;
+      if (!boundToken) freeTokens[kind] = remaining;
       ready.push({ ...report, token });
     }
-    return [{ ...device, wallet: { ...wallet, free } }, ready];
+    return [{ ...device, wallet: { ...wallet, free: freeTokens } }, ready];
   }
 
   /** A report with its token, ready to be sent. */
@@ -109,9 +109,11 @@ export class TokenStore {
   secondsToNext(secret: string): number {
     const now = this.state.now();
     const moments = this.#lengths.map((length) => {
-      const next = epochAt(now, length) + 1;
-      const isDone = this.#answered.has(keyOf([length, next]));
-      return (isDone ? epochStart(next, length) : this.#moment(secret, [length, next])) - now;
+      const nextEpoch = epochAt(now, length) + 1;
+      const isDone = this.#answered.has(keyOf([length, nextEpoch]));
+      return (
+        (isDone ? epochStart(nextEpoch, length) : this.#moment(secret, [length, nextEpoch])) - now
+      );
     });
     if (this.#wanted().length) moments.push(0);
     return Math.max(SHORTEST_SECONDS, this.#notBefore - now, Math.min(...moments));
@@ -124,19 +126,19 @@ export class TokenStore {
   }
 
   /**
-   * Requests due tokens; resolves to true if there are new ones. Failures are retried later. until:
-   * the end of the available time, as of performance.now().
+   * Requests due tokens; resolves to true if there are new ones. Failures are retried later.
+   * deadline: the end of the available time, as of performance.now().
    *
    * @throws StateUnusable the tokens could not be stored.
    */
-  fetch(secret: string, until: number): Promise<boolean> {
-    return this.#fetches(() => this.#fetchDue(secret, until));
+  fetch(secret: string, deadline: number): Promise<boolean> {
+    return this.#fetches(() => this.#fetchDue(secret, deadline));
   }
 
-  async #fetchDue(secret: string, until: number): Promise<boolean> {
+  async #fetchDue(secret: string, deadline: number): Promise<boolean> {
     const now = this.state.now();
     this.reason = "";
-    if (now < this.#notBefore || performance.now() >= until) return false;
+    if (now < this.#notBefore || performance.now() >= deadline) return false;
     const due = this.#lengths
       .map((length): Due => [length, epochAt(now, length) + 1])
       .filter((due) => now >= this.#moment(secret, due));
@@ -146,7 +148,7 @@ export class TokenStore {
     // A failure with daily tokens does not affect hourly ones.
     for (const [key, request] of requests) {
       if (this.#answered.has(key) || now >= closingTime(request)) continue;
-      if (await this.#isFetched(request, until)) hasNew = true;
+      if (await this.#isFetched(request, deadline)) hasNew = true;
       else hasFailed = true;
       if (this.reason === UNREACHABLE) break;
     }
@@ -180,14 +182,14 @@ export class TokenStore {
    * PRIVACY: it depends only on the secret, so it does not reveal when the device reports.
    */
   #moment(secret: string, [length, epoch]: Due): number {
-    const step = pick(memoOf(secret, "tokens").coins(TEXT.encode(`${length}|${epoch}`)), STEPS);
+    const step = pick(memoOf(secret, "tokens").coins(ENCODER.encode(`${length}|${epoch}`)), STEPS);
     const [previousStart, start] = [epochStart(epoch - 1, length), epochStart(epoch, length)];
     return previousStart + ((start - previousStart) * step) / STEPS;
   }
 
-  async #isFetched(due: Due, until: number): Promise<boolean> {
+  async #isFetched(due: Due, deadline: number): Promise<boolean> {
     try {
-      await this.#fetch(due, until);
+      await this.#fetch(due, deadline);
       return true;
     } catch (error) {
       if (error instanceof TryAgain) {
@@ -203,16 +205,16 @@ export class TokenStore {
     }
   }
 
-  async #fetch(due: Due, until: number): Promise<void> {
+  async #fetch(due: Due, deadline: number): Promise<void> {
     const { ristretto255_oprf: oprf } = await load("curve");
     const [length, epoch] = due;
     const { publicKey } = this.issuer;
-    const stored = (await this.state.device()).wallet ?? EMPTY;
+    const storedWallet = (await this.state.device()).wallet ?? EMPTY_WALLET;
     const newPending: Record<string, Wallet["pending"][string]> = {};
     const streams = this.#streams(length);
     for (const [stream, tokenCount] of streams) {
       const period = periodOf(stream, epoch);
-      if (stored.pending[period] || stored.free[this.#kindOf(period)]) continue;
+      if (storedWallet.pending[period] || storedWallet.free[this.#kindOf(period)]) continue;
       const blindedTokens: Blinded[] = [];
       for (let number = 0; number < tokenCount; number += 1) {
         await nextTask(); // lets other work run, because each blinding takes some milliseconds
@@ -229,9 +231,14 @@ export class TokenStore {
     // answer.
     const { wallet, trust } = await this.state.change((device) => {
       if (this.#isFormer(device)) return device;
-      const { pending, free } = this.#open(device.wallet ?? EMPTY);
-      const fresh = Object.entries(newPending).filter(([period]) => !free[this.#kindOf(period)]);
-      return { ...device, wallet: { pending: { ...Object.fromEntries(fresh), ...pending }, free } };
+      const { pending, free } = this.#open(device.wallet ?? EMPTY_WALLET);
+      const newRequests = Object.entries(newPending).filter(
+        ([period]) => !free[this.#kindOf(period)],
+      );
+      return {
+        ...device,
+        wallet: { pending: { ...Object.fromEntries(newRequests), ...pending }, free },
+      };
     });
     const isFormer = this.#isFormer({ trust });
     const requests = (isFormer ? [] : streams).flatMap(([stream]) => {
@@ -245,7 +252,7 @@ export class TokenStore {
         : [];
     });
     if (requests.length) {
-      const seconds = Math.max(0, until - performance.now()) / 1000;
+      const seconds = Math.max(0, deadline - performance.now()) / 1000;
       const limit = after(Math.min(CALL_SECONDS, seconds));
       const answer = await within(limit, this.ask(tokenRequest(requests), limit), tooLate);
       const results = issuedIn(answer, requests.length);
@@ -254,8 +261,11 @@ export class TokenStore {
       for (const [index, { stream, inputs }] of requests.entries()) {
         const result = results[index];
         if (!result) {
-          const none = "the issuer gives no tokens for";
-          this.diagnostics.warnOnce("tokens_not_given", `${none} "${stream}": its reports wait`);
+          const noTokens = "the issuer gives no tokens for";
+          this.diagnostics.warnOnce(
+            "tokens_not_given",
+            `${noTokens} "${stream}": its reports wait`,
+          );
           continue; // the next page repeats the request, since the issuer may get to know the stream
         }
         if (!result.evaluated.length) {
@@ -285,8 +295,8 @@ export class TokenStore {
       }
       // PRIVACY: the blinding factors are deleted.
       await this.state.change((device) => {
-        const { pending, free } = device.wallet ?? EMPTY;
-        const fresh = Object.entries(minted)
+        const { pending, free } = device.wallet ?? EMPTY_WALLET;
+        const newTokens = Object.entries(minted)
           .filter(([period]) => pending[period])
           .map(([period, tokens]) => [this.#kindOf(period), tokens] as const);
         const unminted = Object.entries(pending).filter(([period]) => !minted[period]);
@@ -294,7 +304,7 @@ export class TokenStore {
           ...device,
           wallet: {
             pending: Object.fromEntries(unminted),
-            free: { ...free, ...Object.fromEntries(fresh) },
+            free: { ...free, ...Object.fromEntries(newTokens) },
           },
         };
       });

@@ -7,7 +7,7 @@ import type { Diagnostics } from "./diagnostics.js";
 import type { Outcome } from "./outcome.js";
 
 // This many names fill a few lines of a terminal; the catalog lists the rest.
-const SHOWN = 12;
+const MAX_SHOWN = 12;
 // The comparison takes time quadratic in the length.
 const LONGEST = 100;
 
@@ -57,8 +57,8 @@ function hinted(
   const isListed = error instanceof ValueOutOfDomain && error.message.endsWith(" values");
   if (!isListed || !Array.isArray(values)) return error;
   const names = values as readonly string[];
-  const listing = names.slice(0, SHOWN).map((name) => `"${name}"`);
-  const hiddenCount = names.length - SHOWN;
+  const listing = names.slice(0, MAX_SHOWN).map((name) => `"${name}"`);
+  const hiddenCount = names.length - MAX_SHOWN;
   const suffix = hiddenCount > 0 ? ` and ${hiddenCount} more` : "";
   return new ValueOutOfDomain(
     `${error.message}: ${listing.join(", ")}${suffix}${meant(names, value)}`,
@@ -73,11 +73,11 @@ export function meant(names: readonly string[], name: unknown): string {
   if (typeof name !== "string") return "";
   const letters = lettersOf(Array.from(name).slice(0, LONGEST).join(""));
   let [nearest, maxEdits] = ["", Math.floor(letters.length / 3)];
-  for (const other of names) {
-    const otherLetters = lettersOf(other);
+  for (const candidate of names) {
+    const otherLetters = lettersOf(candidate);
     if (Math.abs(otherLetters.length - letters.length) > maxEdits) continue;
     const edits = editsBetween(letters, otherLetters);
-    if (edits <= maxEdits) [nearest, maxEdits] = [other, edits - 1];
+    if (edits <= maxEdits) [nearest, maxEdits] = [candidate, edits - 1];
   }
   return nearest && `; did you mean "${nearest}"?`;
 }
@@ -87,20 +87,20 @@ function lettersOf(text: string): string[] {
 }
 
 /** The number of edits between two texts, by optimal string alignment. */
-function editsBetween(first: readonly string[], second: readonly string[]): number {
+function editsBetween(letters: readonly string[], otherLetters: readonly string[]): number {
   let before: readonly number[] = [];
-  let row: readonly number[] = [0, ...second.map((_, at) => at + 1)];
-  for (const [place, letter] of first.entries()) {
-    const below = [place + 1];
-    for (const [at, other] of second.entries()) {
-      const changed = (row[at] ?? 0) + (letter === other ? 0 : 1);
+  let row: readonly number[] = [0, ...otherLetters.map((_, at) => at + 1)];
+  for (const [place, letter] of letters.entries()) {
+    const nextRow = [place + 1];
+    for (const [at, otherLetter] of otherLetters.entries()) {
+      const changed = (row[at] ?? 0) + (letter === otherLetter ? 0 : 1);
       const swapped =
-        at > 0 && letter === second[at - 1] && first[place - 1] === other
+        at > 0 && letter === otherLetters[at - 1] && letters[place - 1] === otherLetter
           ? (before[at - 1] ?? 0) + 1
           : Infinity;
-      below.push(Math.min(changed, (row[at + 1] ?? 0) + 1, (below[at] ?? 0) + 1, swapped));
+      nextRow.push(Math.min(changed, (row[at + 1] ?? 0) + 1, (nextRow[at] ?? 0) + 1, swapped));
     }
-    [before, row] = [row, below];
+    [before, row] = [row, nextRow];
   }
   return row.at(-1) ?? 0;
 }

@@ -28,4 +28,4 @@ export interface Wallet {
 }
 
 /** The wallet of a device that has requested nothing. */
-export const EMPTY: Wallet = { pending: {}, free: {} };
+export const EMPTY_WALLET: Wallet = { pending: {}, free: {} };

@@ -2,8 +2,8 @@
  * Merges a device's state with its witness after the state was lost or restored from a backup. The
  * result is as strict as the stricter of both. Loaded only if that happened.
  */
-import { number, own, table, text } from "../catalog/json.js";
-import { closed, OPENED, type Account, type Accounts, type Numbers } from "./account.js";
+import { number, ownValue, table, text } from "../catalog/json.js";
+import { withFloor, NEW_ACCOUNT, type Account, type Accounts, type Numbers } from "./account.js";
 import { isOn, turned, type Consent } from "./consent.js";
 import { withCounts, loadConsent, type Device } from "./device.js";
 import { loadAccounts } from "./ledger.js";
@@ -53,7 +53,7 @@ function mergeAccounts(first: Accounts, second: Accounts): Accounts {
   return Object.fromEntries(
     [...names].map((name) => [
       name,
-      stricter(own(first, name) ?? OPENED, own(second, name) ?? OPENED),
+      stricter(ownValue(first, name) ?? NEW_ACCOUNT, ownValue(second, name) ?? NEW_ACCOUNT),
     ]),
   );
 }
@@ -72,7 +72,7 @@ function stricter(first: Account, second: Account): Account {
     crowds: larger(first.crowds, second.crowds),
     filled: larger(first.filled, second.filled),
   };
-  return closed({ ...account, floor: -1 }, account.floor);
+  return withFloor({ ...account, floor: -1 }, account.floor);
 }
 
 function larger(first: Numbers, second: Numbers): Numbers {

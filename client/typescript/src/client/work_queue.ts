@@ -7,10 +7,10 @@ export type WorkQueue = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** A new, empty queue. */
 export function workQueue(): WorkQueue {
-  let last: Promise<unknown> = Promise.resolve();
+  let lastWork: Promise<unknown> = Promise.resolve();
   return (work) => {
-    const turn = last.then(work);
-    last = turn.catch(() => undefined);
+    const turn = lastWork.then(work);
+    lastWork = turn.catch(() => undefined);
     return turn;
   };
 }

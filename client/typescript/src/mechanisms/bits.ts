@@ -81,11 +81,11 @@ export function drawMask(draw: Draw, threshold: bigint, width: number): bigint {
   if (threshold >= ONE) return everywhere;
   let [undecided, answer] = [everywhere, 0n];
   let digit = Number(DIGITS);
-  const last = threshold ? bitLength(threshold & -threshold) : digit + 1;
-  while (undecided && digit >= last) {
+  const lastDigit = threshold ? bitLength(threshold & -threshold) : digit + 1;
+  while (undecided && digit >= lastDigit) {
     // Each digit decides half of the undecided positions; with this many digits, seven of eight
     // masks need one draw.
-    const rounds = Math.min(digit - last + 1, bitLength(width) + 3);
+    const rounds = Math.min(digit - lastDigit + 1, bitLength(width) + 3);
     let coins = draw(width * rounds);
     for (let round = 0; round < rounds; round += 1) {
       digit -= 1;

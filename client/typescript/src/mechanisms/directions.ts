@@ -15,7 +15,7 @@ const HALF = STEPS / 2;
 const FAR = 8;
 const GRID = 400;
 const CLOSE = 1e-11;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /**
  * The expected sums, and sums of squares, of the 1, 2, ... words - 1 largest of `words` normal
@@ -43,7 +43,7 @@ export function steps(): Int16Array {
  */
 export function book(seed: string, number: number, words: number, dimensions: number): Int16Array {
   const name = `hubbub directions 1 ${seed} ${dimensions} ${words} ${number}`;
-  const randomBytes = shake128(TEXT.encode(name), { dkLen: 2 * words * dimensions });
+  const randomBytes = shake128(ENCODER.encode(name), { dkLen: 2 * words * dimensions });
   const levels = steps();
   return Int16Array.from({ length: words * dimensions }, (_, index) => {
     const place = (randomBytes[2 * index] ?? 0) | ((randomBytes[2 * index + 1] ?? 0) << 8);

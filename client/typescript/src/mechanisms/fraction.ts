@@ -1,36 +1,42 @@
 /** Exact fractions, in which probabilities are computed, so that only explicit steps round. */
 
-/** A fraction of integers; `below` is positive. Not always in lowest terms. */
+/** A fraction of integers; `denominator` is positive. Not always in lowest terms. */
 export interface Fraction {
-  readonly above: bigint;
-  readonly below: bigint;
+  readonly numerator: bigint;
+  readonly denominator: bigint;
 }
 
-/** above / below. */
+/** numerator / denominator. */
 export function fraction(numerator: bigint, denominator = 1n): Fraction {
   return denominator < 0n
-    ? { above: -numerator, below: -denominator }
-    : { above: numerator, below: denominator };
+    ? { numerator: -numerator, denominator: -denominator }
+    : { numerator, denominator };
 }
 
 /** a + b. */
 export function plus(a: Fraction, b: Fraction): Fraction {
-  return fraction(a.above * b.below + b.above * a.below, a.below * b.below);
+  return fraction(
+    a.numerator * b.denominator + b.numerator * a.denominator,
+    a.denominator * b.denominator,
+  );
 }
 
 /** a - b. */
 export function minus(a: Fraction, b: Fraction): Fraction {
-  return fraction(a.above * b.below - b.above * a.below, a.below * b.below);
+  return fraction(
+    a.numerator * b.denominator - b.numerator * a.denominator,
+    a.denominator * b.denominator,
+  );
 }
 
 /** a b. */
 export function times(a: Fraction, b: Fraction): Fraction {
-  return fraction(a.above * b.above, a.below * b.below);
+  return fraction(a.numerator * b.numerator, a.denominator * b.denominator);
 }
 
 /** a / b, for b that is not 0. */
-export function over(a: Fraction, b: Fraction): Fraction {
-  return fraction(a.above * b.below, a.below * b.above);
+export function dividedBy(a: Fraction, b: Fraction): Fraction {
+  return fraction(a.numerator * b.denominator, a.denominator * b.numerator);
 }
 
 /** The exact value of a finite double. */
@@ -41,22 +47,24 @@ export function exact(number: number): Fraction {
 }
 
 /** The nearest double. */
-export function toNumber({ above, below }: Fraction): number {
-  if (above < 0n) return -toNumber({ above: -above, below });
-  if (above === 0n) return 0;
+export function toNumber({ numerator, denominator }: Fraction): number {
+  if (numerator < 0n) return -toNumber({ numerator: -numerator, denominator });
+  if (numerator === 0n) return 0;
   // Enough digits that a single sticky bit for the rest makes the final rounding correct.
-  const shift = 70 - length(above) + length(below);
-  const [top, under] =
-    shift > 0 ? [above << BigInt(shift), below] : [above, below << BigInt(-shift)];
-  const cut = top % under ? 1n : 0n;
-  return Number((top / under) | cut) * 2 ** -shift;
+  const shift = 70 - length(numerator) + length(denominator);
+  const [dividend, divisor] =
+    shift > 0
+      ? [numerator << BigInt(shift), denominator]
+      : [numerator, denominator << BigInt(-shift)];
+  const cut = dividend % divisor ? 1n : 0n;
+  return Number((dividend / divisor) | cut) * 2 ** -shift;
 }
 
 /** The nearest integer; a tie goes to the even one, as in Python. */
-export function rounded({ above, below }: Fraction): bigint {
-  const floor = above / below;
-  const remainder = 2n * (above - floor * below);
-  return remainder > below || (remainder === below && floor & 1n) ? floor + 1n : floor;
+export function rounded({ numerator, denominator }: Fraction): bigint {
+  const floor = numerator / denominator;
+  const remainder = 2n * (numerator - floor * denominator);
+  return remainder > denominator || (remainder === denominator && floor & 1n) ? floor + 1n : floor;
 }
 
 /** The whole number nearest to a double that is at least 0; a tie goes to the even one. */

@@ -40,8 +40,8 @@ export function place(columns: readonly number[]): number[] {
  */
 export function gradient({ kind, columns, label, centre, weights }: LearnedExample): number[] {
   const about = aboutOf(columns, centre);
-  const long = length(about);
-  return residuals(kind, about, label, weights).flatMap((r) => about.map((x) => (r * x) / long));
+  const norm = length(about);
+  return residuals(kind, about, label, weights).flatMap((r) => about.map((x) => (r * x) / norm));
 }
 
 /**
@@ -80,9 +80,9 @@ function residuals(
 ): number[] {
   if (kind === "softmax") {
     const probabilities = softmax(classScores(about, weights));
-    const off = probabilities.map((s, place) => s - Number(place === label));
-    const longer = Math.max(length(off), CLIP[kind]);
-    return contrasts(off.length).map((row) => product(row, off) / longer);
+    const errors = probabilities.map((s, place) => s - Number(place === label));
+    const longer = Math.max(length(errors), CLIP[kind]);
+    return contrasts(errors.length).map((row) => product(row, errors) / longer);
   }
   let [foretold = 0] = scores(about, weights);
   if (kind === "logistic") {
@@ -99,8 +99,8 @@ function chances(probabilities: readonly number[]): number[] {
     const r = Math.sqrt(Math.max(square - 2 * s + 1, 0));
     return s * Math.max(r / CLIP.softmax, 1);
   });
-  const total = sum(parts);
-  return parts.map((part) => part / total);
+  const partSum = sum(parts);
+  return parts.map((part) => part / partSum);
 }
 
 /** One score for each row of weights. */
@@ -123,10 +123,10 @@ function classScores(about: readonly number[], weights: readonly number[]): numb
 }
 
 function softmax(scores: readonly number[]): number[] {
-  const largest = Math.max(...scores);
-  const parts = scores.map((score) => expNeg(Math.min(largest - score, MAX_SCORE)));
-  const total = sum(parts);
-  return parts.map((part) => part / total);
+  const maxScore = Math.max(...scores);
+  const parts = scores.map((score) => expNeg(Math.min(maxScore - score, MAX_SCORE)));
+  const partSum = sum(parts);
+  return parts.map((part) => part / partSum);
 }
 
 function aboutOf(columns: readonly number[], centre: readonly number[]): number[] {

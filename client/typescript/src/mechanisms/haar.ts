@@ -29,9 +29,9 @@ export function haarResponse(settings: Arguments): Randomizer {
       const bucket = range.bucket(value, buckets);
       const level = pick(source, levels);
       const row = pick(source, 2 ** level);
-      const half = bucket >> (levels - level - 1);
-      const isUpper = (half & 1) === 1;
-      const trulyMinus = isUpper !== isNegative(row, half >> 1);
+      const prefix = bucket >> (levels - level - 1);
+      const isUpper = (prefix & 1) === 1;
+      const trulyMinus = isUpper !== isNegative(row, prefix >> 1);
       const isMinus = trulyMinus === source.chance(keep);
       return index(2 * (2 ** level - 1 + row) + Number(isMinus), size);
     },

@@ -24,10 +24,10 @@ export function hadamardResponse(settings: Arguments): Randomizer {
       const row = indexIn(categories, value) + 1;
       const isTrue = source.chance(keep);
       // All bits of the column are free except one, which selects the half of the columns.
-      const last = row & -row;
-      const free = pick(source, size / 2);
-      const column = ((free & -last) << 1) | (free & (last - 1));
-      return index(isNegative(row, column) === isTrue ? column ^ last : column, size);
+      const lowestBit = row & -row;
+      const freeBits = pick(source, size / 2);
+      const column = ((freeBits & -lowestBit) << 1) | (freeBits & (lowestBit - 1));
+      return index(isNegative(row, column) === isTrue ? column ^ lowestBit : column, size);
     },
   };
 }

@@ -11,7 +11,7 @@ const MAX_STRING_BYTES = 4096;
 const WORDS = 4; // positions taken from one 128-bit hash
 const BLOCK_BYTES = 16;
 const [C1, C2] = [0x87c37b91114253d5n, 0x4cf5ad432745937fn];
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /**
  * The UTF-8 bytes of a string.
@@ -21,7 +21,7 @@ const TEXT = new TextEncoder();
 export function utf8Bytes(value: unknown): Bytes {
   if (typeof value !== "string") throw new ValueOutOfDomain("value is not a string");
   if (/\p{Surrogate}/u.test(value)) throw new ValueOutOfDomain("value is not encodable as UTF-8");
-  const string = TEXT.encode(value);
+  const string = ENCODER.encode(value);
   if (string.length > MAX_STRING_BYTES) {
     throw new ValueOutOfDomain(`value is longer than ${MAX_STRING_BYTES} bytes`);
   }
@@ -52,29 +52,29 @@ export function word(digest: readonly [bigint, bigint], index: number): number {
 /** The hash of a string under a seed: two words of 64 bits that behave as if independent. */
 export function digest(string: Uint8Array, seed: number): readonly [bigint, bigint] {
   const view = new DataView(string.buffer, string.byteOffset, string.byteLength);
-  let [first, two] = [BigInt(seed), BigInt(seed)];
+  let [h1, h2] = [BigInt(seed), BigInt(seed)];
   const blocks = Math.floor(string.length / BLOCK_BYTES);
   for (let block = 0; block < blocks; block += 1) {
-    first ^= mixBlock(view.getBigUint64(BLOCK_BYTES * block, true), 31n, C1, C2);
-    first = wrapped((rotateLeft(first, 27n) + two) * 5n + 0x52dce729n);
-    two ^= mixBlock(view.getBigUint64(BLOCK_BYTES * block + 8, true), 33n, C2, C1);
-    two = wrapped((rotateLeft(two, 31n) + first) * 5n + 0x38495ab5n);
+    h1 ^= mixBlock(view.getBigUint64(BLOCK_BYTES * block, true), 31n, C1, C2);
+    h1 = wrapped((rotateLeft(h1, 27n) + h2) * 5n + 0x52dce729n);
+    h2 ^= mixBlock(view.getBigUint64(BLOCK_BYTES * block + 8, true), 33n, C2, C1);
+    h2 = wrapped((rotateLeft(h2, 31n) + h1) * 5n + 0x38495ab5n);
   }
   const tail = new DataView(new ArrayBuffer(BLOCK_BYTES));
   new Uint8Array(tail.buffer).set(string.subarray(BLOCK_BYTES * blocks));
-  two ^= mixBlock(tail.getBigUint64(8, true), 33n, C2, C1);
-  first ^= mixBlock(tail.getBigUint64(0, true), 31n, C1, C2);
-  first ^= BigInt(string.length);
-  two ^= BigInt(string.length);
-  first = wrapped(first + two);
-  two = wrapped(two + first);
-  [first, two] = [scattered(first), scattered(two)];
-  first = wrapped(first + two);
-  return [first, wrapped(two + first)];
+  h2 ^= mixBlock(tail.getBigUint64(8, true), 33n, C2, C1);
+  h1 ^= mixBlock(tail.getBigUint64(0, true), 31n, C1, C2);
+  h1 ^= BigInt(string.length);
+  h2 ^= BigInt(string.length);
+  h1 = wrapped(h1 + h2);
+  h2 = wrapped(h2 + h1);
+  [h1, h2] = [scattered(h1), scattered(h2)];
+  h1 = wrapped(h1 + h2);
+  return [h1, wrapped(h2 + h1)];
 }
 
-function mixBlock(block: bigint, turns: bigint, first: bigint, second: bigint): bigint {
-  return wrapped(rotateLeft(wrapped(block * first), turns) * second);
+function mixBlock(block: bigint, turns: bigint, firstFactor: bigint, secondFactor: bigint): bigint {
+  return wrapped(rotateLeft(wrapped(block * firstFactor), turns) * secondFactor);
 }
 
 function scattered(k: bigint): bigint {

@@ -43,15 +43,15 @@ export class KeyedBits implements BitSource {
 
   #drawn(bits: number): bigint {
     const blocks: Uint8Array[] = [];
-    let extra = 0;
-    for (; this.#leftBits + extra < bits; extra += 8 * BLOCK_BYTES) {
+    let extraBits = 0;
+    for (; this.#leftBits + extraBits < bits; extraBits += 8 * BLOCK_BYTES) {
       const counter = new DataView(new ArrayBuffer(8));
       counter.setBigUint64(0, this.#counter);
       blocks.push(hmac(sha256, this.key, new Uint8Array(counter.buffer)));
       this.#counter += 1n;
     }
     this.#rest |= unpacked(concatenated(...blocks)) << BigInt(this.#leftBits);
-    this.#leftBits += extra - bits;
+    this.#leftBits += extraBits - bits;
     const answer = BigInt.asUintN(bits, this.#rest);
     this.#rest >>= BigInt(bits);
     return answer;

@@ -6,7 +6,7 @@
  */
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
-import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
+import { fraction, minus, dividedBy, plus, times, toNumber, type Fraction } from "./fraction.js";
 import { Geometry, primes } from "./projective_geometry.js";
 import { index, keepChance, loss, respond } from "./randomized_response.js";
 import { indexBytes, packed, vectorBytes } from "./packing.js";
@@ -87,12 +87,13 @@ function poolOf(settings: Arguments, categories: number): { space: Geometry; cha
       const collide = fraction(BigInt(space.onOne), BigInt(space.points));
       const q = plus(chain.lie, times(collide, minus(chain.truth, chain.lie)));
       const gap = minus(chain.truth, q);
-      const spread = toNumber(over(times(q, minus(fraction(1n), q)), times(gap, gap)));
+      const spread = toNumber(dividedBy(times(q, minus(fraction(1n), q)), times(gap, gap)));
       return { space, chain, spread };
     });
-  return candidates.reduce((best, candidate) => {
-    const less = candidate.spread - best.spread || candidate.space.points - best.space.points;
-    return less < 0 ? candidate : best;
+  return candidates.reduce((bestSpace, candidate) => {
+    const less =
+      candidate.spread - bestSpace.spread || candidate.space.points - bestSpace.space.points;
+    return less < 0 ? candidate : bestSpace;
   });
 }
 
@@ -107,27 +108,33 @@ interface Chained {
 }
 
 function chained(settings: Arguments, categories: number): Chained {
-  const others = fraction(BigInt(categories - 1));
+  const otherCount = fraction(BigInt(categories - 1));
   const [report, forever] = odds(settings);
   const lasting = keepChance(forever, categories);
   const truthChance = chanceOf(lasting);
-  const lied = over(chanceOf(ONE - lasting), others);
+  const lied = dividedBy(chanceOf(ONE - lasting), otherCount);
   // After both steps, the probabilities of the true value and of another one are linear in the
   // probability that the second step keeps its value. That probability is chosen so that their
   // ratio is exactly `report`.
   const [truthSlope, lieOffset] = [minus(truthChance, lied), lied];
-  const lieSlope = over(minus(lied, truthChance), others);
-  const lieLimit = over(plus(truthChance, times(minus(others, fraction(1n)), lied)), others);
+  const lieSlope = dividedBy(minus(lied, truthChance), otherCount);
+  const lieLimit = dividedBy(
+    plus(truthChance, times(minus(otherCount, fraction(1n)), lied)),
+    otherCount,
+  );
   // PRIVACY: rounded down, towards uniform.
   const fresh = atMost(
-    over(minus(times(report, lieLimit), lieOffset), minus(truthSlope, times(report, lieSlope))),
+    dividedBy(
+      minus(times(report, lieLimit), lieOffset),
+      minus(truthSlope, times(report, lieSlope)),
+    ),
   );
   const truth = plus(lieOffset, times(chanceOf(fresh), truthSlope));
   const lie = plus(lieLimit, times(chanceOf(fresh), lieSlope));
   return {
     truth,
     lie,
-    privacyLoss: logAtLeast(over(truth, lie)),
+    privacyLoss: logAtLeast(dividedBy(truth, lie)),
     permanentLoss: loss(lasting, categories),
     respond(value, memo, source) {
       // PRIVACY: one permanent value per value, for as long as the device keeps its secret.
@@ -142,17 +149,19 @@ function chained(settings: Arguments, categories: number): Chained {
 export function longUnary(settings: Arguments): Randomizer & Permanent {
   const categories = categoriesOf(settings);
   const [report, forever] = odds(settings);
-  const rare = atLeast(over(fraction(1n), plus(forever, fraction(1n))));
+  const rare = atLeast(dividedBy(fraction(1n), plus(forever, fraction(1n))));
   const lit = chanceOf(rare);
   const slope = minus(fraction(1n), times(fraction(2n), lit));
   // PRIVACY: rounded up, so that a true 0 is sent as 1 with a probability of at least 1 / (report +
   // 1).
-  const flip = atLeast(over(minus(over(fraction(1n), plus(report, fraction(1n))), lit), slope));
+  const flip = atLeast(
+    dividedBy(minus(dividedBy(fraction(1n), plus(report, fraction(1n))), lit), slope),
+  );
   const oneChance = plus(lit, times(chanceOf(flip), slope));
   const key = (value: unknown) => packedIndex(indexIn(categories, value));
   return {
     ...vector(categories),
-    privacyLoss: logAtLeast(over(minus(fraction(1n), oneChance), oneChance)),
+    privacyLoss: logAtLeast(dividedBy(minus(fraction(1n), oneChance), oneChance)),
     permanentLoss: logAtLeast(fraction(ONE - rare, rare)),
     permanentKey: key,
     randomize(value, source, memo = forgetful(source)) {

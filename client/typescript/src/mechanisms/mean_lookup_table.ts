@@ -44,7 +44,7 @@ const ROWS: readonly (readonly [number, number, number, ...number[]])[] = [
   [14, 12, 970, 0, 12652, -2837, 191, -6],
   [16, 12, 1888, 0, 12594, -2771, 183, -5],
 ];
-const NONE = [0, 1, 0] as const;
+const ZERO_ROW = [0, 1, 0] as const;
 // The interpolation between two rows has this many units.
 const UNITS = 1n << 12n;
 
@@ -57,16 +57,16 @@ export function tableMean(parameters: Arguments): Randomizer {
   const sums = Array.from({ length: steps + 1 }, (_, start) =>
     outputs.slice(start, start + width).reduce((total, output) => total + output, 0n),
   );
-  const first = sums[0] ?? 0n;
+  const lowestSum = sums[0] ?? 0n;
   return {
     ...window,
     check: (value) => {
       range.check(value);
     },
     randomize(value, source) {
-      const total = (first << DIGITS) + range.scaled(value, (-2n * first) << DIGITS);
+      const total = (lowestSum << DIGITS) + range.scaled(value, (-2n * lowestSum) << DIGITS);
       const start = sums.filter((sum) => sum << DIGITS <= total).length - 1;
-      const [low = first, high = low + 1n] = sums.slice(start, start + 2);
+      const [low = lowestSum, high = low + 1n] = sums.slice(start, start + 2);
       return window.draw(start, source, (total - (low << DIGITS)) / (high - low));
     },
   };
@@ -78,14 +78,16 @@ export function tableMean(parameters: Arguments): Randomizer {
 function tableOf(epsilon: number) {
   const nearest = Math.max(epsilon, ROWS[0]?.[0] ?? 0);
   const row = Math.min(ROWS.filter(([from]) => from <= nearest).length, ROWS.length - 1);
-  const [low, width, fewest, ...first] = ROWS[row - 1] ?? NONE;
-  const [high, , slope, ...last] = ROWS[row] ?? NONE;
+  const [low, width, fewest, ...lowerCoefficients] = ROWS[row - 1] ?? ZERO_ROW;
+  const [high, , slope, ...upperCoefficients] = ROWS[row] ?? ZERO_ROW;
   const position = new Range(low, high).scaled(nearest, UNITS);
-  const between = (a: number, b = 0) => BigInt(a) * (UNITS - position) + BigInt(b) * position;
-  const steps = Number((between(fewest, slope) + UNITS / 2n) / UNITS); // the nearest
-  const [jump = 0n, ...odd] = first.map((coefficient, power) => between(coefficient, last[power]));
+  const interpolated = (a: number, b = 0) => BigInt(a) * (UNITS - position) + BigInt(b) * position;
+  const steps = Number((interpolated(fewest, slope) + UNITS / 2n) / UNITS); // the nearest
+  const [jump = 0n, ...odd] = lowerCoefficients.map((coefficient, power) =>
+    interpolated(coefficient, upperCoefficients[power]),
+  );
   const end = BigInt(steps + width - 1);
-  const below = UNITS * end ** 7n;
+  const denominator = UNITS * end ** 7n;
   const upper: bigint[] = [];
   for (let place = 2n - (end % 2n); place <= end; place += 2n) {
     // t = place / end
@@ -94,7 +96,7 @@ function tableOf(epsilon: number) {
         total + coefficient * place ** BigInt(2 * index + 1) * end ** BigInt(6 - 2 * index),
       jump * end ** 7n,
     );
-    upper.push(sumAbove / below - (sumAbove % below < 0n ? 1n : 0n)); // rounded down
+    upper.push(sumAbove / denominator - (sumAbove % denominator < 0n ? 1n : 0n)); // rounded down
   }
   const lower = upper.map((output) => -output).reverse();
   return { width, steps, outputs: [...lower, ...(end % 2n ? [] : [0n]), ...upper] };

@@ -5,7 +5,7 @@
  * client/hubbub/mechanisms.
  */
 import { pick, type BitSource } from "./bits.js";
-import { fraction, nearest, over, plus, rounded, times, toNumber } from "./fraction.js";
+import { fraction, nearest, dividedBy, plus, rounded, times, toNumber } from "./fraction.js";
 import { index, keepChance, loss } from "./randomized_response.js";
 import { indexBytes, concatenated, packed } from "./packing.js";
 import { permanent, purpose, type Permanent } from "./permanent.js";
@@ -38,7 +38,7 @@ export function piecewiseMean(settings: Arguments): Randomizer {
   const range: Range = Range.of(settings);
   const steps = wholeOf(settings, "steps", 2, MAX_BUCKETS, 256);
   const odds = expAtMost(settings.epsilon, 0.5);
-  const width = Math.max(1, Number(rounded(over(fraction(BigInt(steps)), odds))));
+  const width = Math.max(1, Number(rounded(dividedBy(fraction(BigInt(steps)), odds))));
   const window = windowOf(settings.epsilon, steps + 1, width);
   return {
     ...window,
@@ -111,20 +111,22 @@ export function bucketFlips(settings: Arguments): Randomizer & Permanent {
  */
 export function windowOf(epsilon: number, starts: number, width: number) {
   const insideWeight = times(expAtMost(epsilon), fraction(BigInt(width)));
-  const others = BigInt(starts - 1);
+  const otherStarts = BigInt(starts - 1);
   // PRIVACY: rounded down, towards uniform
-  const inside = atMost(over(insideWeight, plus(insideWeight, fraction(others))));
+  const insideChance = atMost(dividedBy(insideWeight, plus(insideWeight, fraction(otherStarts))));
   const size = starts + width - 1;
   return {
     payloadBytes: indexBytes(size),
-    privacyLoss: logAtLeast(fraction(inside * others, BigInt(width) * (ONE - inside))),
+    privacyLoss: logAtLeast(
+      fraction(insideChance * otherStarts, BigInt(width) * (ONE - insideChance)),
+    ),
     isUneven: width > 1,
     permanentLoss: Infinity,
     draw(from: number, source: BitSource, extraChance = 0n) {
       const start = from + (extraChance ? Number(source.chance(extraChance)) : 0);
-      if (source.chance(inside)) return index(start + pick(source, width), size);
-      const other = pick(source, starts - 1); // skips the window
-      return index(other + (other >= start ? width : 0), size);
+      if (source.chance(insideChance)) return index(start + pick(source, width), size);
+      const otherStart = pick(source, starts - 1); // skips the window
+      return index(otherStart + (otherStart >= start ? width : 0), size);
     },
   };
 }

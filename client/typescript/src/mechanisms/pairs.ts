@@ -21,7 +21,7 @@ export function pairedParts(settings: Arguments): Randomizer {
   const { epsilon, sizes } = settings;
   const width = wholeOf(settings, "ways", 2, MAX_PARTS, 2);
   const descending = [...sizes].sort((first, second) => second - first);
-  const largest = descending.slice(0, width).reduce((product, size) => product * size, 1);
+  const largestTable = descending.slice(0, width).reduce((product, size) => product * size, 1);
   const areWhole = sizes.every((size) => Number.isInteger(size) && size >= 2);
   const fits = width <= MAX_DRAWN || width === sizes.length;
   if (!(
@@ -29,22 +29,22 @@ export function pairedParts(settings: Arguments): Randomizer {
     fits &&
     sizes.length >= width &&
     sizes.length <= MAX_PARTS &&
-    largest <= MAX_TABLE
+    largestTable <= MAX_TABLE
   )) {
     throw new BadParameter("parts are too few, too many, or too large");
   }
   const tables = tablesOf(sizes.length, width);
-  const response = responseOver(epsilon, largest);
+  const response = responseOver(epsilon, largestTable);
   const cells = tables.length * response.points;
-  const total = sizes.reduce((product, size) => product * size, 1);
+  const cellCount = sizes.reduce((product, size) => product * size, 1);
   return {
     payloadBytes: indexBytes(cells),
     privacyLoss: response.privacyLoss,
     permanentLoss: Infinity,
     namedCells: tables.length === 1 && response.namesOne ? response.points : 0,
-    check: (value) => void indexIn(total, value),
+    check: (value) => void indexIn(cellCount, value),
     randomize(value, source) {
-      const places = placesOf(indexIn(total, value), sizes);
+      const places = placesOf(indexIn(cellCount, value), sizes);
       const group = pick(source, tables.length); // PRIVACY: drawn without a look at the value
       const table = tables[group] ?? [];
       const cell = table.reduce((sum, part) => sum * (sizes[part] ?? 0) + (places[part] ?? 0), 0);
@@ -54,10 +54,10 @@ export function pairedParts(settings: Arguments): Randomizer {
 }
 
 /** Every `ways` of so many parts, from one on, ascending. */
-function tablesOf(parts: number, width: number, first = 0): number[][] {
+function tablesOf(parts: number, width: number, firstPart = 0): number[][] {
   if (!width) return [[]];
-  return Array.from({ length: parts - first }, (_, index) => first + index).flatMap((part) =>
-    tablesOf(parts, width - 1, part + 1).map((others) => [part, ...others]),
+  return Array.from({ length: parts - firstPart }, (_, index) => firstPart + index).flatMap(
+    (part) => tablesOf(parts, width - 1, part + 1).map((otherParts) => [part, ...otherParts]),
   );
 }
 

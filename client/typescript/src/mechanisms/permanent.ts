@@ -10,11 +10,11 @@ export interface Permanent {
   permanentKey(value: Coded, memo: Memo): Bytes;
 }
 
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /** The bytes that name a purpose of coins. */
 export function purpose(name: string): Bytes {
-  return TEXT.encode(name);
+  return ENCODER.encode(name);
 }
 
 /** The purpose of a value's permanent coins. */

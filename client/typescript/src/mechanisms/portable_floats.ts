@@ -10,7 +10,7 @@
 // 2**-45.
 const SQUARINGS = 6;
 const TERMS = 20;
-const MOST = 64;
+const MAX_EXPONENT = 64;
 // Above OUTER, the survival function is a continued fraction of FRACTIONS terms.
 const OUTER = 2;
 const FRACTIONS = 60;
@@ -24,33 +24,35 @@ const FRACTIONS = 60;
 export function sum(numbers: ArrayLike<number>): number {
   const parts: number[] = [];
   for (let index = 0; index < numbers.length; index += 1) {
-    let total = numbers[index] ?? 0;
+    let running = numbers[index] ?? 0;
     let partCount = 0;
     // Plain indices and swaps, for speed: a vector of a thousand numbers is summed a thousand
     // times.
     for (let part = 0; part < parts.length; part += 1) {
-      const other = parts[part] ?? 0;
-      const high = total + other;
+      const partial = parts[part] ?? 0;
+      const high = running + partial;
       const low =
-        Math.abs(total) < Math.abs(other) ? total - (high - other) : other - (high - total);
+        Math.abs(running) < Math.abs(partial)
+          ? running - (high - partial)
+          : partial - (high - running);
       if (low) parts[partCount++] = low;
-      total = high;
+      running = high;
     }
     parts.length = partCount;
-    parts.push(total);
+    parts.push(running);
   }
   let [high, low] = [parts.pop() ?? 0, 0];
   while (parts.length && !low) {
-    const [larger, other] = [high, parts.pop() ?? 0];
-    high = larger + other;
-    low = other - (high - larger);
+    const [larger, smaller] = [high, parts.pop() ?? 0];
+    high = larger + smaller;
+    low = smaller - (high - larger);
   }
   // The sum lies half way between two floats, and the sign of the next part decides the rounding.
-  const next = parts.pop() ?? 0;
-  if ((low < 0 && next < 0) || (low > 0 && next > 0)) {
+  const nextPart = parts.pop() ?? 0;
+  if ((low < 0 && nextPart < 0) || (low > 0 && nextPart > 0)) {
     const doubled = 2 * low;
-    const other = high + doubled;
-    if (other - high === doubled) return other;
+    const roundedUp = high + doubled;
+    if (roundedUp - high === doubled) return roundedUp;
   }
   return high;
 }
@@ -70,7 +72,7 @@ export function length(numbers: readonly number[]): number {
 
 /** exp(-x), for x in [0, 64]. */
 export function expNeg(x: number): number {
-  const part = Math.min(x, MOST) / 2 ** SQUARINGS;
+  const part = Math.min(x, MAX_EXPONENT) / 2 ** SQUARINGS;
   let quotient = 1;
   for (let term = TERMS; term > 0; term -= 1) quotient = 1 - (part * quotient) / term;
   for (let squaring = 0; squaring < SQUARINGS; squaring += 1) quotient *= quotient;
@@ -93,9 +95,9 @@ export function survivalFunction(z: number): number {
     }
     return 0.5 - density(z) * sum;
   }
-  let under = z;
-  for (let term = FRACTIONS; term > 0; term -= 1) under = z + term / under;
-  return density(z) / under;
+  let denominator = z;
+  for (let term = FRACTIONS; term > 0; term -= 1) denominator = z + term / denominator;
+  return density(z) / denominator;
 }
 
 /**
@@ -105,18 +107,18 @@ export function survivalFunction(z: number): number {
 export function binomial(trials: number, yes: number, no: number): Float64Array {
   const middle = Math.min(Math.floor((trials + 1) * yes), trials);
   const chances = new Float64Array(trials + 1);
-  let [likelihood, total] = [1, 1];
+  let [likelihood, likelihoodSum] = [1, 1];
   chances[middle] = 1;
   for (let successes = middle; successes < trials; successes += 1) {
     likelihood *= ((trials - successes) / (successes + 1)) * (yes / no);
     chances[successes + 1] = likelihood;
-    total += likelihood;
+    likelihoodSum += likelihood;
   }
   likelihood = 1;
   for (let successes = middle; successes > 0; successes -= 1) {
     likelihood *= (successes / (trials - successes + 1)) * (no / yes);
     chances[successes - 1] = likelihood;
-    total += likelihood;
+    likelihoodSum += likelihood;
   }
-  return chances.map((chance) => chance / total);
+  return chances.map((chance) => chance / likelihoodSum);
 }

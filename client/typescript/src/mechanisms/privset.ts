@@ -6,7 +6,7 @@
  */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
 import type { BitSource } from "./bits.js";
-import { fraction, minus, over, plus, times, toNumber } from "./fraction.js";
+import { fraction, minus, dividedBy, plus, times, toNumber } from "./fraction.js";
 import { packed, vectorBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
@@ -23,24 +23,24 @@ export function privSet(settings: Arguments): Randomizer {
   }
   const maxMembers = wholeOf(settings, "most", 1, Math.min(MAX_MEMBERS, categories));
   const odds = expAtMost(settings.epsilon);
-  const total = categories + maxMembers;
+  const paddedCount = categories + maxMembers;
   const sentCount = choiceOf(categories, maxMembers, toNumber(odds));
   // The weight of the choices that include no member of a set.
   let missChance = fraction(1n);
   for (let number = 0; number < maxMembers; number += 1) {
     missChance = times(
       missChance,
-      fraction(BigInt(total - sentCount - number), BigInt(total - number)),
+      fraction(BigInt(paddedCount - sentCount - number), BigInt(paddedCount - number)),
     );
   }
   const meetChance = minus(fraction(1n), missChance);
   const meetWeight = times(odds, meetChance);
   // PRIVACY: rounded down, towards uniform
-  const meet = atMost(over(meetWeight, plus(meetWeight, missChance)));
+  const meet = atMost(dividedBy(meetWeight, plus(meetWeight, missChance)));
   const choices = choicesOf(categories, maxMembers, sentCount);
   return {
-    payloadBytes: vectorBytes(total),
-    privacyLoss: logAtLeast(over(times(missChance, fraction(meet, ONE - meet)), meetChance)),
+    payloadBytes: vectorBytes(paddedCount),
+    privacyLoss: logAtLeast(dividedBy(times(missChance, fraction(meet, ONE - meet)), meetChance)),
     permanentLoss: Infinity,
     check: (value) => void setIn(categories, value),
     randomize(value, source) {
@@ -52,15 +52,15 @@ export function privSet(settings: Arguments): Randomizer {
       const otherChoices = choices.apart(commonCount);
       const mine = members(numbered(maxMembers, commonCount, number / otherChoices));
       const theirs = members(numbered(categories, sentCount - commonCount, number % otherChoices));
-      const others = Array.from({ length: total }, (_, place) => place).filter(
+      const otherPlaces = Array.from({ length: paddedCount }, (_, place) => place).filter(
         (place) => !padded.includes(place),
       );
       const picked = [
         ...mine.map((index) => padded[index]),
-        ...theirs.map((index) => others[index]),
+        ...theirs.map((index) => otherPlaces[index]),
       ];
       const bits = picked.reduce((sum, place = 0) => sum | (1n << BigInt(place)), 0n);
-      return packed(bits, vectorBytes(total));
+      return packed(bits, vectorBytes(paddedCount));
     },
   };
 }
@@ -94,17 +94,17 @@ function filled(values: readonly number[], categories: number, count: number, so
  */
 function choicesOf(categories: number, maxMembers: number, sentCount: number) {
   // For each number of members, the number of ways to choose the others.
-  const others = [binomial(categories, sentCount)];
+  const waysToComplete = [binomial(categories, sentCount)];
   const upTo = [0n];
   for (let commonCount = 1; commonCount <= Math.min(maxMembers, sentCount); commonCount += 1) {
-    const previous = others[commonCount - 1] ?? 0n;
-    const current =
-      (previous * BigInt(sentCount - commonCount + 1)) /
+    const previousWays = waysToComplete[commonCount - 1] ?? 0n;
+    const ways =
+      (previousWays * BigInt(sentCount - commonCount + 1)) /
       BigInt(categories - sentCount + commonCount);
-    others.push(current);
-    upTo.push((upTo[commonCount - 1] ?? 0n) + binomial(maxMembers, commonCount) * current);
+    waysToComplete.push(ways);
+    upTo.push((upTo[commonCount - 1] ?? 0n) + binomial(maxMembers, commonCount) * ways);
   }
-  const apart = (commonCount: number) => others[commonCount] ?? 1n;
+  const apart = (commonCount: number) => waysToComplete[commonCount] ?? 1n;
   return {
     apart,
     missing: (source: BitSource): [number, bigint] => [0, source.below(apart(0))],
@@ -123,18 +123,18 @@ function choicesOf(categories: number, maxMembers: number, sentCount: number) {
  * Only sums, products and quotients in Python's order, so that every machine rounds alike.
  */
 function choiceOf(categories: number, maxMembers: number, odds: number): number {
-  const total = categories + maxMembers;
+  const paddedCount = categories + maxMembers;
   let missChance = 1;
-  let [best, minVariance] = [1, Infinity];
+  let [bestCount, minVariance] = [1, Infinity];
   for (let k = 1; k <= categories; k += 1) {
-    missChance *= (categories - k + 1) / (total - k + 1);
+    missChance *= (categories - k + 1) / (paddedCount - k + 1);
     const normalizer = odds * (1 - missChance) + missChance;
-    const p = (odds * k) / total / normalizer;
+    const p = (odds * k) / paddedCount / normalizer;
     const q =
-      (odds * (k / total - (missChance * k) / categories) + (missChance * k) / categories) /
+      (odds * (k / paddedCount - (missChance * k) / categories) + (missChance * k) / categories) /
       normalizer;
     const variance = p > q ? (q * (1 - q)) / ((p - q) * (p - q)) : Infinity;
-    if (variance < minVariance) [best, minVariance] = [k, variance];
+    if (variance < minVariance) [bestCount, minVariance] = [k, variance];
   }
-  return best;
+  return bestCount;
 }

@@ -40,13 +40,13 @@ export function expAtMost(epsilon: number, share: 1 | 0.5 = 1): Fraction {
 
 /** The largest multiple of 2**-64 that is not above a fraction in [0, 1], as its threshold. */
 export function atMost(probability: Fraction): bigint {
-  return checked((probability.above << DIGITS) / probability.below, probability);
+  return checked((probability.numerator << DIGITS) / probability.denominator, probability);
 }
 
 /** The smallest multiple of 2**-64 that is not below a fraction in [0, 1], as its threshold. */
 export function atLeast(probability: Fraction): bigint {
-  const numerator = probability.above << DIGITS;
-  return checked((numerator + probability.below - 1n) / probability.below, probability);
+  const numerator = probability.numerator << DIGITS;
+  return checked((numerator + probability.denominator - 1n) / probability.denominator, probability);
 }
 
 /** The probability of a threshold. */
@@ -68,12 +68,12 @@ export function logAtLeast(ratio: Fraction, times = 1): number {
  * of a payload may depend on it.
  */
 function exp(x: number): Fraction {
-  const { above, below } = exact(x);
-  const small = (above << PLACES) / (below << BigInt(HALVINGS));
+  const { numerator, denominator } = exact(x);
+  const scaledFraction = (numerator << PLACES) / (denominator << BigInt(HALVINGS));
   let term = 1n << PLACES;
   let sum = term;
   for (let n = 1n; term; n += 1n) {
-    term = ((term * small) >> PLACES) / n;
+    term = ((term * scaledFraction) >> PLACES) / n;
     sum += term;
   }
   for (let halving = 0; halving < HALVINGS; halving += 1) sum = (sum * sum) >> PLACES;
@@ -81,7 +81,7 @@ function exp(x: number): Fraction {
 }
 
 function checked(threshold: bigint, probability: Fraction): bigint {
-  if (probability.above < 0n || probability.above > probability.below) {
+  if (probability.numerator < 0n || probability.numerator > probability.denominator) {
     throw new BadParameter("a probability is outside [0, 1]");
   }
   return threshold;

@@ -4,7 +4,7 @@
  * Source and estimator: client/hubbub/mechanisms/projective.py.
  */
 import { pick, type BitSource } from "./bits.js";
-import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
+import { fraction, minus, dividedBy, plus, times, toNumber, type Fraction } from "./fraction.js";
 import { Geometry, primes } from "./projective_geometry.js";
 import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
@@ -44,33 +44,33 @@ export function projectiveResponse(settings: Arguments): Randomizer {
 /** The response over [0, categories). */
 export function responseOver(epsilon: number, categories: number): Response {
   const odds = expAtMost(epsilon);
-  const space = best(odds, categories);
+  const space = bestGeometry(odds, categories);
   const keep = keptIn(odds, space);
   const { prime, dimensions, points, onOne } = space;
-  const off = BigInt(points - onOne);
+  const offPlane = BigInt(points - onOne);
   return {
     points,
     namesOne: onOne === 1,
-    privacyLoss: logAtLeast(fraction(keep * off, (ONE - keep) * BigInt(onOne))),
+    privacyLoss: logAtLeast(fraction(keep * offPlane, (ONE - keep) * BigInt(onOne))),
     respond(value, source) {
       const plane = space.vector(value);
       // All coordinates except one are free. The remaining coordinate, at which the plane has its
       // 1, determines the inner product: 0 for a point on the plane, where the coordinates must not
       // all be 0, and another number for a point off the plane.
-      let [free, product] = [0, 0];
+      let [freeNumber, product] = [0, 0];
       const points = prime ** (dimensions - 1);
       if (source.chance(keep)) {
-        free = 1 + pick(source, points - 1);
+        freeNumber = 1 + pick(source, points - 1);
       } else {
         const number = pick(source, points * (prime - 1));
-        free = Math.floor(number / (prime - 1));
+        freeNumber = Math.floor(number / (prime - 1));
         product = 1 + (number % (prime - 1));
       }
       const pivot = plane.indexOf(1);
       const vector = plane.map((planeCoordinate, index) => {
         if (index === pivot) return 0;
-        const coordinate = free % prime;
-        free = Math.floor(free / prime);
+        const coordinate = freeNumber % prime;
+        freeNumber = Math.floor(freeNumber / prime);
         product -= planeCoordinate * coordinate;
         return coordinate;
       });
@@ -83,14 +83,14 @@ export function responseOver(epsilon: number, categories: number): Response {
 /** PRIVACY: rounded down, towards uniform. */
 function keptIn(odds: Fraction, { points, onOne }: Geometry): bigint {
   const onePlaneWeight = times(odds, fraction(BigInt(onOne)));
-  return atMost(over(onePlaneWeight, plus(onePlaneWeight, fraction(BigInt(points - onOne)))));
+  return atMost(dividedBy(onePlaneWeight, plus(onePlaneWeight, fraction(BigInt(points - onOne)))));
 }
 
 /**
  * The geometry with the smallest variance among those with a number for each category; a tie goes
  * to the smallest prime.
  */
-function best(odds: Fraction, categories: number): Geometry {
+function bestGeometry(odds: Fraction, categories: number): Geometry {
   let [smallest, minVariance]: [Geometry | undefined, number] = [undefined, Infinity];
   for (const prime of primes(MAX_PRIME)) {
     let dimensions = 2;
@@ -118,5 +118,5 @@ function varianceIn(odds: Fraction, space: Geometry): number {
   );
   const q = plus(truthWeight, falsely);
   const gap = minus(chanceOf(keep), q);
-  return toNumber(over(times(q, minus(fraction(1n), q)), times(gap, gap)));
+  return toNumber(dividedBy(times(q, minus(fraction(1n), q)), times(gap, gap)));
 }

@@ -6,7 +6,7 @@
  */
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
-import { fraction, over, plus, type Fraction } from "./fraction.js";
+import { fraction, dividedBy, plus, type Fraction } from "./fraction.js";
 import { indexBytes, packed } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
@@ -38,14 +38,14 @@ export function rr(settings: Arguments): Randomizer {
  * uniform.
  */
 export function keepChance(odds: Fraction, categories: number): bigint {
-  return atMost(over(odds, plus(odds, fraction(BigInt(categories - 1)))));
+  return atMost(dividedBy(odds, plus(odds, fraction(BigInt(categories - 1)))));
 }
 
 /** The value with probability `keep`, otherwise one of the other categories. */
 export function respond(value: number, keep: bigint, categories: number, source: BitSource) {
   if (source.chance(keep)) return value;
-  const other = pick(source, categories - 1); // skips the value itself
-  return other + Number(other >= value);
+  const otherIndex = pick(source, categories - 1); // skips the value itself
+  return otherIndex + Number(otherIndex >= value);
 }
 
 /** The maximum loss of a report, in nats, if the true value is kept with this probability. */

@@ -1,6 +1,6 @@
 /** A range of numbers: checks and divides the values of mechanisms over numbers, exactly. */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
-import { exact, minus, over, type Fraction } from "./fraction.js";
+import { exact, minus, dividedBy, type Fraction } from "./fraction.js";
 import { numberOf, type Arguments } from "./randomizer.js";
 
 /** The maximum number of buckets of a range. */
@@ -40,8 +40,8 @@ export class Range {
   /** The position of a value within the range, in [0, units], rounded down. */
   scaled(value: unknown, units: bigint): bigint {
     this.check(value);
-    const share = over(minus(exact(value), exact(this.low)), this.#wide);
-    return (share.above * units) / share.below;
+    const share = dividedBy(minus(exact(value), exact(this.low)), this.#wide);
+    return (share.numerator * units) / share.denominator;
   }
 
   /**

@@ -10,7 +10,7 @@
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
 import { checkCells } from "./cells.js";
-import { exact, fraction, minus, over, plus, times } from "./fraction.js";
+import { exact, fraction, minus, dividedBy, plus, times } from "./fraction.js";
 import { utf8Bytes, positions } from "./hashing.js";
 import { concatenated, packed, vectorBytes } from "./packing.js";
 import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js";
@@ -75,7 +75,13 @@ export function rappor(settings: Arguments): Randomizer & Permanent {
 interface Chain {
   readonly loss: number;
   readonly permanentLoss: number;
-  respond(bits: bigint, width: number, own: Uint8Array, source: BitSource, memo: Memo): bigint;
+  respond(
+    bits: bigint,
+    width: number,
+    permanentCoins: Uint8Array,
+    source: BitSource,
+    memo: Memo,
+  ): bigint;
 }
 
 function chainOf(settings: Arguments, hashes: number): Chain {
@@ -84,7 +90,7 @@ function chainOf(settings: Arguments, hashes: number): Chain {
     throw new BadParameter("f, p and q break 0 < f < 1 or 0 <= p < q <= 1");
   }
   // PRIVACY: rounded towards more noise.
-  const flip = atLeast(over(exact(f), fraction(2n)));
+  const flip = atLeast(dividedBy(exact(f), fraction(2n)));
   const [oneAfterZero, oneAfterOne] = [atLeast(exact(p)), atMost(exact(q))];
   const [lie, afterOne, zero] = [
     chanceOf(2n * flip),
@@ -92,10 +98,10 @@ function chainOf(settings: Arguments, hashes: number): Chain {
     chanceOf(oneAfterZero),
   ];
   const certain = fraction(1n);
-  const half = over(times(lie, plus(zero, afterOne)), fraction(2n));
-  const trueOne = plus(half, times(minus(certain, lie), afterOne));
-  const trueZero = plus(half, times(minus(certain, lie), zero));
-  const ratio = over(
+  const meanLie = dividedBy(times(lie, plus(zero, afterOne)), fraction(2n));
+  const trueOne = plus(meanLie, times(minus(certain, lie), afterOne));
+  const trueZero = plus(meanLie, times(minus(certain, lie), zero));
+  const ratio = dividedBy(
     times(trueOne, minus(certain, trueZero)),
     times(trueZero, minus(certain, trueOne)),
   );

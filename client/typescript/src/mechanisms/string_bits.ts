@@ -17,11 +17,11 @@ type Code = readonly [bits: bigint, size: number];
  */
 interface Alphabet {
   /** The smallest number of bits of a letter; the end may have fewer. */
-  readonly least: number;
+  readonly minBits: number;
   code(before: string, letter: string): Code;
 }
 
-interface Named {
+interface NamedAlphabet {
   readonly name: Code;
   readonly alphabet: Alphabet;
 }
@@ -54,7 +54,7 @@ const SPANS: readonly string[][] = [
   [" \u1fff"],
 ];
 
-let names: readonly Named[] | undefined;
+let names: readonly NamedAlphabet[] | undefined;
 
 /** The first `size` bits of the code of a text, as a number; the bits after its end are 0. */
 export function spell(text: string, size: number): bigint {
@@ -63,10 +63,12 @@ export function spell(text: string, size: number): bigint {
   let [bits, bitCount] = name;
   if (bitCount >= size) return bits >> BigInt(bitCount - size);
   for (const [index, letter] of [...letters, ""].entries()) {
-    const previous = letters[index - 1] ?? "";
-    const [code, codeSize] = alphabet.code(previous, letter);
+    const previousLetter = letters[index - 1] ?? "";
+    const [code, codeSize] = alphabet.code(previousLetter, letter);
     if (bitCount + codeSize > size) {
-      return (bits << BigInt(size - bitCount)) | codeBeginning(alphabet, previous, size - bitCount);
+      return (
+        (bits << BigInt(size - bitCount)) | codeBeginning(alphabet, previousLetter, size - bitCount)
+      );
     }
     [bits, bitCount] = [(bits << BigInt(codeSize)) | code, bitCount + codeSize];
   }
@@ -74,8 +76,8 @@ export function spell(text: string, size: number): bigint {
 }
 
 /** The bits that remain where a letter does not fit: the beginning of the longest code. */
-function codeBeginning(alphabet: Alphabet, previous: string, room: number): bigint {
-  const [code, codeSize] = alphabet.code(previous, LAST_CHARACTER);
+function codeBeginning(alphabet: Alphabet, previousLetter: string, room: number): bigint {
+  const [code, codeSize] = alphabet.code(previousLetter, LAST_CHARACTER);
   return code >> BigInt(codeSize - room);
 }
 
@@ -83,9 +85,9 @@ function codeBeginning(alphabet: Alphabet, previous: string, room: number): bigi
  * The alphabet that encodes the most letters, including the end, in the fewest bits; a tie goes to
  * the first.
  */
-function fullest(letters: readonly string[], size: number): Named {
+function fullest(letters: readonly string[], size: number): NamedAlphabet {
   const candidates = alphabets();
-  let [best, maxLetters, minBits] = [candidates[0], -1, size];
+  let [bestAlphabet, maxLetters, minBits] = [candidates[0], -1, size];
   for (const candidate of candidates) {
     const { name, alphabet } = candidate;
     let [letterCount, bitCount] = [0, name[1]];
@@ -99,19 +101,19 @@ function fullest(letters: readonly string[], size: number): Named {
       [letterCount, bitCount] = [letterCount + 1, bitCount + codeSize];
     }
     if (letterCount > maxLetters || (letterCount === maxLetters && bitCount < minBits)) {
-      [best, maxLetters, minBits] = [candidate, letterCount, bitCount];
+      [bestAlphabet, maxLetters, minBits] = [candidate, letterCount, bitCount];
     }
   }
-  if (!best) throw new RangeError("there is no alphabet");
-  return best;
+  if (!bestAlphabet) throw new RangeError("there is no alphabet");
+  return bestAlphabet;
 }
 
 /** All alphabets, with the bits that select each; built at the first use. */
-function alphabets(): readonly Named[] {
+function alphabets(): readonly NamedAlphabet[] {
   names ??= [
     { name: [0b0n, 1], alphabet: paired(WORDS, RARE_IN_WORDS, AFTER_IN_WORDS) },
     { name: [0b10n, 2], alphabet: paired(HOSTS, RARE_IN_HOSTS, AFTER_IN_HOSTS) },
-    ...SPANS.map((spans, place): Named => ({
+    ...SPANS.map((spans, place): NamedAlphabet => ({
       name: [0b110000n + BigInt(place), 6],
       alphabet: flat(spans),
     })),
@@ -129,9 +131,9 @@ function paired(letters: string, rare: string, lengths: readonly string[]): Alph
     canonical(Array.from(line).map((digit) => parseInt(digit, 16))),
   );
   return {
-    least: 1,
-    code(previous, letter) {
-      const row = codes[places.get(previous) ?? places.size] ?? [];
+    minBits: 1,
+    code(previousLetter, letter) {
+      const row = codes[places.get(previousLetter) ?? places.size] ?? [];
       const place = places.get(letter);
       const [bits, size] = row[place ?? row.length - 1] ?? [0n, 0];
       if (place !== undefined) return [bits, size];
@@ -155,21 +157,24 @@ function flat(spans: readonly string[]): Alphabet {
     const letters = Array.from(span);
     return [point(letters[0] ?? ""), point(letters[letters.length - 1] ?? "")] as const;
   });
-  const codeCount = ends.reduce((sum, [first, last]) => sum + Number(last - first) + 1, 2);
-  const plain = bitLength(codeCount - 1);
-  const hasMark = plain >= MARKED_BITS;
-  const size = plain + Number(hasMark);
-  const mark = hasMark ? 1n << BigInt(plain) : 0n;
+  const codeCount = ends.reduce(
+    (sum, [firstPoint, lastPoint]) => sum + Number(lastPoint - firstPoint) + 1,
+    2,
+  );
+  const codeBits = bitLength(codeCount - 1);
+  const hasMark = codeBits >= MARKED_BITS;
+  const size = codeBits + Number(hasMark);
+  const mark = hasMark ? 1n << BigInt(codeBits) : 0n;
   return {
-    least: size,
+    minBits: size,
     code(_before, letter) {
       if (!letter) return [0n, hasMark ? 1 : size];
       let place = 2n;
-      for (const [first, last] of ends) {
-        if (first <= point(letter) && point(letter) <= last) {
-          return [mark | (place + point(letter) - first), size];
+      for (const [firstPoint, lastPoint] of ends) {
+        if (firstPoint <= point(letter) && point(letter) <= lastPoint) {
+          return [mark | (place + point(letter) - firstPoint), size];
         }
-        place += last - first + 1n;
+        place += lastPoint - firstPoint + 1n;
       }
       return [((mark | 1n) << BigInt(ESCAPED_BITS)) | point(letter), size + ESCAPED_BITS];
     },
@@ -182,7 +187,8 @@ function canonical(lengths: readonly number[]): Code[] {
   let [code, size] = [0n, 0];
   const order = lengths.map((length, place) => [length, place] as const);
   order.sort(
-    ([first, firstPlace], [second, secondPlace]) => first - second || firstPlace - secondPlace,
+    ([firstLength, firstPlace], [secondLength, secondPlace]) =>
+      firstLength - secondLength || firstPlace - secondPlace,
   );
   for (const [length, place] of order) {
     code <<= BigInt(length - size);

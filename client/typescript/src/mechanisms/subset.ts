@@ -4,7 +4,7 @@
  *
  * Source and estimator: client/hubbub/mechanisms/subset.py.
  */
-import { fraction, over, plus, rounded, times } from "./fraction.js";
+import { fraction, dividedBy, plus, rounded, times } from "./fraction.js";
 import { packed, vectorBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
@@ -15,24 +15,24 @@ export function subsetSelection(settings: Arguments): Randomizer {
   const categories = categoriesOf(settings);
   const odds = expAtMost(settings.epsilon);
   const categoryCount = fraction(BigInt(categories));
-  const ones = Math.max(1, Number(rounded(over(categoryCount, plus(odds, fraction(1n))))));
-  const truth = times(fraction(BigInt(ones)), odds);
-  const others = BigInt(categories - ones);
+  const oneCount = Math.max(1, Number(rounded(dividedBy(categoryCount, plus(odds, fraction(1n))))));
+  const truth = times(fraction(BigInt(oneCount)), odds);
+  const otherCount = BigInt(categories - oneCount);
   // PRIVACY: rounded down, towards uniform.
-  const include = atMost(over(truth, plus(truth, fraction(others))));
+  const include = atMost(dividedBy(truth, plus(truth, fraction(otherCount))));
   return {
     payloadBytes: vectorBytes(categories),
-    privacyLoss: logAtLeast(fraction(include * others, (ONE - include) * BigInt(ones))),
+    privacyLoss: logAtLeast(fraction(include * otherCount, (ONE - include) * BigInt(oneCount))),
     permanentLoss: Infinity,
     check: (value) => void indexIn(categories, value),
     randomize(value, source) {
       const category = BigInt(indexIn(categories, value));
       const included = source.chance(include);
-      const chosen = choose(categories - 1, ones - Number(included), source);
+      const chosenBits = choose(categories - 1, oneCount - Number(included), source);
       // The other values are numbered without the true one, so its bit is inserted here.
-      const below = chosen & ((1n << category) - 1n);
+      const lowerBits = chosenBits & ((1n << category) - 1n);
       const bit = BigInt(included) << category;
-      return packed(((chosen - below) << 1n) | bit | below, vectorBytes(categories));
+      return packed(((chosenBits - lowerBits) << 1n) | bit | lowerBits, vectorBytes(categories));
     },
   };
 }

@@ -10,11 +10,11 @@ import { atMost } from "./probability.js";
  * step prefers a position, so all subsets of the size are equally likely.
  */
 export function choose(size: number, count: number, source: BitSource): bigint {
-  const chosen = source.mask(atMost(fraction(BigInt(count), BigInt(size))), size);
-  const ones = members(chosen).length;
-  if (ones > count) return dropOnes(chosen, ones - count, source);
+  const chosenBits = source.mask(atMost(fraction(BigInt(count), BigInt(size))), size);
+  const oneCount = members(chosenBits).length;
+  if (oneCount > count) return dropOnes(chosenBits, oneCount - count, source);
   const everywhere = (1n << BigInt(size)) - 1n;
-  return everywhere ^ dropOnes(everywhere ^ chosen, count - ones, source);
+  return everywhere ^ dropOnes(everywhere ^ chosenBits, count - oneCount, source);
 }
 
 /** The number of ways to choose `count` of `size` positions. */
@@ -33,19 +33,19 @@ export function binomial(size: number, count: number): bigint {
  * first.
  */
 export function numbered(size: number, count: number, number: bigint): bigint {
-  let [chosen, remaining] = [0n, binomial(size, count)];
+  let [chosenBits, remaining] = [0n, binomial(size, count)];
   for (let position = size - 1; position >= 0; position -= 1) {
     const subsetsWithout = (remaining * BigInt(position + 1 - count)) / BigInt(position + 1);
     if (number >= subsetsWithout) {
       number -= subsetsWithout;
-      chosen |= 1n << BigInt(position);
+      chosenBits |= 1n << BigInt(position);
       remaining -= subsetsWithout;
       count -= 1;
     } else {
       remaining = subsetsWithout;
     }
   }
-  return chosen;
+  return chosenBits;
 }
 
 /** The positions in a packed subset, ascending. */

@@ -69,10 +69,14 @@ export function prefixTree(settings: Arguments): Randomizer {
 function speller(
   beginnings: readonly string[],
   size: number,
-  first: number,
+  firstLevelBits: number,
 ): (text: string) => bigint {
   const numberBits = beginnings.length ? bitLength(beginnings.length) : 0;
-  if (beginnings.length > MAX_BEGINNINGS || numberBits >= first || beginnings.includes("")) {
+  if (
+    beginnings.length > MAX_BEGINNINGS ||
+    numberBits >= firstLevelBits ||
+    beginnings.includes("")
+  ) {
     throw new BadParameter("beginnings are too many, or one is empty");
   }
   return (text) => {
@@ -91,11 +95,12 @@ function speller(
  * bits.
  */
 function determinedBits(bits: number, cells: number): number[] {
-  const first = bitLength(cells) - 1;
-  if (bits < first) throw new BadParameter(`bits ${bits} are below those of ${cells} cells`);
-  const step = Math.max(1, first - ROW_BITS);
-  const levels = Math.ceil((bits - first) / step);
-  return Array.from({ length: levels + 1 }, (_, level) => first + step * level);
+  const firstLevelBits = bitLength(cells) - 1;
+  if (bits < firstLevelBits)
+    throw new BadParameter(`bits ${bits} are below those of ${cells} cells`);
+  const step = Math.max(1, firstLevelBits - ROW_BITS);
+  const levels = Math.ceil((bits - firstLevelBits) / step);
+  return Array.from({ length: levels + 1 }, (_, level) => firstLevelBits + step * level);
 }
 
 function bigEndian(number: bigint, bits: number): Uint8Array {

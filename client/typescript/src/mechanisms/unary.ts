@@ -5,7 +5,7 @@
  * Sources and estimators: client/hubbub/mechanisms/unary.py.
  */
 import type { BitSource } from "./bits.js";
-import { fraction, over, plus } from "./fraction.js";
+import { fraction, dividedBy, plus } from "./fraction.js";
 import { packed, vectorBytes } from "./packing.js";
 import { atLeast, expAtMost, HALF, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
@@ -31,7 +31,7 @@ export function symmetricUnary(settings: Arguments): Randomizer {
 export function optimizedUnary(settings: Arguments): Randomizer {
   const categories = categoriesOf(settings);
   const odds = expAtMost(settings.epsilon);
-  const lie = atLeast(over(fraction(1n), plus(odds, fraction(1n))));
+  const lie = atLeast(dividedBy(fraction(1n), plus(odds, fraction(1n))));
   return {
     ...vector(categories),
     privacyLoss: logAtLeast(fraction(ONE - lie, lie)),
@@ -48,7 +48,7 @@ export function optimizedUnary(settings: Arguments): Randomizer {
  * vectors differ in two bits.
  */
 export function flipped(epsilon: number): bigint {
-  return atLeast(over(fraction(1n), plus(expAtMost(epsilon, 0.5), fraction(1n))));
+  return atLeast(dividedBy(fraction(1n), plus(expAtMost(epsilon, 0.5), fraction(1n))));
 }
 
 /** The properties that all mechanisms with one bit for each value share. */

@@ -9,7 +9,7 @@ import { length, product } from "./portable_floats.js";
 import { pick, type BitSource } from "./bits.js";
 import { checkCells } from "./cells.js";
 import { book, topSums } from "./directions.js";
-import { exact, fraction, over, plus, times, toNumber } from "./fraction.js";
+import { exact, fraction, dividedBy, plus, times, toNumber } from "./fraction.js";
 import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
@@ -39,13 +39,13 @@ export function vectorCodes(settings: Arguments): Randomizer {
   checkCells(words * books, "words and books");
   const odds = expAtMost(epsilon);
   const nearCount = nearest(toNumber(odds), words, dimensions);
-  const others = words - nearCount;
+  const farCount = words - nearCount;
   const nearWeight = times(fraction(BigInt(nearCount)), odds);
-  const keep = atMost(over(nearWeight, plus(nearWeight, fraction(BigInt(others))))); // PRIVACY: down
+  const keep = atMost(dividedBy(nearWeight, plus(nearWeight, fraction(BigInt(farCount))))); // PRIVACY: down
   const size = words * books;
   return {
     payloadBytes: indexBytes(size),
-    privacyLoss: logAtLeast(fraction(keep * BigInt(others), (ONE - keep) * BigInt(nearCount))),
+    privacyLoss: logAtLeast(fraction(keep * BigInt(farCount), (ONE - keep) * BigInt(nearCount))),
     isUneven: 2 * nearCount >= words,
     permanentLoss: Infinity,
     check: (value) => void vectorIn(dimensions, maxLength, value),
@@ -56,7 +56,7 @@ export function vectorCodes(settings: Arguments): Randomizer {
       const direction = numbers.map((x) => sign * x);
       const order = ordered(book(seed, number, words, dimensions), direction);
       // PRIVACY: the one coin that looks at epsilon; which words are near is the device's affair.
-      const place = placeOf(source, keep, nearCount, others);
+      const place = placeOf(source, keep, nearCount, farCount);
       return index(number * words + (order[place] ?? 0), size);
     },
   };
@@ -68,20 +68,21 @@ export function vectorCodes(settings: Arguments): Randomizer {
  * Squares of what is tiny are 0, and of what is huge no float: so lengths are of the latter.
  */
 export function scaleOut(vector: readonly number[]): [largest: number, scaled: readonly number[]] {
-  const largest = vector.reduce((max, x) => Math.max(max, Math.abs(x)), 0);
-  return [largest, vector.map((x) => (largest ? x / largest : 0))];
+  const maxMagnitude = vector.reduce((max, x) => Math.max(max, Math.abs(x)), 0);
+  return [maxMagnitude, vector.map((x) => (maxMagnitude ? x / maxMagnitude : 0))];
 }
 
-function placeOf(source: BitSource, keep: bigint, nearCount: number, others: number): number {
-  return source.chance(keep) ? pick(source, nearCount) : nearCount + pick(source, others);
+function placeOf(source: BitSource, keep: bigint, nearCount: number, farCount: number): number {
+  return source.chance(keep) ? pick(source, nearCount) : nearCount + pick(source, farCount);
 }
 
 /** @throws ValueOutOfDomain it is none. */
 function vectorIn(dimensions: number, maxLength: number, value: unknown): readonly number[] {
   const numbers: readonly unknown[] = Array.isArray(value) ? [...(value as unknown[])] : [];
   if (numbers.length === dimensions && numbers.every((number) => Number.isFinite(number))) {
-    const [largest, scaled] = scaleOut(numbers as readonly number[]);
-    if (largest * length(scaled) <= maxLength * (1 + CLOSE)) return numbers as readonly number[];
+    const [maxMagnitude, scaled] = scaleOut(numbers as readonly number[]);
+    if (maxMagnitude * length(scaled) <= maxLength * (1 + CLOSE))
+      return numbers as readonly number[];
   }
   throw new ValueOutOfDomain(
     `value is not a vector of ${dimensions} numbers of length ${maxLength} or less`,
@@ -89,11 +90,11 @@ function vectorIn(dimensions: number, maxLength: number, value: unknown): readon
 }
 
 function directionOf(vector: readonly number[], maxLength: number): Direction {
-  const [largest, quotient] = scaleOut(vector);
+  const [maxMagnitude, quotient] = scaleOut(vector);
   // Nothing has no direction: any will do, turned every second time.
-  const scaled = largest ? quotient : vector.map((_, index) => (index ? 0 : 1));
+  const scaled = maxMagnitude ? quotient : vector.map((_, index) => (index ? 0 : 1));
   const scaledLength = length(scaled);
-  const shortfall = 1 - scaledLength * (largest / maxLength);
+  const shortfall = 1 - scaledLength * (maxMagnitude / maxLength);
   const turning = shortfall > CLOSE ? atMost(exact(shortfall / 2)) : null;
   return { numbers: scaled.map((x) => x / scaledLength), turning };
 }
@@ -112,16 +113,16 @@ function ordered(words: Int16Array, direction: readonly number[]): readonly numb
 /** How many words are near: of the least squared error. */
 function nearest(odds: number, words: number, dimensions: number): number {
   const { sums, squares } = topSums(words);
-  let [best, minError] = [1, Infinity];
-  for (const [index, top] of sums.entries()) {
+  let [bestCount, minError] = [1, Infinity];
+  for (const [index, sum] of sums.entries()) {
     const w = index + 1;
     const square = squares[index] ?? 0;
     const p = odds / (w * odds + words - w);
     const q = 1 / (w * odds + words - w);
-    const m = ((p - q) * top) / Math.sqrt(dimensions);
+    const m = ((p - q) * sum) / Math.sqrt(dimensions);
     const spread = p * square + q * (words - square);
     const error = (dimensions - 1 + spread) / (dimensions * m * m) - 1;
-    if (error < minError) [best, minError] = [w, error];
+    if (error < minError) [bestCount, minError] = [w, error];
   }
-  return best;
+  return bestCount;
 }

@@ -11,14 +11,14 @@ import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { listed, number, table } from "../catalog/json.js";
-import { emptyRows, rowsOf, type Held } from "../client/memory.js";
+import { emptyRows, rowsOf, type StoredContents } from "../client/memory.js";
 import type { PastReport, Rows, Storage, StoredReport } from "../client/storage.js";
 import { workQueue } from "../client/work_queue.js";
 import { StateUnusable } from "../errors.js";
 import { after, within } from "../time_limits.js";
 
 const STATE = "state.";
-const NUMBER = /^[0-9]{1,15}$/;
+const NUMBER_PATTERN = /^[0-9]{1,15}$/;
 const OWNER_ONLY = 0o600;
 const OWNERS_FOLDER = 0o700;
 // A process that was paused for more than this many steps assumes that its own step failed and
@@ -41,13 +41,14 @@ export class FolderStorage implements Storage {
   transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#tried(async (limit) => {
       for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-        const { last, steps, contents } = await this.#load();
+        const { last: stateNumber, steps, contents } = await this.#load();
         const previousBody = bodyOf(contents);
         const result = await work(rowsOf(contents));
         const body = bodyOf(contents);
         // The caller already got an error that nothing was written.
         limit.throwIfAborted();
-        if (body === previousBody || (await this.#committed(last, steps, body))) return result;
+        if (body === previousBody || (await this.#committed(stateNumber, steps, body)))
+          return result;
         await sleep(randomInt(LONGEST_PAUSE_MS));
       }
       throw new StateUnusable(`${this.folder}: other processes write all the time; try again`);
@@ -56,8 +57,8 @@ export class FolderStorage implements Storage {
 
   readWitness(): Promise<string | null> {
     return this.#tried(async () => {
-      for (const last of (await numbered(...this.#witness)).reverse()) {
-        const witness = await readIfThere(this.#witnessAt(last));
+      for (const witnessNumber of (await numbered(...this.#witness)).reverse()) {
+        const witness = await readIfThere(this.#witnessAt(witnessNumber));
         if (witness !== null) return witness;
       }
       return null;
@@ -74,8 +75,8 @@ export class FolderStorage implements Storage {
       const draft = await writeDraft(this.#witnessAt(commits), witness);
       await rename(draft, this.#witnessAt(commits));
       await synced(dirname(this.folder));
-      for (const other of await numbered(...this.#witness)) {
-        if (other < commits) await rm(this.#witnessAt(other), { force: true });
+      for (const witnessNumber of await numbered(...this.#witness)) {
+        if (witnessNumber < commits) await rm(this.#witnessAt(witnessNumber), { force: true });
       }
     });
   }
@@ -93,28 +94,28 @@ export class FolderStorage implements Storage {
   }
 
   /** The newest intact state. A damaged file is set aside, and then the witness applies. */
-  async #load(): Promise<{ last: number; steps: readonly string[]; contents: Held }> {
+  async #load(): Promise<{ last: number; steps: readonly string[]; contents: StoredContents }> {
     for (;;) {
-      const last = (await numbered(this.folder, STATE)).pop();
-      if (last === undefined) return { last: 0, steps: [], contents: emptyRows() };
-      const path = join(this.folder, `${STATE}${last}`);
+      const stateNumber = (await numbered(this.folder, STATE)).pop();
+      if (stateNumber === undefined) return { last: 0, steps: [], contents: emptyRows() };
+      const path = join(this.folder, `${STATE}${stateNumber}`);
       const content = await readIfThere(path);
       if (content === null) continue; // another process has replaced it meanwhile
       try {
-        return { last, ...stateIn(content) };
+        return { last: stateNumber, ...stateIn(content) };
       } catch {
         const mark = randomUUID();
-        await rename(path, join(this.folder, `damaged.${last}.${mark}`)).catch(unlessGone);
+        await rename(path, join(this.folder, `damaged.${stateNumber}.${mark}`)).catch(unlessGone);
       }
     }
   }
 
   /** Tries to store this state as the next one. Resolves to false if another process was faster. */
-  async #committed(last: number, steps: readonly string[], body: string): Promise<boolean> {
-    const [next, step] = [last + 1, randomUUID()];
+  async #committed(stateNumber: number, steps: readonly string[], body: string): Promise<boolean> {
+    const [nextNumber, step] = [stateNumber + 1, randomUUID()];
     const draft = await writeDraft(join(this.folder, "draft"), stated([...steps, step], body));
     try {
-      await link(draft, join(this.folder, `${STATE}${next}`));
+      await link(draft, join(this.folder, `${STATE}${nextNumber}`));
     } catch (error) {
       if (codeOf(error) === "EEXIST") return false;
       throw error;
@@ -126,7 +127,7 @@ export class FolderStorage implements Storage {
     for (const stale of numbers.slice(0, -1)) {
       await rm(join(this.folder, `${STATE}${stale}`), { force: true });
     }
-    if (numbers[numbers.length - 1] === next) return true;
+    if (numbers[numbers.length - 1] === nextNumber) return true;
     // Newer files exist: either other processes continued from this step, or the name had become
     // free again.
     return (await this.#load()).steps.includes(step);
@@ -159,7 +160,7 @@ async function numbered(folder: string, name: string): Promise<number[]> {
     .filter((file) => file.startsWith(name))
     .map((file) => file.slice(name.length));
   return ends
-    .filter((end) => NUMBER.test(end))
+    .filter((end) => NUMBER_PATTERN.test(end))
     .map(Number)
     .sort((first, second) => first - second);
 }
@@ -200,7 +201,7 @@ async function synced(folder: string): Promise<void> {
 }
 
 /** The rows as JSON. */
-function bodyOf({ device, waiting, past, last }: Held): string {
+function bodyOf({ device, waiting, past, last }: StoredContents): string {
   return JSON.stringify({
     ...{ device, last },
     waiting: waiting.map((report) => {
@@ -216,11 +217,11 @@ function stated(steps: readonly string[], body: string): string {
   return `${sum(content)}\n${content}`;
 }
 
-function stateIn(content: string): { steps: readonly string[]; contents: Held } {
+function stateIn(content: string): { steps: readonly string[]; contents: StoredContents } {
   const [checksum = "", steps = "", body = ""] = content.split("\n");
   if (checksum !== sum(`${steps}\n${body}`)) throw new TypeError("the checksum does not match");
   const { device, waiting, past, last } = table(JSON.parse(body));
-  const rows = (things: unknown) => listed(things).map((value) => table(value));
+  const rows = (list: unknown) => listed(list).map((value) => table(value));
   const contents = {
     device,
     last: number(last),

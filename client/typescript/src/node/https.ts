@@ -10,7 +10,7 @@ import { Agent, request } from "node:https";
 
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
-import { later } from "../time_limits.js";
+import { callLater } from "../time_limits.js";
 import { PATH, TYPE } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
@@ -64,7 +64,7 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
       ? plainly(address, { ...requestOptions, agent: false })
       : request(address, { ...requestOptions, agent });
     let reason: string = UNREACHABLE;
-    const timer = later(seconds, () => {
+    const timer = callLater(seconds, () => {
       // After a busy program's timer fires, events that arrived meanwhile are handled first.
       setImmediate(() => {
         if (reason !== UNREACHABLE) return;

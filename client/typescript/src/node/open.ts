@@ -15,8 +15,8 @@ import { httpsPost, httpsTransport } from "./https.js";
 
 const BUNDLE_SECONDS = 20;
 /** A longer path is not shown in errors. */
-const SHOWN = 256;
-const NEEDED = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
+const MAX_SHOWN = 256;
+const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
 
 /** The options of an app in Node. */
 export interface NodeOptions extends Options {
@@ -47,7 +47,7 @@ export interface NodeOptions extends Options {
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: NodeOptions): Promise<Client> {
-  const { operator = null } = checked(options, NEEDED);
+  const { operator = null } = checked(options, REQUIRED_OPTIONS);
   // An empty path would mean the folder in which the program runs.
   if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
   if (/^~(\/|$)/.test(options.folder)) {
@@ -85,7 +85,7 @@ async function contentOf(bundle: string | URL | Uint8Array) {
   } catch (error) {
     // Node's message and cause may quote the argument, which may be the whole text of a bundle.
     const { code, name } = error as NodeJS.ErrnoException;
-    const from = String(bundle).length < SHOWN ? `${String(bundle)}: ` : "";
+    const from = String(bundle).length < MAX_SHOWN ? `${String(bundle)}: ` : "";
     throw new BundleRefused(
       `${from}the bundle cannot be read: ${code ?? name}; give the path of its file, or its bytes`,
     );

@@ -8,7 +8,7 @@ import type { Answer } from "./submission.js";
 
 const [REQUEST, RESPONSE] = [0, 1];
 const FINAL = 200;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /** The bytes of a POST, padded with zeros to a multiple of `step` bytes. */
 export function writePost(
@@ -18,8 +18,11 @@ export function writePost(
   content: Bytes,
   step: number,
 ): Bytes {
-  const control = ["POST", "https", authority, path].map((part) => lengthy(TEXT.encode(part)));
-  const headers = concatenated(lengthy(TEXT.encode("content-type")), lengthy(TEXT.encode(type)));
+  const control = ["POST", "https", authority, path].map((part) => lengthy(ENCODER.encode(part)));
+  const headers = concatenated(
+    lengthy(ENCODER.encode("content-type")),
+    lengthy(ENCODER.encode(type)),
+  );
   const parts = [varint(REQUEST), ...control, lengthy(headers), lengthy(content), varint(0)];
   const size = parts.reduce((sum, part) => sum + part.length, 0);
   return concatenated(...parts, new Uint8Array((step - (size % step)) % step));

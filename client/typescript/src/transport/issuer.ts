@@ -15,7 +15,7 @@ import { TYPE, typeOf } from "./submission.js";
 const PATH = "/v1/tokens";
 const ISSUER = /^https:\/\/|^http:\/\/(127\.0\.0\.1|localhost):/;
 const MARK_BYTES = 16;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /** The issuer whose tokens a bundle's reports need: its address, and its public key. */
 export interface TokenIssuer {
@@ -35,7 +35,7 @@ export type Account = string | ((request: Bytes) => Promise<Uint8Array> | Uint8A
 export type AskIssuer = (request: Bytes, signal: AbortSignal) => Promise<Uint8Array>;
 
 /** The blinded tokens that a device requests for one stream and epoch. */
-export interface Wanted {
+export interface TokenRequest {
   readonly stream: string;
   readonly epoch: number;
   readonly elements: readonly Bytes[];
@@ -49,7 +49,7 @@ export type Issued = { readonly evaluated: readonly Bytes[]; readonly proof: Byt
  * shuffler know it.
  */
 export function tokenInfo(stream: string, epoch: number): Bytes {
-  return TEXT.encode(`hubbub/1 token|${stream}|${epoch}`);
+  return ENCODER.encode(`hubbub/1 token|${stream}|${epoch}`);
 }
 
 /**
@@ -61,12 +61,12 @@ export function tokenOf(nonce: Bytes, output: Bytes, sealedBytes: Bytes): Bytes 
 }
 
 /** The bytes of a TokenRequest. */
-export function tokenRequest(requests: readonly Wanted[]): Bytes {
+export function tokenRequest(requests: readonly TokenRequest[]): Bytes {
   return concatenated(
     ...requests.map(({ stream, epoch, elements }) =>
       bytesField(
         1,
-        bytesField(1, TEXT.encode(stream)),
+        bytesField(1, ENCODER.encode(stream)),
         numberField(2, epoch),
         ...elements.map((element) => bytesField(3, element)),
       ),

@@ -20,10 +20,10 @@ const CONFIG_BYTES = 37;
 const PAIR_BYTES = 4;
 const [KEY_BYTES, NONCE_BYTES] = [16, 12];
 const STEP_BYTES = 1024;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /** Decrypts the answer to one request. @throws TryAgain these bytes are not such an answer. */
-type Opened = (answer: Uint8Array) => Promise<Bytes>;
+type AnswerOpener = (answer: Uint8Array) => Promise<Bytes>;
 
 /**
  * A transport through a relay. gateway: the shuffler's key configuration, from the bundle.
@@ -71,10 +71,10 @@ export async function encapsulated(
   number: number,
   publicKey: Bytes,
   request: Bytes,
-): Promise<[Bytes, Opened]> {
+): Promise<[Bytes, AnswerOpener]> {
   const suite = await suiteOf("x25519");
   const head = Uint8Array.of(number, KEM >> 8, KEM & 0xff, 0, KDF, 0, AEAD);
-  const info = concatenated(TEXT.encode("message/bhttp request\0"), head);
+  const info = concatenated(ENCODER.encode("message/bhttp request\0"), head);
   const key = await suite.DeserializePublicKey(publicKey);
   const { encapsulatedSecret: enc, ctx } = await suite.SetupSender(key, { info });
   const message = concatenated(head, enc, await ctx.Seal(request));
@@ -82,11 +82,11 @@ export async function encapsulated(
     message,
     async (answer) => {
       const nonce = answer.slice(0, KEY_BYTES);
-      const secret = await ctx.Export(TEXT.encode("message/bhttp response"), KEY_BYTES);
+      const secret = await ctx.Export(ENCODER.encode("message/bhttp response"), KEY_BYTES);
       const prk = extract(sha256, secret, concatenated(enc, nonce));
       const [keyBytes, iv] = [
-        expand(sha256, prk, TEXT.encode("key"), KEY_BYTES),
-        expand(sha256, prk, TEXT.encode("nonce"), NONCE_BYTES),
+        expand(sha256, prk, ENCODER.encode("key"), KEY_BYTES),
+        expand(sha256, prk, ENCODER.encode("nonce"), NONCE_BYTES),
       ];
       try {
         const aes = await crypto.subtle.importKey("raw", keyBytes, "AES-GCM", false, ["decrypt"]);

@@ -38,8 +38,8 @@ const suites = new Map<Kem, Promise<CipherSuite>>();
  * The context that a report or filler is bound to: it cannot be opened under another stream or
  * epoch.
  */
-export function sealInfo(stream: string, epoch: number, what = "report"): Bytes {
-  return new TextEncoder().encode(`hubbub/1 ${what}|${stream}|${epoch}`);
+export function sealInfo(stream: string, epoch: number, purpose = "report"): Bytes {
+  return new TextEncoder().encode(`hubbub/1 ${purpose}|${stream}|${epoch}`);
 }
 
 /**

@@ -29,7 +29,7 @@ export interface TokenedReport extends SealedReport {
  * The result of one report: null if the shuffler acknowledged it, otherwise the reason of the
  * refusal, for counting.
  */
-export type Result = string | null;
+export type RefusalReason = string | null;
 
 /** An answer over HTTP. headers: by name, in lower case. */
 export interface Answer {
@@ -59,7 +59,7 @@ const STATUSES: ReadonlyMap<number, string> = new Map([
   [503, "unavailable"],
 ]);
 const LONGEST_HINT = 9;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 const NOTHING: Bytes = new Uint8Array();
 
 /** The bytes of a SubmitRequest, with the tokens of those reports that have one. */
@@ -67,7 +67,7 @@ export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): B
   const fields = reports.map(({ stream, epoch, keyId, sealed }) => {
     return bytesField(
       1,
-      bytesField(1, TEXT.encode(stream)),
+      bytesField(1, ENCODER.encode(stream)),
       numberField(2, epoch),
       numberField(3, keyId),
       bytesField(4, sealed),
@@ -85,8 +85,8 @@ export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): B
  *
  * @throws Error the bytes are not a SubmitResponse.
  */
-export function resultsOf(response: Uint8Array, reports: number): Result[] {
-  const results: Result[] = Array.from({ length: reports }, () => null);
+export function resultsOf(response: Uint8Array, reports: number): RefusalReason[] {
+  const results: RefusalReason[] = Array.from({ length: reports }, () => null);
   for (const [field, refusal] of fieldsOf(response)) {
     if (field !== 1 || typeof refusal === "number") continue;
     const fields = new Map(fieldsOf(refusal));
@@ -105,7 +105,7 @@ export function resultsOf(response: Uint8Array, reports: number): Result[] {
  * @throws TryAgain the reports were not accepted; the same bytes may be accepted later.
  * @throws GivenUp the shuffler marked the refusal as final.
  */
-export function meaningOf(answer: Answer, reports: number): Result[] {
+export function meaningOf(answer: Answer, reports: number): RefusalReason[] {
   const { status, headers, body } = answer;
   if (status === 200) {
     if (typeOf(headers) !== TYPE) throw new TryAgain("no_shuffler");

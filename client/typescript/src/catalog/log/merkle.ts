@@ -51,7 +51,7 @@ export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly B
     throw new BundleRefused(`a log of ${earlier.size} entries cannot become one of ${later.size}`);
   }
   if (earlier.size === later.size) {
-    if (proof.length || !same(earlier.root, later.root)) {
+    if (proof.length || !areEqual(earlier.root, later.root)) {
       throw new BundleRefused("two trees of the same size differ");
     }
     return;
@@ -59,31 +59,31 @@ export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly B
   // If the earlier size is a power of two, its root is the first subtree.
   const [start, ...path] = isPower(earlier.size) ? [earlier.root, ...proof] : proof;
   if (!start) throw new BundleRefused("a proof of consistency is too short");
-  let [place, last] = [earlier.size - 1, later.size - 1];
-  while (place % 2) [place, last] = [half(place), half(last)];
-  const { earlierRoot, laterRoot } = climbed(start, path, place, last);
-  if (!same(earlierRoot, earlier.root) || !same(laterRoot, later.root)) {
+  let [place, lastPlace] = [earlier.size - 1, later.size - 1];
+  while (place % 2) [place, lastPlace] = [parentOf(place), parentOf(lastPlace)];
+  const { earlierRoot, laterRoot } = climbed(start, path, place, lastPlace);
+  if (!areEqual(earlierRoot, earlier.root) || !areEqual(laterRoot, later.root)) {
     throw new BundleRefused("the later tree does not begin with the earlier tree");
   }
 }
 
 /**
- * Two roots above a subtree: of the tree that ends with it, and of the tree that ends at `last`.
- * place, last: the numbers of the subtree and of the last one among those of its height.
+ * Two roots above a subtree: of the tree that ends with it, and of the tree that ends at `lastPlace`.
+ * place, lastPlace: the numbers of the subtree and of the last one among those of its height.
  */
-function climbed(start: Bytes, proof: readonly Bytes[], place: number, last: number) {
+function climbed(start: Bytes, proof: readonly Bytes[], place: number, lastPlace: number) {
   let [earlierRoot, laterRoot] = [start, start];
   for (const sibling of proof) {
-    if (!last) throw new BundleRefused("a proof is too long");
-    if (place % 2 || place === last) {
+    if (!lastPlace) throw new BundleRefused("a proof is too long");
+    if (place % 2 || place === lastPlace) {
       [earlierRoot, laterRoot] = [nodeHash(sibling, earlierRoot), nodeHash(sibling, laterRoot)];
-      while (place && !(place % 2)) [place, last] = [half(place), half(last)];
+      while (place && !(place % 2)) [place, lastPlace] = [parentOf(place), parentOf(lastPlace)];
     } else {
       laterRoot = nodeHash(laterRoot, sibling);
     }
-    [place, last] = [half(place), half(last)];
+    [place, lastPlace] = [parentOf(place), parentOf(lastPlace)];
   }
-  if (last) throw new BundleRefused("a proof is too short");
+  if (lastPlace) throw new BundleRefused("a proof is too short");
   return { earlierRoot, laterRoot };
 }
 
@@ -91,17 +91,17 @@ function nodeHash(left: Bytes, right: Bytes): Bytes {
   return sha256(concatenated(Uint8Array.of(1), left, right));
 }
 
-function same(first: Bytes, second: Bytes): boolean {
+function areEqual(first: Bytes, second: Bytes): boolean {
   return toText(first) === toText(second);
 }
 
 function isPower(size: number): boolean {
   let odd = size;
-  while (odd % 2 === 0) odd = half(odd);
+  while (odd % 2 === 0) odd = parentOf(odd);
   return odd === 1;
 }
 
 // Sizes may exceed 2**32, so bit shifts cannot be used.
-function half(place: number): number {
+function parentOf(place: number): number {
   return Math.floor(place / 2);
 }

@@ -17,11 +17,11 @@ const ID_BYTES = 4;
 const MAX_SIGNATURES = 100;
 const GAP = "\n\n";
 // Python's spaces: they include these four and U+0085, but not U+FEFF.
-const NAME = /^(?:[^\s+\x1c-\x1f\x85]|\ufeff){1,200}$/u;
+const NAME_PATTERN = /^(?:[^\s+\x1c-\x1f\x85]|\ufeff){1,200}$/u;
 const LINE = /^— ((?:[^\s+\x1c-\x1f\x85]|\ufeff)+) ([A-Za-z0-9+/=]+)$/;
 /** The format of a size in checkpoints and proofs. */
 export const SIZE = /^(0|[1-9][0-9]{0,15})$/;
-const TEXT = new TextEncoder();
+const ENCODER = new TextEncoder();
 
 /**
  * The tree in a note that this log signed. @throws BundleRefused the note is malformed, altered, or
@@ -44,14 +44,14 @@ export async function openCheckpoint(note: string, key: LogKey): Promise<Tree> {
  * @throws BundleRefused it is not a note, the key did not sign it, or a signature does not match.
  */
 export async function refuseUnsigned(note: string, { name, key }: LogKey): Promise<void> {
-  if (!NAME.test(name)) throw new BundleRefused("a log has no name");
+  if (!NAME_PATTERN.test(name)) throw new BundleRefused("a log has no name");
   const text = textOf(note);
   const lines = note.slice(text.length + 1).split("\n");
   if (lines.pop() !== "" || !lines.length || lines.length > MAX_SIGNATURES) {
     throw new BundleRefused("its checkpoint is not a signed note");
   }
   const publicKey = keyFrom(key);
-  const namedKey = concatenated(TEXT.encode(`${name}\n`), Uint8Array.of(ED25519), publicKey);
+  const namedKey = concatenated(ENCODER.encode(`${name}\n`), Uint8Array.of(ED25519), publicKey);
   const id = toText(sha256(namedKey).slice(0, ID_BYTES));
   let hasSignature = false;
   for (const line of lines) {
@@ -61,7 +61,7 @@ export async function refuseUnsigned(note: string, { name, key }: LogKey): Promi
       throw new BundleRefused("its checkpoint is not a signed note");
     if (signer !== name || toText(signatureLine.slice(0, ID_BYTES)) !== id) continue;
     hasSignature = true;
-    if (!(await isSigned(publicKey, signatureLine.slice(ID_BYTES), TEXT.encode(text)))) {
+    if (!(await isSigned(publicKey, signatureLine.slice(ID_BYTES), ENCODER.encode(text)))) {
       throw new BundleRefused(`the signature of ${name} does not fit its checkpoint`);
     }
   }

@@ -8,7 +8,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 
 import { BundleRefused } from "../../errors.js";
 import type { Bytes } from "../../mechanisms/packing.js";
-import { fromText, parsed, toText } from "../encoding.js";
+import { fromText, tableFrom, toText } from "../encoding.js";
 import { listed, number, table, text, whole } from "../json.js";
 import type { LogKey, LogProof, SeenLog } from "./log.js";
 import { HASH_BYTES, leafHash, provenRoot, refuseInconsistent, type Tree } from "./merkle.js";
@@ -23,7 +23,7 @@ import { openCheckpoint, SIZE } from "./notes.js";
  * proof.
  */
 export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promise<LogProof> {
-  const document = parsed(line);
+  const document = tableFrom(line);
   refuseAmbiguous(line);
   const now = await openCheckpoint(text(document["checkpoint"]), key);
   if (document["hubbub log"] !== 1) throw new BundleRefused("it has no valid proof of the log");

@@ -2,7 +2,7 @@
 import { ValueOutOfDomain } from "../../errors.js";
 import { listed, number, text } from "../json.js";
 
-const SHOWN = 10;
+const MAX_SHOWN = 10;
 
 /**
  * One feature. A range is one column; numbers outside are clipped to its ends. Bands and listed
@@ -23,9 +23,9 @@ export interface Feature {
 
 /** The feature of a bundle's entry. @throws TypeError the entry is not a feature. */
 export function featureOf(value: unknown): Feature {
-  const [name, options, ...extra] = listed(value);
+  const [name, options, ...extraFields] = listed(value);
   const parts = listed(options);
-  if (parts.length < 2 || extra.length)
+  if (parts.length < 2 || extraFields.length)
     throw new TypeError("a feature has too few or too many fields");
   if (parts.some((part) => part === "") || new Set(parts).size < parts.length)
     throw new TypeError("a value of a feature is repeated or empty");
@@ -39,12 +39,12 @@ function ofTexts(name: string, values: readonly string[]): Feature {
     ...{ name, columns: values.length },
     coded(value) {
       if (!values.includes(value as string)) {
-        const examples = values.slice(0, SHOWN).map((value) => `"${value}"`);
-        const hidden = values.length - SHOWN;
+        const examples = values.slice(0, MAX_SHOWN).map((value) => `"${value}"`);
+        const hiddenCount = values.length - MAX_SHOWN;
         throw new ValueOutOfDomain(
           `feature "${name}": the value is not one of the ${values.length} listed values: ` +
             examples.join(", ") +
-            (hidden > 0 ? ` and ${hidden} more` : ""),
+            (hiddenCount > 0 ? ` and ${hiddenCount} more` : ""),
         );
       }
       return [values.map((text) => Number(text === value)), false];
@@ -56,20 +56,20 @@ function ofNumbers(name: string, ends: readonly number[]): Feature {
   if (ends.some((end, index) => !(end > (ends[index - 1] ?? -Infinity)))) {
     throw new TypeError("the ends of a feature do not ascend");
   }
-  const [first = 0, second = 0] = ends;
-  const last = ends[ends.length - 1] ?? 0;
+  const [lowEnd = 0, secondEnd = 0] = ends;
+  const highEnd = ends[ends.length - 1] ?? 0;
   const columns = ends.length === 2 ? 1 : ends.length - 1;
   return {
     ...{ name, columns },
     coded(value) {
-      const plain = typeof value === "boolean" ? Number(value) : value;
-      if (typeof plain !== "number" || !Number.isFinite(plain)) {
+      const featureNumber = typeof value === "boolean" ? Number(value) : value;
+      if (typeof featureNumber !== "number" || !Number.isFinite(featureNumber)) {
         throw new ValueOutOfDomain(`feature "${name}": the value is not a finite number`);
       }
-      const inside = Math.min(Math.max(plain, first), last);
-      const isClipped = inside !== plain;
-      if (columns === 1) return [[(inside - first) / (second - first)], isClipped];
-      const band = Math.max(ends.slice(0, -1).filter((end) => inside >= end).length - 1, 0);
+      const clipped = Math.min(Math.max(featureNumber, lowEnd), highEnd);
+      const isClipped = clipped !== featureNumber;
+      if (columns === 1) return [[(clipped - lowEnd) / (secondEnd - lowEnd)], isClipped];
+      const band = Math.max(ends.slice(0, -1).filter((end) => clipped >= end).length - 1, 0);
       return [Array.from({ length: columns }, (_, index) => Number(index === band)), isClipped];
     },
   };

@@ -34,8 +34,8 @@ export function labelOf(
     throw new ValueOutOfDomain("label is not a finite number");
   }
   const [low, high] = range;
-  const inside = Math.min(Math.max(label, low), high);
-  return [(inside - low) / (high - low), inside !== label];
+  const clipped = Math.min(Math.max(label, low), high);
+  return [(clipped - low) / (high - low), clipped !== label];
 }
 
 /** 1 for the positive label, 0 for the negative one. */
@@ -46,10 +46,10 @@ function eitherOf({ positive, negative }: Labels, label: unknown): number {
     // negative label.
     const wrong = negative ? label !== negative : folded(label) === folded(positive);
     if (!wrong) return 0;
-    const other = negative ? `"${negative}"` : "every other text";
+    const otherText = negative ? `"${negative}"` : "every other text";
     throw new ValueOutOfDomain(
       "label is neither positive nor negative as written: " +
-        `"${positive}" is 1, and ${other} is 0`,
+        `"${positive}" is 1, and ${otherText} is 0`,
     );
   }
   if (typeof label === "boolean" || label === 0 || label === 1) return Number(label);

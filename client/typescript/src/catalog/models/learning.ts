@@ -40,7 +40,7 @@ const CLOCK =
   /^T([01]\d|2[0-3])(:[0-5]\d){2}(\.(?!0{6})\d{6})?(?!-00:00)[+-]([01]\d|2[0-3]):[0-5]\d$/;
 const DAY_LETTERS = 10;
 const KINDS: ReadonlySet<string> = new Set(["logistic", "linear", "ridge", "softmax"]);
-const KNOWN: ReadonlySet<string> = new Set([
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([
   ...["kind", "features", "begins", "label", "positive", "negative", "classes", "range"],
   ...["rounds", "rounds_each", "held_out", "penalty"],
 ]);
@@ -59,7 +59,7 @@ export function modelOf(name: string, entry: Table): Model {
 function modelFrom(name: string, entry: Table): Model {
   const model = table(entry["model"]);
   const kind = text(model["kind"]);
-  const unknownField = Object.keys(model).find((field) => !KNOWN.has(field));
+  const unknownField = Object.keys(model).find((field) => !KNOWN_FIELDS.has(field));
   if (unknownField !== undefined || !KINDS.has(kind)) {
     throw new UnknownMetric(`model "${name}" is of an unknown kind; upgrade hubbub`);
   }
@@ -78,7 +78,7 @@ function modelFrom(name: string, entry: Table): Model {
   const rounds = number(model["rounds"] ?? 8);
   const roundsEach = number(model["rounds_each"] ?? 0);
   const heldOut = number(model["held_out"] ?? 0);
-  const last = rounds + Number(heldOut > 0);
+  const lastRound = rounds + Number(heldOut > 0);
   const length = text(entry["epoch"]);
   const parameters = Object.fromEntries(
     Object.entries(table(entry["parameters"])).map(([key, parameter]) => [key, number(parameter)]),
@@ -110,19 +110,21 @@ function modelFrom(name: string, entry: Table): Model {
   const bins = BINS.find(([upto]) => epsilon <= upto)?.[1] ?? 0;
   const judging = grr({ epsilon, categories: 2 * bins, sizes: [], parameters: {} });
   const size = number(parameters["words"]) * number(parameters["books"]);
-  const first = epochAt(momentOf(text(model["begins"])), length);
+  const firstEpoch = epochAt(momentOf(text(model["begins"])), length);
   return {
     columns,
     weights,
     // PRIVACY: a device sends only one of the two kinds of report.
     judgingLoss: heldOut ? judging.privacyLoss : 0,
     round(epoch, memo) {
-      const since = epoch - first;
+      const since = epoch - firstEpoch;
       // In development the rounds repeat.
-      const round = length === MINUTE ? since % (last + 1) : since / APART;
-      if (since < 0 || !Number.isInteger(round) || round > last) return null;
+      const round = length === MINUTE ? since % (lastRound + 1) : since / APART;
+      if (since < 0 || !Number.isInteger(round) || round > lastRound) return null;
       const coins = memo.coins(purpose("round"));
-      return turns(coins, { rounds, roundsEach, last, judges: nearest(heldOut * OF) }).has(round)
+      return turns(coins, { rounds, roundsEach, lastRound, judges: nearest(heldOut * OF) }).has(
+        round,
+      )
         ? round
         : null;
     },
@@ -151,11 +153,11 @@ function modelFrom(name: string, entry: Table): Model {
         return (coins) => codes.randomize(vector, coins);
       }
       if (state.edges.length !== bins - 1) return null;
-      const [score, right] = toJudge(example);
+      const [score, rightChance] = toJudge(example);
       const bin = state.edges.filter((edge) => edge <= score).length;
       return (coins) => {
         // A label between 0 and 1 is reported as 1 with that probability.
-        const rightBit = Number(coins.chance(atMost(exact(right))));
+        const rightBit = Number(coins.chance(atMost(exact(rightChance))));
         // The report has the length of a gradient, so that nobody on the way can distinguish the
         // two.
         return index(Number(unpacked(judging.randomize(2 * bin + rightBit, coins))), size);
@@ -167,10 +169,10 @@ function modelFrom(name: string, entry: Table): Model {
 /** The rounds in which a device takes part. PRIVACY: they depend only on the secret. */
 function turns(
   coins: BitSource,
-  counts: { rounds: number; roundsEach: number; last: number; judges: number },
+  counts: { rounds: number; roundsEach: number; lastRound: number; judges: number },
 ): ReadonlySet<number> {
   const ticket = pick(coins, OF);
-  if (ticket >= CENTRE && ticket < CENTRE + counts.judges) return new Set([counts.last]);
+  if (ticket >= CENTRE && ticket < CENTRE + counts.judges) return new Set([counts.lastRound]);
   if (!counts.roundsEach) return new Set([ticket < CENTRE ? 0 : 1 + pick(coins, counts.rounds)]);
   const rounds = Array.from({ length: counts.rounds + 1 }, (_, round) => round);
   return new Set(
@@ -214,11 +216,11 @@ function valuesOf(features: readonly Feature[], person: unknown): readonly unkno
   const missingNames = names.filter((name) => !columns.has(name));
   // PRIVACY: an unknown name may be a text that a person wrote, so the error gives only the number
   // of unknown names.
-  const unknown = [...columns.keys()].filter((name) => !names.includes(name as string)).length;
-  if (missingNames.length || unknown) {
+  const unknownCount = [...columns.keys()].filter((name) => !names.includes(name as string)).length;
+  if (missingNames.length || unknownCount) {
     throw new ValueOutOfDomain(
       `features are ${names.join(", ")}; missing: ${missingNames.join(", ") || "none"}; ` +
-        `unknown: ${unknown}`,
+        `unknown: ${unknownCount}`,
     );
   }
   return names.map((name) => columns.get(name) as unknown);

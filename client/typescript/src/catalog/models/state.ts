@@ -14,7 +14,7 @@ import { signedLines } from "../signed_lines.js";
 const LARGEST_BYTES = 512 << 10;
 const MAX_ROUNDS = 1 << 10;
 const LARGEST_WEIGHT = 1e9;
-const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
+const NAME_PATTERN = /^[a-z][a-z0-9_.-]{0,63}$/;
 
 /** The state of models is unreadable, altered, another operator's, or does not fit. */
 export class ModelsRefused extends HubbubError {
@@ -60,7 +60,7 @@ function stateOf(name: string, value: unknown): [string, ModelState] {
   const [centre, weights, edges] = [numbers("centre"), numbers("weights"), numbers("edges")];
   const round = number(state["number"]);
   const isState =
-    NAME.test(name) &&
+    NAME_PATTERN.test(name) &&
     Number.isInteger(round) &&
     round >= 0 &&
     round < MAX_ROUNDS &&
