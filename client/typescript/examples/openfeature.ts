@@ -52,11 +52,11 @@ export class Arms implements Provider {
   }
 
   #details<Value extends JsonValue>(flag: string): ResolutionDetails<Value> {
-    const own = Object.hasOwn(this.values, flag) ? this.values[flag] : undefined;
-    const arm = own ? this.client.arm(flag) : "";
-    if (!own || !Object.hasOwn(own, arm)) {
+    const value = Object.hasOwn(this.values, flag) ? this.values[flag] : undefined;
+    const arm = value ? this.client.arm(flag) : "";
+    if (!value || !Object.hasOwn(value, arm)) {
       throw new FlagNotFoundError(`${flag} has no value for this device's arm; add it`);
     }
-    return { value: own[arm] as Value, variant: arm, reason: StandardResolutionReasons.SPLIT };
+    return { value: value[arm] as Value, variant: arm, reason: StandardResolutionReasons.SPLIT };
   }
 }

@@ -27,18 +27,18 @@ interface Answers {
 
 const answers = knownAnswer("wire/bundle") as Answers;
 const operator = toText(bytesOf(answers.operator));
-const ENTRY = {
+const METRIC_ENTRY = {
   ...{ mechanism: "grr", version: 1, epsilon: 1, parameters: {}, values: ["a", "b"], epoch: "day" },
   ...{ description: "?", owner: "?", expires: "2099-12-31", min_batch: 100 },
   ...{ reports_per_epoch: 1, lifetime_epsilon: 50 },
 };
 
-function opened(signed: string, pinned: string | null = operator): Promise<Bundle> {
-  return openBundle(new TextEncoder().encode(signed), pinned);
+function bundleOf(bundleText: string, pinned: string | null = operator): Promise<Bundle> {
+  return openBundle(new TextEncoder().encode(bundleText), pinned);
 }
 
 test("the bundle says what it said", async () => {
-  const bundle = await opened(answers.signed);
+  const bundle = await bundleOf(answers.signed);
   assert.equal(bundle.shuffler, answers.shuffler);
   assert.deepEqual(
     bundle.keys.map(({ publicKey, ...key }) => ({ ...key, public: hexOf(publicKey) })),
@@ -54,46 +54,46 @@ test("the bundle says what it said", async () => {
   }
   assert.deepEqual(bundle.line, [operator]);
   assert.equal(bundle.development, false);
-  assert.equal((await opened(answers.development)).development, true);
+  assert.equal((await bundleOf(answers.development)).development, true);
 });
 
-for (const [why, signed] of Object.entries(answers.refused)) {
-  test(`a bundle is refused: ${why}`, async () => {
-    await assert.rejects(opened(signed), BundleRefused);
+for (const [reason, signed] of Object.entries(answers.refused)) {
+  test(`a bundle is refused: ${reason}`, async () => {
+    await assert.rejects(bundleOf(signed), BundleRefused);
   });
 }
 
 test("without a pinned operator whoever signed is taken, unless the device knows another", async () => {
-  const stranger = await opened(answers.refused["another operator's"] ?? "", null);
-  const { trust } = admitted(null, await opened(answers.signed), false);
+  const stranger = await bundleOf(answers.refused["another operator's"] ?? "", null);
+  const { trust } = admitted(null, await bundleOf(answers.signed), false);
   assert.throws(() => admitted(trust, stranger, false), BundleRefused);
   assert.equal(admitted(trust, stranger, true).another, true);
   assert.deepEqual(loadTrust(JSON.parse(JSON.stringify(trust))), trust);
 });
 
 test("a later bundle may not take more than was promised", async () => {
-  const bundle = await opened(answers.signed);
+  const bundle = await bundleOf(answers.signed);
   const { trust } = admitted(null, bundle, false);
-  const asking = async (more: object): Promise<Bundle> => {
-    const entry = { ...ENTRY, values: ["light", "dark", "日本"], ...more };
+  const bundleWith = async (changes: object): Promise<Bundle> => {
+    const entry = { ...METRIC_ENTRY, values: ["light", "dark", "日本"], ...changes };
     const json = JSON.stringify(entry).replace('"epsilon":1,', '"epsilon":1.0,');
     const spelled = spelledOf(new TextEncoder().encode(json));
     const theme = await metricFrom("theme", entry, false, spelled);
     return { ...bundle, metrics: new Map([["theme", theme]]) };
   };
-  assert.equal(admitted(trust, await asking({}), false).another, false);
-  for (const more of [{ reports_per_epoch: 2 }, { lifetime_epsilon: 51 }, { epoch: "hour" }]) {
-    const raised = await asking(more);
+  assert.equal(admitted(trust, await bundleWith({}), false).another, false);
+  for (const changes of [{ reports_per_epoch: 2 }, { lifetime_epsilon: 51 }, { epoch: "hour" }]) {
+    const raised = await bundleWith(changes);
     assert.throws(() => admitted(trust, raised, false), /promised/);
   }
-  const less = admitted(trust, await asking({ lifetime_epsilon: 7 }), false).trust;
+  const less = admitted(trust, await bundleWith({ lifetime_epsilon: 7 }), false).trust;
   assert.throws(() => admitted(less, bundle, false), /lifetime raised from 7 to 50/);
   const newer = admitted(trust, { ...bundle, serial: 3 }, false).trust;
   assert.throws(() => admitted(newer, { ...bundle, serial: 2 }, false), /newer/);
 });
 
 test("what asks more than this version does is refused, not misread", async () => {
-  for (const more of [
+  for (const changes of [
     { mechanism: "unary.new" },
     { version: 2 },
     { something: 0.5 },
@@ -116,36 +116,48 @@ test("what asks more than this version does is refused, not misread", async () =
     // It says more than its epsilon.
     { mechanism: "rappor.basic", epsilon: 0.1, parameters: { f: 0.5, p: 0.25, q: 0.75 } },
   ]) {
-    await assert.rejects(metricFrom("theme", { ...ENTRY, ...more }, false), UnknownMetric);
+    await assert.rejects(
+      metricFrom("theme", { ...METRIC_ENTRY, ...changes }, false),
+      UnknownMetric,
+    );
   }
 });
 
 test("a list that has grown means what its first one did, and goes to a stream of its own", async () => {
-  const bundle = await opened(answers.signed);
-  const first = { ...ENTRY, values: ["light", "dark", "日本"] };
-  const before = new Map([["theme", await metricFrom("theme", first, false)]]);
+  const bundle = await bundleOf(answers.signed);
+  const shortEntry = { ...METRIC_ENTRY, values: ["light", "dark", "日本"] };
+  const before = new Map([["theme", await metricFrom("theme", shortEntry, false)]]);
   const { trust } = admitted(null, { ...bundle, metrics: before }, false);
-  const grown = { ...first, values: [...first.values, "system"], grown: [3], tiers: [0.5] };
-  const theme = await metricFrom("theme", grown, false);
+  const grownEntry = {
+    ...shortEntry,
+    values: [...shortEntry.values, "system"],
+    grown: [3],
+    tiers: [0.5],
+  };
+  const theme = await metricFrom("theme", grownEntry, false);
   assert.deepEqual(
     theme.streams.map((stream) => stream.name),
     ["theme/v4", "theme/v4/0.5"],
   );
-  const later = { ...bundle, metrics: new Map([["theme", theme]]) };
-  assert.equal(admitted(trust, later, false).another, false);
-  const other = await metricFrom("theme", { ...grown, values: ["a", "b", "c", "d"] }, false);
-  const changed = { ...bundle, metrics: new Map([["theme", other]]) };
+  const laterBundle = { ...bundle, metrics: new Map([["theme", theme]]) };
+  assert.equal(admitted(trust, laterBundle, false).another, false);
+  const otherMetric = await metricFrom(
+    "theme",
+    { ...grownEntry, values: ["a", "b", "c", "d"] },
+    false,
+  );
+  const changed = { ...bundle, metrics: new Map([["theme", otherMetric]]) };
   assert.throws(() => admitted(trust, changed, false), /definition changed/);
 });
 
 test("more values to tell apart are no other definition, and more fields are", async () => {
-  const bundle = await opened(answers.signed);
-  const asking = async (breakdown: object): Promise<Bundle> => {
-    const theme = await metricFrom("theme", { ...ENTRY, breakdown }, false);
+  const bundle = await bundleOf(answers.signed);
+  const bundleWith = async (breakdown: object): Promise<Bundle> => {
+    const theme = await metricFrom("theme", { ...METRIC_ENTRY, breakdown }, false);
     return { ...bundle, metrics: new Map([["theme", theme]]) };
   };
   const os = ["os", [["linux", ["linux"]]]];
-  const { trust } = admitted(null, await asking([os]), false);
+  const { trust } = admitted(null, await bundleWith([os]), false);
   const wider = [
     [
       "os",
@@ -155,27 +167,27 @@ test("more values to tell apart are no other definition, and more fields are", a
       ],
     ],
   ];
-  assert.equal(admitted(trust, await asking(wider), false).another, false);
-  const more = await asking([os, ["version", [["2", ["2.*"]]]]]);
-  assert.throws(() => admitted(trust, more, false), /definition changed/);
+  assert.equal(admitted(trust, await bundleWith(wider), false).another, false);
+  const widerBundle = await bundleWith([os, ["version", [["2", ["2.*"]]]]]);
+  assert.throws(() => admitted(trust, widerBundle, false), /definition changed/);
 });
 
 test("more devices that look for strings are no other definition, and the first is", async () => {
-  const bundle = await opened(answers.signed);
-  const asking = async (more: object): Promise<Bundle> => {
-    const entry = { ...ENTRY, values: ["a", "other"], other: true, ...more };
+  const bundle = await bundleOf(answers.signed);
+  const bundleWith = async (changes: object): Promise<Bundle> => {
+    const entry = { ...METRIC_ENTRY, values: ["a", "other"], other: true, ...changes };
     return { ...bundle, metrics: new Map([["theme", await metricFrom("theme", entry, false)]]) };
   };
-  const { trust } = admitted(null, await asking({ discover: 0.2 }), false);
-  assert.equal(admitted(trust, await asking({ discover: 0.4 }), false).another, false);
-  const none = await asking({});
-  assert.throws(() => admitted(trust, none, false), /definition changed/);
+  const { trust } = admitted(null, await bundleWith({ discover: 0.2 }), false);
+  assert.equal(admitted(trust, await bundleWith({ discover: 0.4 }), false).another, false);
+  const bareBundle = await bundleWith({});
+  assert.throws(() => admitted(trust, bareBundle, false), /definition changed/);
 });
 
 test("patterns are those of a shell, letter by letter", async () => {
   const cell = async (pattern: string, value: string) => {
     const breakdown = [["os", [["held", [pattern]]]]];
-    const metric = await metricFrom("theme", { ...ENTRY, breakdown }, false);
+    const metric = await metricFrom("theme", { ...METRIC_ENTRY, breakdown }, false);
     return metric.breakdown?.cell({ os: () => value }) === "@os=held";
   };
   // As fnmatch.fnmatchcase of Python has them.
@@ -204,39 +216,47 @@ test("patterns are those of a shell, letter by letter", async () => {
 test("a metric whose choice by auto has no runner-up is read", async () => {
   const best = { mechanism: "grr", parameters: {}, stderr: 0, payload_bytes: 1, cells: 2 };
   const choice = { reports: 1000, best, runner_up: null };
-  assert.equal((await metricFrom("theme", { ...ENTRY, choice }, false)).code("b"), 1);
-  await assert.rejects(metricFrom("theme", { ...ENTRY, owner: null }, false), TypeError);
+  assert.equal((await metricFrom("theme", { ...METRIC_ENTRY, choice }, false)).code("b"), 1);
+  await assert.rejects(metricFrom("theme", { ...METRIC_ENTRY, owner: null }, false), TypeError);
 });
 
 test("a set is a bit for each of its values", async () => {
   const sets = { mechanism: "privset", parameters: { most: 2 }, kind: "set" };
   const values = ["a", "b", "other"];
-  const plain = await metricFrom("used", { ...ENTRY, ...sets, values }, false);
-  assert.equal(plain.code([]), 0n);
-  assert.equal(plain.code(["b", "a", "b"]), 3n);
-  assert.equal(plain.code(new Set(["other"])), 4n);
+  const listedSet = await metricFrom("used", { ...METRIC_ENTRY, ...sets, values }, false);
+  assert.equal(listedSet.code([]), 0n);
+  assert.equal(listedSet.code(["b", "a", "b"]), 3n);
+  assert.equal(listedSet.code(new Set(["other"])), 4n);
   for (const value of ["a", { a: true }, null, ["a", "secret"], [1], new Map([["a", "b"]])]) {
     assert.throws(
-      () => plain.code(value),
+      () => listedSet.code(value),
       (error: Error) => error instanceof ValueOutOfDomain && !error.message.includes("secret"),
     );
   }
-  const others = await metricFrom("used", { ...ENTRY, ...sets, values, other: true }, false);
-  assert.equal(others.code(["b", "anything"]), 6n);
+  const setWithOther = await metricFrom(
+    "used",
+    { ...METRIC_ENTRY, ...sets, values, other: true },
+    false,
+  );
+  assert.equal(setWithOther.code(["b", "anything"]), 6n);
 });
 
 test("a person's preference chooses the tier", async () => {
-  const tiered = await metricFrom("theme", { ...ENTRY, tiers: [0.25, 0.5] }, false);
+  const tiered = await metricFrom("theme", { ...METRIC_ENTRY, tiers: [0.25, 0.5] }, false);
   assert.equal(streamWithin(tiered, Infinity, Infinity)?.name, "theme");
   assert.equal(streamWithin(tiered, 0.6, Infinity)?.name, "theme/0.5");
   assert.equal(streamWithin(tiered, 0.2, Infinity), undefined);
-  const crowded = await metricFrom("theme", { ...ENTRY, central_epsilon: 0.5, crowd: 100 }, false);
+  const crowded = await metricFrom(
+    "theme",
+    { ...METRIC_ENTRY, central_epsilon: 0.5, crowd: 100 },
+    false,
+  );
   assert.equal(streamWithin(crowded, 0.5, Infinity)?.name, "theme");
   assert.equal(streamWithin(crowded, 0.5, 0.5), undefined);
 });
 
 test("a metric of which more is asked than this client knows is refused, with the way on", async () => {
-  const newer = { ...ENTRY, period_of_grace: 2 };
+  const newer = { ...METRIC_ENTRY, period_of_grace: 2 };
   await assert.rejects(
     metricFrom("theme", newer, false),
     /has period_of_grace: upgrade hubbub, or leave it out/,
@@ -244,7 +264,7 @@ test("a metric of which more is asked than this client knows is refused, with th
 });
 
 test("a value that is none is refused, and never shown", async () => {
-  const metric = await metricFrom("theme", ENTRY, false);
+  const metric = await metricFrom("theme", METRIC_ENTRY, false);
   for (const value of ["secret", 1, null, undefined, {}, true]) {
     assert.throws(
       () => metric.code(value),
@@ -268,13 +288,13 @@ test("a text that is no key is refused", () => {
 });
 
 test("a metric may be called what every object inherits", async () => {
-  const bundle = await opened(answers.signed);
+  const bundle = await bundleOf(answers.signed);
   const name = "constructor";
-  const metric = await metricFrom(name, ENTRY, false);
-  const asking = { ...bundle, history: {}, metrics: new Map([[name, metric]]) };
-  const { trust } = admitted(null, asking, false);
+  const metric = await metricFrom(name, METRIC_ENTRY, false);
+  const askingBundle = { ...bundle, history: {}, metrics: new Map([[name, metric]]) };
+  const { trust } = admitted(null, askingBundle, false);
   assert.equal(
-    admitted(loadTrust(JSON.parse(JSON.stringify(trust))), asking, false).another,
+    admitted(loadTrust(JSON.parse(JSON.stringify(trust))), askingBundle, false).another,
     false,
   );
   const [stream] = metric.streams;
@@ -287,9 +307,9 @@ test("a metric may be called what every object inherits", async () => {
 });
 
 test("a retired name comes back with no more than it promised", async () => {
-  const bundle = await opened(answers.signed);
+  const bundle = await bundleOf(answers.signed);
   const figures = { epsilon: 1, reports: 1, lifetime: 5, central: null };
-  const history = Object.fromEntries((await metricFrom("shape", ENTRY, false)).digests);
+  const history = Object.fromEntries((await metricFrom("shape", METRIC_ENTRY, false)).digests);
   const retired = {
     ...bundle,
     metrics: new Map(),
@@ -297,15 +317,15 @@ test("a retired name comes back with no more than it promised", async () => {
     promised: new Map([["shape", figures]]),
   };
   const { trust } = admitted(null, retired, false);
-  const asking = async (lifetime: number): Promise<Bundle> => {
-    const shape = await metricFrom("shape", { ...ENTRY, lifetime_epsilon: lifetime }, false);
+  const bundleWith = async (lifetime: number): Promise<Bundle> => {
+    const shape = await metricFrom("shape", { ...METRIC_ENTRY, lifetime_epsilon: lifetime }, false);
     return { ...bundle, metrics: new Map([["shape", shape]]), history };
   };
-  admitted(trust, await asking(5), false);
-  const more = await asking(50);
-  assert.throws(() => admitted(trust, more, false), /lifetime raised from 5 to 50/);
-  const former = admitted(null, { ...more, history: {} }, false).trust;
-  const raised = { ...(await asking(51)), history: {} };
+  admitted(trust, await bundleWith(5), false);
+  const widerBundle = await bundleWith(50);
+  assert.throws(() => admitted(trust, widerBundle, false), /lifetime raised from 5 to 50/);
+  const former = admitted(null, { ...widerBundle, history: {} }, false).trust;
+  const raised = { ...(await bundleWith(51)), history: {} };
   assert.throws(() => admitted(former, raised, false), /lifetime raised from 50 to 51/);
 });
 
@@ -314,11 +334,11 @@ test("noise dummies of parts name one cell of the table of all parts", async () 
   const crowd = { central_epsilon: 1, crowd: 30_000, min_batch: 30_000, lifetime_epsilon: 500 };
   const law = { dummies_scale: 2.02, dummies_shift: 61 };
   const parts = { mechanism: "pairs", epsilon: 8, parameters: { ways: 3 }, values };
-  const entry = { ...ENTRY, ...crowd, ...law, ...parts };
+  const entry = { ...METRIC_ENTRY, ...crowd, ...law, ...parts };
   const { streams } = await metricFrom("met", entry, false);
   assert.equal(streams[0].randomizer.namedCells, 8);
-  const wrong = [{ parameters: { ways: 2 } }, { epsilon: 0.5 }, { dummies_shift: 90_000 }];
-  for (const change of wrong) {
+  const wrongFields = [{ parameters: { ways: 2 } }, { epsilon: 0.5 }, { dummies_shift: 90_000 }];
+  for (const change of wrongFields) {
     await assert.rejects(metricFrom("met", { ...entry, ...change }, false), TypeError);
   }
 });
@@ -328,10 +348,10 @@ test("dummies of a fixed sum are those of a mean", async () => {
   const law = { dummies_scale: 5.05, dummies_shift: 147, dummies_sum_scale: 26.93 };
   const mean = { mechanism: "mean.piecewise", epsilon: 8, values: null };
   const parameters = { low: 0, high: 60, steps: 16 };
-  const entry = { ...ENTRY, ...crowd, ...law, ...mean, parameters };
+  const entry = { ...METRIC_ENTRY, ...crowd, ...law, ...mean, parameters };
   assert.ok(await metricFrom("met", entry, false));
   assert.ok(await metricFrom("met", { ...entry, dummies_shift: 14_679 }, false));
-  const wrong = [
+  const wrongFields = [
     { dummies_shift: 14_680 }, // the shuffler seals those that fix the sum, too
     { dummies_sum_scale: 0.01 },
     { mechanism: "mean.one_bit", parameters: { low: 0, high: 60 } },
@@ -339,7 +359,7 @@ test("dummies of a fixed sum are those of a mean", async () => {
     { dummies_sum_scale: 601 },
     { mechanism: "grr", parameters: {}, values: ["a", "b"] },
   ];
-  for (const change of wrong) {
+  for (const change of wrongFields) {
     await assert.rejects(metricFrom("met", { ...entry, ...change }, false), TypeError);
   }
 });

@@ -19,7 +19,7 @@ import { knownAnswer } from "./known_answers.js";
 import { keptIn, live, type Life } from "./device_life.js";
 
 const life = knownAnswer("wire/ledger") as Life;
-type Asked =
+type LifeCall =
   | "apart"
   | "unlisted"
   | "covered"
@@ -32,9 +32,9 @@ type Asked =
   | "in_arms";
 const lives = {
   "the known one": life,
-  ...(knownAnswer("wire/asking") as Record<Asked, Life>),
+  ...(knownAnswer("wire/asking") as Record<LifeCall, Life>),
 };
-const signed = new TextEncoder().encode(life.signed);
+const bundleBytes = new TextEncoder().encode(life.signed);
 const DAY = 86_400;
 const folders: string[] = [];
 
@@ -65,12 +65,12 @@ async function clientOver(storage: Storage, options: Options = {}, shuffler = ne
 }
 
 function bundle(): Promise<Bundle> {
-  return openBundle(signed, null);
+  return openBundle(bundleBytes, null);
 }
 
-async function lived(own: Life, storage: Storage): Promise<void> {
-  const { results: steps, ledger } = await live(own, storage);
-  for (const [index, { outcome, payload, stream, kept }] of own.steps.entries()) {
+async function lived(deviceLife: Life, storage: Storage): Promise<void> {
+  const { results: steps, ledger } = await live(deviceLife, storage);
+  for (const [index, { outcome, payload, stream, kept }] of deviceLife.steps.entries()) {
     const step = steps[index];
     if (outcome) assert.equal(step?.outcome, outcome, String(index));
     if (payload) {
@@ -78,52 +78,54 @@ async function lived(own: Life, storage: Storage): Promise<void> {
     }
     if (kept) assert.deepEqual(step?.kept.map(String).sort(), kept.map(String).sort());
   }
-  assert.equal(ledger.on, own !== life);
-  if (own === life) assert.deepEqual(await keptIn(storage), []);
+  assert.equal(ledger.on, deviceLife !== life);
+  if (deviceLife === life) assert.deepEqual(await keptIn(storage), []);
   const areClose = (first: number | null, second = NaN) => Math.abs((first ?? NaN) - second) < 1e-9;
   for (const { name, spent, central, centralEpsilon } of ledger.metrics) {
-    assert.ok(areClose(spent, own.spent[name]), name);
-    assert.ok(centralEpsilon === null || areClose(central, own.central?.[name]), name);
+    assert.ok(areClose(spent, deviceLife.spent[name]), name);
+    assert.ok(centralEpsilon === null || areClose(central, deviceLife.central?.[name]), name);
   }
-  const year = own.crowds_in_year;
+  const year = deviceLife.crowds_in_year;
   assert.ok(
     year === undefined ? ledger.crowdsInYear === null : areClose(ledger.crowdsInYear, year),
   );
 }
 
-for (const [where, create] of STORAGES) {
-  for (const [whose, own] of Object.entries(lives)) {
-    if (typeof own === "string") continue; // where they are from
-    test(`a device lives as one did: ${whose}, ${where}`, async () => {
-      await lived(own, await create());
+for (const [storageName, create] of STORAGES) {
+  for (const [lifeName, deviceLife] of Object.entries(lives)) {
+    if (typeof deviceLife === "string") continue; // where they are from
+    test(`a device lives as one did: ${lifeName}, ${storageName}`, async () => {
+      await lived(deviceLife, await create());
     });
   }
 
-  test(`two clients share one limit, and neither sends a third report: ${where}`, async () => {
+  test(`two clients share one limit, and neither sends a third report: ${storageName}`, async () => {
     const storage = await create();
     const shuffler = new FakeShuffler();
-    const first = await clientOver(storage, {}, shuffler);
-    const other = await clientOver(storage, {}, shuffler);
-    for (const client of [first, other]) {
+    const firstClient = await clientOver(storage, {}, shuffler);
+    const otherClient = await clientOver(storage, {}, shuffler);
+    for (const client of [firstClient, otherClient]) {
       assert.equal(client.report("theme", "dark"), "queued");
       assert.equal(client.report("theme", "dark"), "queued");
     }
-    assert.deepEqual(await Promise.all([first.flush(), other.flush()]), [true, true]);
+    assert.deepEqual(await Promise.all([firstClient.flush(), otherClient.flush()]), [true, true]);
     assert.equal(shuffler.reports, 2);
-    const dropped = [first, other].map((client) => client.dropped["already_reported"] ?? 0);
+    const droppedCounts = [firstClient, otherClient].map(
+      (client) => client.dropped["already_reported"] ?? 0,
+    );
     assert.equal(
-      dropped.reduce((sum, many) => sum + many),
+      droppedCounts.reduce((sum, count) => sum + count),
       2,
     );
-    assert.equal(first.report("theme", "dark"), "already_reported");
+    assert.equal(firstClient.report("theme", "dark"), "already_reported");
   });
 
-  test(`what another client is sending is waited for: ${where}`, async () => {
+  test(`what another client is sending is waited for: ${storageName}`, async () => {
     const storage = await create();
     const shuffler = new FakeShuffler();
     const post = shuffler.post.bind(shuffler);
     const posted = new EventTarget();
-    const begun = once(posted, "begun");
+    const firstMessage = once(posted, "begun");
     shuffler.post = async (body) => {
       const goes = once(posted, "goes");
       posted.dispatchEvent(new Event("begun"));
@@ -131,54 +133,54 @@ for (const [where, create] of STORAGES) {
       return post(body);
     };
     const client = await clientOver(storage, {}, shuffler);
-    const other = await clientOver(storage, {}, shuffler);
+    const otherClient = await clientOver(storage, {}, shuffler);
     client.report("theme", "dark");
     const first = client.flush();
-    await begun;
-    const second = other.flush();
+    await firstMessage;
+    const second = otherClient.flush();
     // By when it has found nothing to send.
-    for (let step = 0; step < 4; step += 1) await other.ledger();
+    for (let step = 0; step < 4; step += 1) await otherClient.ledger();
     posted.dispatchEvent(new Event("goes"));
     assert.deepEqual([await first, await second], [true, true]);
     assert.equal(shuffler.reports, 1);
   });
 
-  test(`what waits is sent by who comes next, as the same bytes: ${where}`, async () => {
+  test(`what waits is sent by who comes next, as the same bytes: ${storageName}`, async () => {
     const storage = await create();
     const shuffler = new FakeShuffler();
-    const first = await clientOver(storage, {}, shuffler);
+    const firstClient = await clientOver(storage, {}, shuffler);
     shuffler.failing = "unavailable";
-    first.report("theme", "dark");
-    assert.equal(await first.flush(0.1), false);
-    assert.equal(await first.waiting(), 1);
+    firstClient.report("theme", "dark");
+    assert.equal(await firstClient.flush(0.1), false);
+    assert.equal(await firstClient.waiting(), 1);
     shuffler.failing = null;
-    const next = await clientOver(storage, {}, shuffler);
-    assert.equal(await next.flush(), true);
+    const nextClient = await clientOver(storage, {}, shuffler);
+    assert.equal(await nextClient.flush(), true);
     assert.equal(shuffler.reports, 1);
-    assert.equal((await next.ledger()).payloads[0]?.fate, "sent");
+    assert.equal((await nextClient.ledger()).payloads[0]?.fate, "sent");
   });
 
-  test(`a no holds for every client and for what waits: ${where}`, async () => {
+  test(`a no holds for every client and for what waits: ${storageName}`, async () => {
     const storage = await create();
     const shuffler = new FakeShuffler();
     const client = await clientOver(storage, {}, shuffler);
-    const other = await clientOver(storage, {}, shuffler);
+    const otherClient = await clientOver(storage, {}, shuffler);
     client.report("theme", "dark");
-    other.report("language", "de");
+    otherClient.report("language", "de");
     await client.settled();
-    await other.settled();
+    await otherClient.settled();
     await client.disable();
-    assert.equal(other.report("startup", 5), "queued"); // it has not heard of it, but
-    await other.flush();
+    assert.equal(otherClient.report("startup", 5), "queued"); // it has not heard of it, but
+    await otherClient.flush();
     assert.equal(shuffler.reports, 0);
-    assert.equal(other.report("startup", 5), "disabled");
+    assert.equal(otherClient.report("startup", 5), "disabled");
     assert.equal((await clientOver(storage)).report("theme", "dark"), "disabled");
     await client.enable();
     assert.equal(client.report("theme", "dark"), "queued");
     await client.settled();
   });
 
-  test(`an app is told what a no discards, each payload once: ${where}`, async () => {
+  test(`an app is told what a no discards, each payload once: ${storageName}`, async () => {
     for (const forget of [false, true]) {
       const drops: string[] = [];
       const onDrop = (metric: string, reason: string) => drops.push(`${metric} ${reason}`);
@@ -203,7 +205,7 @@ for (const [where, create] of STORAGES) {
     }
   });
 
-  test(`what a no discards is told once and not sent, though a yes follows: ${where}`, async () => {
+  test(`what a no discards is told once and not sent, though a yes follows: ${storageName}`, async () => {
     for (let time = 0; time < 60; time += 1) {
       const shuffler = new FakeShuffler();
       const client = await clientOver(await create(), {}, shuffler);
@@ -220,7 +222,7 @@ for (const [where, create] of STORAGES) {
     }
   });
 
-  test(`reports that are refused are given up and counted: ${where}`, async () => {
+  test(`reports that are refused are given up and counted: ${storageName}`, async () => {
     const shuffler = new FakeShuffler();
     const drops: string[] = [];
     const onDrop = (metric: string, reason: string) => drops.push(`${metric} ${reason}`);
@@ -235,7 +237,7 @@ for (const [where, create] of STORAGES) {
     assert.equal(counts["rejected_http_413"], 1);
   });
 
-  test(`what is too late is given up: ${where}`, async () => {
+  test(`what is too late is given up: ${storageName}`, async () => {
     const clock = new Clock();
     const client = await clientOver(await create(), { now: clock.now });
     client.report("startup", 5);
@@ -250,8 +252,8 @@ test("a strict client throws for mistakes, another one says what they are", asyn
   const lenient = await clientOver(new MemoryStorage());
   assert.equal(lenient.report("nothing", 1), "unknown_metric");
   assert.equal(lenient.report("theme", 7), "not_a_value");
-  const wrong = Symbol("x") as unknown as string;
-  assert.equal(lenient.report("theme", wrong), "not_a_value");
+  const symbol = Symbol("x") as unknown as string;
+  assert.equal(lenient.report("theme", symbol), "not_a_value");
   const strict = await clientOver(new MemoryStorage(), { strict: true });
   assert.throws(() => strict.report("nothing", 1), UnknownMetric);
   assert.throws(() => strict.report("theme", 7), ValueOutOfDomain);
@@ -261,13 +263,16 @@ test("a strict client throws for mistakes, another one says what they are", asyn
 });
 
 test("a client with a bundle of development is strict, unless it is told not to be", async () => {
-  const own = { ...(await bundle()), development: true };
-  const over = (options: Options) =>
-    Client.over(own, new MemoryStorage(), new FakeShuffler(), { holdSeconds: null, ...options });
-  const strict = await over({});
+  const httpsBundle = { ...(await bundle()), development: true };
+  const clientWith = (options: Options) =>
+    Client.over(httpsBundle, new MemoryStorage(), new FakeShuffler(), {
+      holdSeconds: null,
+      ...options,
+    });
+  const strict = await clientWith({});
   assert.throws(() => strict.report("theme", 7), ValueOutOfDomain);
   assert.throws(() => strict.report("nothing", 1), UnknownMetric);
-  const lenient = await over({ strict: false });
+  const lenient = await clientWith({ strict: false });
   assert.equal(lenient.report("theme", 7), "not_a_value");
   await strict.close();
   await lenient.close();
@@ -297,13 +302,13 @@ test("a state that is lost is known to its witness", async () => {
   client.report("theme", "dark");
   await client.flush();
   await rm(path, { recursive: true });
-  const next = await clientOver(new FolderStorage(path));
-  assert.equal(next.report("theme", "dark"), "already_reported");
-  await next.disable();
+  const nextClient = await clientOver(new FolderStorage(path));
+  assert.equal(nextClient.report("theme", "dark"), "already_reported");
+  await nextClient.disable();
   await rm(path, { recursive: true });
-  const last = await clientOver(new FolderStorage(path));
-  assert.equal(last.report("language", "de"), "disabled");
-  assert.equal((await last.ledger()).counts["state_lost"], 1);
+  const lastClient = await clientOver(new FolderStorage(path));
+  assert.equal(lastClient.report("language", "de"), "disabled");
+  assert.equal((await lastClient.ledger()).counts["state_lost"], 1);
 });
 
 test("a page that learns nothing writes nothing as it opens", async () => {
@@ -323,8 +328,8 @@ test("a state that was put back is brought up to its witness as a page opens", a
   for (const value of ["dark", "light"]) client.report("theme", value);
   await client.settled();
   await storage.transaction((rows) => rows.keepDevice(before));
-  const next = await clientOver(storage);
-  assert.equal(next.report("theme", "dark"), "already_reported");
+  const nextClient = await clientOver(storage);
+  assert.equal(nextClient.report("theme", "dark"), "already_reported");
   const device = loadDevice(await storage.transaction((rows) => rows.device()));
   assert.equal(device.counts["state_lost"], 1);
   assert.equal(witnessed(device), await storage.readWitness());
@@ -353,38 +358,42 @@ test("what a newer version keeps in a device is kept by a page of this one", asy
   client.report("language", "de");
   await client.settled();
   await client.prefer(0.5);
-  const later = await bundle();
-  await Client.over({ ...later, serial: later.serial + 1 }, storage, new FakeShuffler());
+  const laterBundle = await bundle();
+  await Client.over(
+    { ...laterBundle, serial: laterBundle.serial + 1 },
+    storage,
+    new FakeShuffler(),
+  );
   const after = loadDevice(await storage.transaction((rows) => rows.device()));
   const parts = [after, after.accounts["theme"], after.consent, after.trust];
   for (const part of [...parts, after.trust?.promises["theme"]]) {
     assert.deepEqual((part as unknown as typeof newer).newer, [1]);
   }
-  assert.equal(after.trust?.serial, later.serial + 1);
+  assert.equal(after.trust?.serial, laterBundle.serial + 1);
 });
 
 test("a page asks and sends nothing once another operator's bundle was taken in another", async () => {
   const [storage, shufflers] = [new MemoryStorage(), [new FakeShuffler(), new FakeShuffler()]];
-  const [former, other] = [await clientOver(storage, {}, shufflers[0]), await bundle()];
+  const [former, otherBundle] = [await clientOver(storage, {}, shufflers[0]), await bundle()];
   assert.equal(former.report("theme", "dark"), "queued");
   const settings = { holdSeconds: null, now: new Clock().now, operatorNamed: true };
-  const next = await Client.over(
-    { ...other, line: ["another"] },
+  const nextClient = await Client.over(
+    { ...otherBundle, line: ["another"] },
     ...([storage, shufflers[1] ?? new FakeShuffler(), settings] as const),
   );
-  assert.equal(next.report("language", "de"), "queued");
-  await next.settled();
+  assert.equal(nextClient.report("language", "de"), "queued");
+  await nextClient.settled();
   await former.flush();
   assert.equal(former.report("startup", 7), "no_state");
   await former.flush();
-  assert.equal(await next.flush(), true);
-  assert.deepEqual([former.dropped, next.dropped], [{ disabled: 1 }, {}]);
+  assert.equal(await nextClient.flush(), true);
+  assert.deepEqual([former.dropped, nextClient.dropped], [{ disabled: 1 }, {}]);
   assert.deepEqual(
     shufflers.map(({ reports }) => reports),
     [0, 1],
   );
   await former.disable(); // a person's no is heard all the same
-  assert.equal((await next.ledger()).on, false);
+  assert.equal((await nextClient.ledger()).on, false);
 });
 
 test("many reports are not sealed in the task that says them", async (context) => {
@@ -409,8 +418,8 @@ test("a state that is damaged is set aside, and nothing is said twice", async ()
   client.report("theme", "dark");
   await client.settled();
   for (const file of await readdir(path)) await writeFile(join(path, file), "{}");
-  const next = await clientOver(new FolderStorage(path));
-  assert.equal(next.report("theme", "dark"), "already_reported");
+  const nextClient = await clientOver(new FolderStorage(path));
+  assert.equal(nextClient.report("theme", "dark"), "already_reported");
   assert.ok((await readdir(path)).some((file) => file.startsWith("damaged.")));
 });
 
@@ -432,7 +441,7 @@ test("many steps of many at once are each done once", async () => {
 
 test("an app's test sees what it reports", async () => {
   const captured = capture();
-  const client = await memoryClient(signed, { now: new Clock().now });
+  const client = await memoryClient(bundleBytes, { now: new Clock().now });
   client.report("theme", "dark");
   captured.stop();
   client.report("theme", "light");
@@ -440,14 +449,14 @@ test("an app's test sees what it reports", async () => {
 });
 
 test("what has a default waits for the end of its epoch, also as a page goes away", async () => {
-  const own = lives.covered;
+  const coveredLife = lives.covered;
   const clock = new Clock();
   const bodies: Uint8Array[] = [];
   const shuffler = Object.assign(new FakeShuffler(), {
     last: (body: Uint8Array) => void bodies.push(body),
   });
-  const opened = await openBundle(new TextEncoder().encode(own.signed), null);
-  const client = await Client.over(opened, new MemoryStorage(), shuffler, {
+  const coveredBundle = await openBundle(new TextEncoder().encode(coveredLife.signed), null);
+  const client = await Client.over(coveredBundle, new MemoryStorage(), shuffler, {
     ...{ holdSeconds: null, now: clock.now },
   });
   assert.equal(client.report("silence", "a"), "queued");
@@ -464,38 +473,38 @@ test("what has a default waits for the end of its epoch, also as a page goes awa
 });
 
 test("an app that says nothing of what its metrics are told apart by hears of it", async () => {
-  const own = lives.apart;
-  const opened = await openBundle(new TextEncoder().encode(own.signed), null);
+  const apartLife = lives.apart;
+  const apartBundle = await openBundle(new TextEncoder().encode(apartLife.signed), null);
   const options = { holdSeconds: null, strict: true };
-  const over = (more: Options) =>
-    Client.over(opened, new MemoryStorage(), new FakeShuffler(), { ...options, ...more });
-  await assert.rejects(over({}), /os/);
-  await over({ public: { os: () => "linux", version: "2.1" } });
+  const clientWith = (more: Options) =>
+    Client.over(apartBundle, new MemoryStorage(), new FakeShuffler(), { ...options, ...more });
+  await assert.rejects(clientWith({}), /os/);
+  await clientWith({ public: { os: () => "linux", version: "2.1" } });
 });
 
 test("the ledger's sum of a period is that of its days, until the next one", async () => {
-  const opened = await openBundle(new TextEncoder().encode(lives.apart.signed), null);
+  const apartBundle = await openBundle(new TextEncoder().encode(lives.apart.signed), null);
   const clock = new Clock();
   const period = 4 * DAY; // of `seldom`, as its bundle says
-  const first = Math.ceil(clock.seconds / period) * period;
+  const periodStart = Math.ceil(clock.seconds / period) * period;
   const storage = new MemoryStorage();
   const device = { ...newDevice(), secret: lives.apart.secret, commits: 1 }; // it draws its days
   await storage.transaction((rows) => rows.keepDevice(device));
-  const client = await Client.over(opened, storage, new FakeShuffler(), {
+  const client = await Client.over(apartBundle, storage, new FakeShuffler(), {
     ...{ holdSeconds: null, now: clock.now, public: { os: "linux", version: "2.1" } },
   });
   const seldom = async () => (await client.ledger()).metrics.find(({ name }) => name === "seldom");
   for (const before of [0, 1, 2, 3]) {
-    let reported = 0;
+    let reportedCount = 0;
     for (let day = 0; day < 4; day += 1) {
-      clock.seconds = first + before * period + day * DAY;
-      if (client.report("seldom", "a") === "queued") reported += 1;
+      clock.seconds = periodStart + before * period + day * DAY;
+      if (client.report("seldom", "a") === "queued") reportedCount += 1;
       assert.ok(await client.flush());
-      const own = await seldom();
-      assert.equal(own?.reports, reported);
-      assert.equal(own.spentInEpoch, reported * own.epsilon, `day ${String(day)}`);
-      assert.equal(own.spent, (before + reported) * own.epsilon);
+      const view = await seldom();
+      assert.equal(view?.reports, reportedCount);
+      assert.equal(view.spentInEpoch, reportedCount * view.epsilon, `day ${String(day)}`);
+      assert.equal(view.spent, (before + reportedCount) * view.epsilon);
     }
-    assert.equal(reported, 1);
+    assert.equal(reportedCount, 1);
   }
 });

@@ -24,9 +24,9 @@ const BOUNDS = new Map([
 ]);
 
 function chiSquare(counts: readonly number[], chances: readonly number[]): number {
-  const all = counts.reduce((sum, count) => sum + count, 0);
+  const total = counts.reduce((sum, count) => sum + count, 0);
   return counts.reduce((sum, count, index) => {
-    const expected = all * (chances[index] ?? 0);
+    const expected = total * (chances[index] ?? 0);
     return sum + (count - expected) ** 2 / expected;
   }, 0);
 }
@@ -41,25 +41,26 @@ const sources: [string, BitSource][] = [
   ["the system's", new SystemBits()],
   ["a key's", new KeyedBits(new Uint8Array(32).fill(7))],
 ];
-for (const [whose, source] of sources) {
-  test(`${whose} coins come out as often as they should`, () => {
+for (const [sourceName, source] of sources) {
+  test(`${sourceName} coins come out as often as they should`, () => {
     const heads = [0, 0];
     const faces = [0, 0, 0, 0, 0];
-    const ones = Array.from({ length: 10 }, () => 0);
+    const oneCounts = Array.from({ length: 10 }, () => 0);
     const third = (1n << 64n) / 3n;
     const draws = DRAWS / 4;
     for (let draw = 0; draw < draws; draw += 1) {
       add(heads, Number(source.chance(third)));
       add(faces, pick(source, faces.length));
-      for (const [bit] of ones.entries()) {
-        if (draw % 10 === 0) add(ones, (source.mask(third, 10) >> BigInt(bit)) & 1n ? bit : -1);
+      for (const [bit] of oneCounts.entries()) {
+        if (draw % 10 === 0)
+          add(oneCounts, (source.mask(third, 10) >> BigInt(bit)) & 1n ? bit : -1);
       }
     }
     fits(heads, [2 / 3, 1 / 3]);
     fits(faces, [0.2, 0.2, 0.2, 0.2, 0.2]);
     fits(
-      ones,
-      ones.map(() => 1 / ones.length),
+      oneCounts,
+      oneCounts.map(() => 1 / oneCounts.length),
     );
   });
 }
@@ -101,7 +102,7 @@ test("payloads of subset are every set equally often, with and without the value
 });
 
 test("words of a pool come as often as near and far ones should, of a vector half as long", () => {
-  const [dimensions, words, books, near] = [2, 5, 2, 2];
+  const [dimensions, words, books, nearCount] = [2, 5, 2, 2];
   const codes = MECHANISMS.get("vector.codes");
   assert.ok(codes);
   const parameters = { dimensions, words, books, max_length: 2 };
@@ -114,16 +115,16 @@ test("words of a pool come as often as near and far ones should, of a vector hal
   }
   // Of length 1 where 2 is the most: the opposite in one of four.
   const e = Math.exp(1);
-  const lie = 1 / (near * e + words - near);
+  const lie = 1 / (nearCount * e + words - nearCount);
   const chances = [0, 1].flatMap((number) => {
-    const own = book("0", number, words, dimensions);
+    const jsBook = book("0", number, words, dimensions);
     const along = Array.from({ length: words }, (_, word) => {
-      return product(direction, own.subarray(dimensions * word));
+      return product(direction, jsBook.subarray(dimensions * word));
     });
     const chance = (sign: number, index: number) => {
       const ranked = along.map((number) => sign * number).sort((first, second) => second - first);
-      const least = ranked[near - 1] ?? Infinity;
-      return sign * (along[index] ?? 0) >= least ? e * lie : lie;
+      const smallestNear = ranked[nearCount - 1] ?? Infinity;
+      return sign * (along[index] ?? 0) >= smallestNear ? e * lie : lie;
     };
     return along.map((_, index) => (0.75 * chance(1, index) + 0.25 * chance(-1, index)) / books);
   });

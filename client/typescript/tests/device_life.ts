@@ -11,7 +11,7 @@ import { FakeShuffler, KeyedBits } from "../src/testing.js";
 import { bytesOf, hexOf } from "./known_answers.js";
 
 /** One payload that is kept or was sent. */
-export type Kept = readonly [stream: string, epoch: number, payload: string];
+export type StoredPayload = readonly [stream: string, epoch: number, payload: string];
 
 /** What a device was told, and what came of it, as wire/ledger.json and asking.json have it. */
 export interface Life {
@@ -26,7 +26,7 @@ export interface Life {
     outcome?: string;
     payload?: string;
     stream?: string;
-    kept?: Kept[];
+    kept?: StoredPayload[];
   }[];
   spent: Record<string, number>;
   /** To who sees whole epochs, where there is a promise to those; and by all crowds of a year. */
@@ -39,12 +39,12 @@ export interface Life {
  * or was sent that was not before the last one; and in the end the ledger.
  */
 export interface Lived {
-  readonly results: readonly { outcome?: string; kept: Kept[] }[];
+  readonly results: readonly { outcome?: string; kept: StoredPayload[] }[];
   readonly ledger: LedgerView;
 }
 
 /** Everything that is kept or was sent. */
-export async function keptIn(storage: Storage): Promise<Kept[]> {
+export async function keptIn(storage: Storage): Promise<StoredPayload[]> {
   const reports = await storage.transaction(async (rows) => [
     ...(await rows.past()),
     ...(await rows.waiting()),
@@ -54,33 +54,33 @@ export async function keptIn(storage: Storage): Promise<Kept[]> {
 
 /** Lives it. */
 export async function live(
-  own: Pick<Life, "signed" | "secret" | "coins" | "start" | "public"> & {
+  life: Pick<Life, "signed" | "secret" | "coins" | "start" | "public"> & {
     readonly steps: readonly Pick<Life["steps"][number], "step" | "with">[];
   },
   storage: Storage,
 ): Promise<Lived> {
-  const device = { ...newDevice(), secret: own.secret, commits: 1 };
+  const device = { ...newDevice(), secret: life.secret, commits: 1 };
   await storage.transaction((rows) => rows.keepDevice(device));
-  let seconds = own.start;
+  let seconds = life.start;
   const shuffler = new FakeShuffler();
   const client = await Client.over(
-    await openBundle(new TextEncoder().encode(own.signed), null),
+    await openBundle(new TextEncoder().encode(life.signed), null),
     storage,
     shuffler,
     {
-      ...{ holdSeconds: null, now: () => seconds, public: own.public ?? {} },
-      coins: new KeyedBits(bytesOf(own.coins)),
+      ...{ holdSeconds: null, now: () => seconds, public: life.public ?? {} },
+      coins: new KeyedBits(bytesOf(life.coins)),
     },
   );
-  const results: { outcome?: string; kept: Kept[] }[] = [];
+  const results: { outcome?: string; kept: StoredPayload[] }[] = [];
   const before: string[] = [];
-  for (const { step, with: argument } of own.steps) {
-    const result: { outcome?: string; kept: Kept[] } = { kept: [] };
+  for (const { step, with: argument } of life.steps) {
+    const result: { outcome?: string; kept: StoredPayload[] } = { kept: [] };
     results.push(result);
-    if (step === "clock") seconds = own.start - 100 + (argument as number);
+    if (step === "clock") seconds = life.start - 100 + (argument as number);
     if (step === "prefer") {
-      const [most, local] = argument as [number | null, number | null];
-      await client.prefer(most, { maxLocal: local ?? most });
+      const [maxEpsilon, maxLocal] = argument as [number | null, number | null];
+      await client.prefer(maxEpsilon, { maxLocal: maxLocal ?? maxEpsilon });
     }
     if (step === "disable") await client.disable({ forget: argument as boolean });
     if (step === "enable") await client.enable();

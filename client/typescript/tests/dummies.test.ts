@@ -13,13 +13,13 @@ import { FakeShuffler } from "../src/testing.js";
 import { fieldsOf } from "../src/transport/protobuf.js";
 import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
-interface Known {
+interface KnownDummies {
   key: string;
   signed: string;
   crowds: { values: number; each: number; devices: string[][] }[];
 }
 
-const { key, signed, crowds } = knownAnswer("wire/dummies") as Known;
+const { key, signed, crowds } = knownAnswer("wire/dummies") as KnownDummies;
 const DEVICES = 60;
 const START = 20_000 * 86_400;
 
@@ -38,23 +38,23 @@ for (const { values, each, devices } of crowds) {
 
 test("what dummies name and how many they are is even by the system's coins", () => {
   const uneven = dummiesOf(crowd(4, 2.25));
-  const named = [0, 0, 0, 0];
-  let more = 0;
+  const counts = [0, 0, 0, 0];
+  let dummyCount = 0;
   for (let device = 0; device < 8000; device += 1) {
     const dummies = uneven?.(new SystemBits()) ?? [];
-    more += dummies.length - 2;
-    for (const [value = NaN] of dummies) named[value] = (named[value] ?? 0) + 1;
+    dummyCount += dummies.length - 2;
+    for (const [value = NaN] of dummies) counts[value] = (counts[value] ?? 0) + 1;
   }
   // 1 - 1e-6 quantiles: of a binomial by 5 standard errors, of chi-square with 3 degrees.
-  assert.ok(Math.abs(more - 2000) < 5 * Math.sqrt(1500), String(more));
-  const expected = (16_000 + more) / 4;
-  const off = named.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
-  assert.ok(off < 30.67, named.join());
+  assert.ok(Math.abs(dummyCount - 2000) < 5 * Math.sqrt(1500), String(dummyCount));
+  const expected = (16_000 + dummyCount) / 4;
+  const chiSquare = counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+  assert.ok(chiSquare < 30.67, counts.join());
 });
 
 test("a device sends its dummies as reports, in any order, and keeps of them that they are none", async () => {
   const bundle = await openBundle(new TextEncoder().encode(signed), null);
-  let first = 0;
+  let firstCount = 0;
   for (let device = 0; device < DEVICES; device += 1) {
     const bodies: Uint8Array[] = [];
     const shuffler = Object.assign(new FakeShuffler(), {
@@ -67,24 +67,24 @@ test("a device sends its dummies as reports, in any order, and keeps of them tha
     await client.settled();
     client.leave();
     assert.equal(await client.flush(), true);
-    const sent = shuffler.reports;
-    assert.ok(sent === 3 || sent === 4, String(sent));
+    const reportCount = shuffler.reports;
+    assert.ok(reportCount === 3 || reportCount === 4, String(reportCount));
     const leaving = [...fieldsOf(bodies[0] ?? new Uint8Array())].map(([, field]) =>
       hexOf(field as Uint8Array),
     );
-    assert.equal(leaving.length, sent);
+    assert.equal(leaving.length, reportCount);
     assert.equal(new Set(leaving.map((payload) => payload.length)).size, 1);
     const { payloads, metrics } = await client.ledger();
     assert.equal(payloads.filter((payload) => payload.payload.length).length, 1);
     assert.ok(Math.abs((metrics[0]?.spent ?? 0) - 1) < 1e-9);
-    first += Number(leaving[0] === hexOf(firstOf(shuffler)));
+    firstCount += Number(leaving[0] === hexOf(firstOf(shuffler)));
   }
-  assert.ok(first < DEVICES, "what leaves first is not always the same");
+  assert.ok(firstCount < DEVICES, "what leaves first is not always the same");
 });
 
 /** The report that was submitted first, as its field. */
 function firstOf(shuffler: FakeShuffler): Uint8Array {
-  const [body = new Uint8Array()] = shuffler.taken;
+  const [body = new Uint8Array()] = shuffler.requests;
   const [field] = fieldsOf(body);
   return field?.[1] as Uint8Array;
 }
@@ -97,7 +97,11 @@ test("none are made in development, and a crowd of no list has none", async () =
   };
   assert.ok((await metricFrom("theme", entry, false)).dummies);
   assert.equal((await metricFrom("theme", entry, true)).dummies, null);
-  for (const wrong of [{ dummies_each: -1 }, { dummies_each: 1e6 }, { mechanism: "unary.oue" }]) {
-    await assert.rejects(metricFrom("theme", { ...entry, ...wrong }, false), TypeError);
+  for (const wrongFields of [
+    { dummies_each: -1 },
+    { dummies_each: 1e6 },
+    { mechanism: "unary.oue" },
+  ]) {
+    await assert.rejects(metricFrom("theme", { ...entry, ...wrongFields }, false), TypeError);
   }
 });

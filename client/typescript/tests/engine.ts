@@ -17,11 +17,11 @@ function grr(epsilon: number, categories: number): Randomizer {
 export async function sealed(
   { epsilon, categories, value }: { epsilon: number; categories: number; value: number },
   { key, stream, epoch, what }: { key: string; stream: string; epoch: number; what: string },
-  many: number,
+  count: number,
 ): Promise<string[]> {
   const [randomizer, coins] = [grr(epsilon, categories), new SystemBits()];
   const reports: string[] = [];
-  for (let time = 0; time < many; time += 1) {
+  for (let time = 0; time < count; time += 1) {
     const payload = randomizer.randomize(value, coins);
     reports.push(toText(await seal(payload, fromText(key), sealInfo(stream, epoch, what))));
   }
@@ -31,11 +31,11 @@ export async function sealed(
 /** How often each payload came in so many draws of one value. */
 export function drawn(
   { epsilon, categories, value }: { epsilon: number; categories: number; value: number },
-  many: number,
+  count: number,
 ): number[] {
   const [randomizer, coins] = [grr(epsilon, categories), new SystemBits()];
   const counts = Array.from({ length: categories }, () => 0);
-  for (let time = 0; time < many; time += 1) {
+  for (let time = 0; time < count; time += 1) {
     const [place = -1] = randomizer.randomize(value, coins);
     counts[place] = (counts[place] ?? 0) + 1;
   }

@@ -41,9 +41,9 @@ test("a device has the arm that Python draws, before a notice and after it", asy
     [undefined, vectors.arms],
     [vectors.notice, vectors.after],
   ] as const) {
-    for (const [secret, own] of Object.entries(arms)) {
+    for (const [secret, armNames] of Object.entries(arms)) {
       const client = await clientOf(secret, notice);
-      assert.deepEqual([client.arm("new_menu"), client.arm("colours")], own);
+      assert.deepEqual([client.arm("new_menu"), client.arm("colours")], armNames);
     }
   }
 });
@@ -69,10 +69,10 @@ test("the provider of OpenFeature gives flags the value of the arm", async () =>
     await OpenFeature.setProviderAndWait(new Arms(await clientOf(secret), values));
     const details = flags.getBooleanDetails("new_menu", false);
     assert.deepEqual([details.value, details.variant], [arm === "new", arm]);
-    const missing = flags.getNumberDetails("colours", 7);
-    assert.deepEqual([missing.value, missing.errorCode], [7, ErrorCode.FLAG_NOT_FOUND]);
-    const wrong = flags.getStringDetails("new_menu", "7");
-    assert.deepEqual([wrong.value, wrong.errorCode], ["7", ErrorCode.TYPE_MISMATCH]);
+    const missingFlag = flags.getNumberDetails("colours", 7);
+    assert.deepEqual([missingFlag.value, missingFlag.errorCode], [7, ErrorCode.FLAG_NOT_FOUND]);
+    const wrongFlag = flags.getStringDetails("new_menu", "7");
+    assert.deepEqual([wrongFlag.value, wrongFlag.errorCode], ["7", ErrorCode.TYPE_MISMATCH]);
     assert.deepEqual(flags.getObjectValue("constructor", { a: 1 }), { a: 1 });
   }
   await OpenFeature.clearProviders();

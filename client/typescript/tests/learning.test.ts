@@ -34,9 +34,9 @@ async function clientAt(
   day: number,
   shuffler: FakeShuffler,
   options: Options = {},
-  own?: MemoryStorage,
+  oldStorage?: MemoryStorage,
 ) {
-  const storage = own ?? (await storageOf(life.secret));
+  const storage = oldStorage ?? (await storageOf(life.secret));
   const settings = { holdSeconds: null, now: () => START + day * DAY + 60, ...options };
   return Client.over(
     await openBundle(ENCODER.encode(life.signed), null),
@@ -50,14 +50,14 @@ async function clientAt(
 async function awaited(): Promise<string> {
   const client = await clientAt(3, new FakeShuffler());
   const names = [0, 1, 2, 3, 4, 5].map((number) => `logistic${number}`);
-  const waiting = names.find((name) => client.learn(name, PERSON, "left") === "awaits_state");
-  assert.ok(waiting);
-  return waiting;
+  const waitingName = names.find((name) => client.learn(name, PERSON, "left") === "awaits_state");
+  assert.ok(waitingName);
+  return waitingName;
 }
 
 test("what is no person of a model is said with its remedy, and never shown", async () => {
   const client = await clientAt(3, new FakeShuffler(), { strict: true });
-  const wrong: [unknown, unknown, RegExp][] = [
+  const wrongCalls: [unknown, unknown, RegExp][] = [
     [{ hours: 1, plan: "paid" }, 1, /features are hours, plan, age; missing: age; unknown: 0$/],
     [{ ...PERSON, secret: 7 }, 1, /missing: none; unknown: 1$/],
     [[1, "paid"], 1, /2 features were passed, but the model has 3: hours, plan, age$/],
@@ -73,7 +73,7 @@ test("what is no person of a model is said with its remedy, and never shown", as
     [PERSON, "LEFT ", /neither positive nor negative as written: "left" is 1, and every other/],
     [PERSON, 2, /label is neither 0 nor 1, nor "left" or another text$/],
   ];
-  for (const [features, label, message] of wrong) {
+  for (const [features, label, message] of wrongCalls) {
     assert.throws(
       () => client.learn("logistic1", features as Features, label as Label),
       (error: Error) =>
@@ -158,11 +158,11 @@ test("who has told awaits no state on the next page", async () => {
   const client = await clientAt(3, shuffler, {}, storage);
   assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
   assert.equal(await client.close(), true);
-  const before = shuffler.taken.length;
-  const next = await clientAt(3, shuffler, {}, storage);
-  assert.equal(next.learn(name, PERSON, "left"), "already_reported");
-  assert.equal(await next.flush(), true);
-  assert.equal(shuffler.taken.length, before);
+  const before = shuffler.requests.length;
+  const nextClient = await clientAt(3, shuffler, {}, storage);
+  assert.equal(nextClient.learn(name, PERSON, "left"), "already_reported");
+  assert.equal(await nextClient.flush(), true);
+  assert.equal(shuffler.requests.length, before);
 });
 
 test("who says no takes what waits for a state along", async () => {
@@ -176,7 +176,7 @@ test("who says no takes what waits for a state along", async () => {
   assert.equal(client.learn(name, PERSON, "left"), "disabled");
   await client.enable();
   assert.equal(await client.flush(), true);
-  assert.equal(shuffler.taken.length, 0);
+  assert.equal(shuffler.requests.length, 0);
 });
 
 test("an example that still waits as the client is closed is given up, and the app is told", async () => {
@@ -238,7 +238,7 @@ test("a model that says what is not known is refused by name, and the others go 
   assert.ok(entry);
   const model = entry["model"] as Record<string, unknown>;
   const parameters = entry["parameters"] as Record<string, number>;
-  for (const wrong of [
+  for (const wrongFields of [
     { model: { ...model, kind: "forest" } },
     { model: { ...model, depth: 3 } },
     { model: { ...model, features: [["hours", { low: 0 }]] } },
@@ -250,12 +250,15 @@ test("a model that says what is not known is refused by name, and the others go 
     { lifetime_epsilon: 40 },
     { mechanism: "grr", values: ["a", "b"], parameters: {} },
   ]) {
-    await assert.rejects(metricFrom("logistic1", { ...entry, ...wrong }, false), UnknownMetric);
+    await assert.rejects(
+      metricFrom("logistic1", { ...entry, ...wrongFields }, false),
+      UnknownMetric,
+    );
   }
   const metric = await metricFrom("logistic1", entry, false);
   assert.ok(metric.model);
   // What is learned, and when, may never change under its name.
-  const later = { ...entry, model: { ...model, begins: "2024-10-06" } };
-  const other = await metricFrom("logistic1", later, false);
-  assert.notDeepEqual(other.digests, metric.digests);
+  const laterEntry = { ...entry, model: { ...model, begins: "2024-10-06" } };
+  const otherMetric = await metricFrom("logistic1", laterEntry, false);
+  assert.notDeepEqual(otherMetric.digests, metric.digests);
 });

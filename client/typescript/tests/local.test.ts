@@ -26,10 +26,12 @@ async function counting(
 
 test("a person sees their counts, over pages, and nothing is drawn or sent", async () => {
   const [storage, shuffler] = [new MemoryStorage(), new FakeShuffler()];
-  const first = await counting(storage, shuffler);
-  const outcomes = ["dark", "light", "dark", "drak"].map((value) => first.report("theme", value));
+  const firstClient = await counting(storage, shuffler);
+  const outcomes = ["dark", "light", "dark", "drak"].map((value) =>
+    firstClient.report("theme", value),
+  );
   assert.deepEqual(new Set(outcomes), new Set(["counted"]));
-  assert.equal(await first.close(), true);
+  assert.equal(await firstClient.close(), true);
   const client = await counting(storage, shuffler);
   const values: [string, Value][] = [
     ...[0, 7.5, 24, 99].map((hours): [string, Value] => ["hours", hours]),
@@ -53,7 +55,7 @@ test("a person sees their counts, over pages, and nothing is drawn or sent", asy
   });
   assert.deepEqual([ledger.counts, ledger.payloads, client.dropped], [{}, [], {}]);
   assert.ok(ledger.metrics.every(({ spent, reports }) => spent === 0 && reports === 0));
-  assert.deepEqual([shuffler.taken, await keptIn(storage)], [[], []]);
+  assert.deepEqual([shuffler.requests, await keptIn(storage)], [[], []]);
   assert.doesNotMatch((await storage.readWitness()) ?? "", /dark|example/);
 });
 
@@ -66,7 +68,7 @@ test("what waits of another run stays, and a model's examples are counted alone"
   client.report("theme", "light");
   assert.equal(await client.flush(), false);
   client.leave();
-  assert.equal(shuffler.taken.length, 0);
+  assert.equal(shuffler.requests.length, 0);
   assert.equal(await sending.flush(), true);
   assert.equal(shuffler.reports, 1);
   const { learning } = knownAnswer("wire/asking") as { learning: Life };
@@ -103,7 +105,7 @@ test("of too many values the most frequent stay", async () => {
 
 test("only a near spelling is suggested", () => {
   // As for the SDK in Python: tests/unit/test_client.py.
-  for (const [typed, names, near] of [
+  for (const [typed, names, nearest] of [
     ["reports", ["report_on", "epsilon"], ""],
     ["percentile", ["experiment"], ""],
     ["percentile", ["experiment", "percentiles"], "percentiles"],
@@ -119,25 +121,25 @@ test("only a near spelling is suggested", () => {
       "😀".repeat(60) + "a".repeat(40),
     ],
   ] as const) {
-    assert.equal(meant(names, typed), near && `; did you mean "${near}"?`);
+    assert.equal(meant(names, typed), nearest && `; did you mean "${nearest}"?`);
   }
 });
 
 test("who writes a wrong value hears the right ones, and which was meant", async () => {
   const client = await counting(new MemoryStorage(), new FakeShuffler(), { strict: true });
   const hint = /: "de", "en", "ja"(?:; did you mean "(\w+)"\?)?$/;
-  for (const [wrong, right] of [
+  for (const [wrongName, rightName] of [
     ["d3", undefined],
     ["DE", "de"],
     ["jaa", "ja"],
     [7, undefined],
   ]) {
     assert.throws(
-      () => client.report("language", wrong),
+      () => client.report("language", wrongName),
       ({ name, message }: Error) =>
         name === "ValueOutOfDomain" &&
         message.startsWith('metric "language": the value is not one of its 3 values: ') &&
-        hint.exec(message)?.[1] === right,
+        hint.exec(message)?.[1] === rightName,
     );
   }
   assert.throws(() => client.report("theme", 7), { message: /the value is not a string$/ });

@@ -34,37 +34,37 @@ const NOTE =
   "qfqdngotpRZb6KE6RyyBwJnAM=\n";
 const PETER = { name: "PeterNeumann", key: "GlzZBxQ8OExB6DDFvOEqqIF+xWSaqr8sMTiLNbLXRNY=" };
 
-function opened(signed: string): Promise<Bundle> {
-  return openBundle(new TextEncoder().encode(signed), toText(bytesOf(log.operator)));
+function bundleOf(bundleText: string): Promise<Bundle> {
+  return openBundle(new TextEncoder().encode(bundleText), toText(bytesOf(log.operator)));
 }
 
 test("a bundle proves that it is in its log, and says who runs what", async () => {
-  const { proof, log: own, runs } = await opened(log.shipped[2]);
-  assert.equal(own?.name, log.name);
+  const { proof, log: logKey, runs } = await bundleOf(log.shipped[2]);
+  assert.equal(logKey?.name, log.name);
   assert.equal(proof?.after(null).size, 3);
   assert.deepEqual(runs, log.runs);
 });
 
-for (const [why, signed] of Object.entries(log.refused)) {
-  test(`a bundle is refused: ${why}`, async () => {
-    await assert.rejects(opened(signed), BundleRefused);
+for (const [reason, signed] of Object.entries(log.refused)) {
+  test(`a bundle is refused: ${reason}`, async () => {
+    await assert.rejects(bundleOf(signed), BundleRefused);
   });
 }
 
 test("a device goes on with any later bundle of the same log", async () => {
   for (const signed of log.shipped) {
-    const { trust } = admitted(null, await opened(signed), false);
+    const { trust } = admitted(null, await bundleOf(signed), false);
     const reloaded = loadTrust(JSON.parse(JSON.stringify(trust)));
-    const later = admitted(reloaded, await opened(log.shipped[3]), false).trust;
-    assert.equal((later.log as { size: number }).size, 4);
+    const laterTrust = admitted(reloaded, await bundleOf(log.shipped[3]), false).trust;
+    assert.equal((laterTrust.log as { size: number }).size, 4);
   }
 });
 
 for (const { why, after, signed } of log["refused after"]) {
   test(`a device refuses a bundle after another: ${why}`, async () => {
-    const { trust } = admitted(null, await opened(log.shipped[after] ?? ""), false);
+    const { trust } = admitted(null, await bundleOf(log.shipped[after] ?? ""), false);
     // Also where a bundle of a lower serial would be taken.
-    const bundle = { ...(await opened(signed)), serial: 99 };
+    const bundle = { ...(await bundleOf(signed)), serial: 99 };
     const reason = { older: /older/, forked: /forked/, "another log": /another log/ }[why];
     assert.throws(() => admitted(trust, bundle, false), reason ?? /in no log/);
     assert.throws(() => admitted(trust, bundle, false), BundleRefused);
@@ -74,16 +74,16 @@ for (const { why, after, signed } of log["refused after"]) {
 test("what waits outlives a bundle that was refused, and the ledger says who runs what", async () => {
   const storage = new MemoryStorage();
   const options = { holdSeconds: null, now: () => 20_000 * 86_400 + 100 };
-  const over = async (signed: string) =>
-    Client.over(await opened(signed), storage, new FakeShuffler(), options);
-  const first = await over(log.shipped[0]);
-  assert.equal(first.report("theme", "dark"), "queued");
-  await first.settled();
-  const refused = log["refused after"].find(({ why }) => why === "no log");
-  await assert.rejects(over(refused?.signed ?? ""), BundleRefused);
-  const next = await over(log.shipped[3]);
-  assert.equal(await next.waiting(), 1);
-  assert.deepEqual((await next.ledger()).runs, log.runs);
+  const clientWith = async (signed: string) =>
+    Client.over(await bundleOf(signed), storage, new FakeShuffler(), options);
+  const firstClient = await clientWith(log.shipped[0]);
+  assert.equal(firstClient.report("theme", "dark"), "queued");
+  await firstClient.settled();
+  const refusedCase = log["refused after"].find(({ why }) => why === "no log");
+  await assert.rejects(clientWith(refusedCase?.signed ?? ""), BundleRefused);
+  const nextClient = await clientWith(log.shipped[3]);
+  assert.equal(await nextClient.waiting(), 1);
+  assert.deepEqual((await nextClient.ledger()).runs, log.runs);
 });
 
 test("every proof of small trees holds, and none of another place or tree", () => {
@@ -105,9 +105,9 @@ test("every proof of small trees holds, and none of another place or tree", () =
     const [then, now] = [before, size].map((each) => ({ size: each, root: rootOf(each) }));
     assert.ok(then && now);
     refuseInconsistent(then, now, proof);
-    const other = { size: before, root: leafHash(rootOf(before)) };
+    const otherTree = { size: before, root: leafHash(rootOf(before)) };
     assert.throws(() => {
-      refuseInconsistent(other, now, proof);
+      refuseInconsistent(otherTree, now, proof);
     }, BundleRefused);
     assert.throws(() => {
       refuseInconsistent(then, now, [...proof, now.root]);
@@ -117,8 +117,8 @@ test("every proof of small trees holds, and none of another place or tree", () =
 
 test("the specification's own note is read, and no altered one", async () => {
   await refuseUnsigned(NOTE, PETER);
-  for (const wrong of [NOTE.replace("answer", "Answer"), NOTE.slice(0, -1), "a", "\n\n"]) {
-    await assert.rejects(refuseUnsigned(wrong, PETER), BundleRefused);
+  for (const wrongNote of [NOTE.replace("answer", "Answer"), NOTE.slice(0, -1), "a", "\n\n"]) {
+    await assert.rejects(refuseUnsigned(wrongNote, PETER), BundleRefused);
   }
   await assert.rejects(refuseUnsigned(NOTE, { ...PETER, name: "Neumann" }), BundleRefused);
 });

@@ -58,14 +58,14 @@ function built(name: string, settings: Answers["parameters"]): Randomizer {
 }
 
 const EVERY = [...MECHANISMS].map(([name, { version }]) => ({ name, version, file: name }));
-const MORE = [
+const OTHER_ANSWERS = [
   { name: "mean.table", version: 1, file: "more/mean.table.fine" },
   { name: "mean.table", version: 1, file: "more/mean.table.small" },
   { name: "pairs", version: 1, file: "more/pairs.three" },
   { name: "pairs", version: 1, file: "more/pairs.all" },
   { name: "vector.codes", version: 1, file: "more/vector.codes.seed" },
 ];
-for (const { name, version, file } of [...EVERY, ...MORE]) {
+for (const { name, version, file } of [...EVERY, ...OTHER_ANSWERS]) {
   test(`the same coins give the same payloads: ${file}`, () => {
     const answers = knownAnswer(file) as Answers;
     const randomizer = built(name, answers.parameters);
@@ -75,9 +75,9 @@ for (const { name, version, file } of [...EVERY, ...MORE]) {
     assert.ok(randomizer.permanentLoss >= randomizer.privacyLoss);
     assert.ok(answers.payloads.length);
     for (const { value, payload } of answers.payloads) {
-      const sent = randomizer.randomize(value, coins);
-      assert.equal(hexOf(sent), payload);
-      assert.equal(sent.length, randomizer.payloadBytes);
+      const randomized = randomizer.randomize(value, coins);
+      assert.equal(hexOf(randomized), payload);
+      assert.equal(randomized.length, randomizer.payloadBytes);
     }
   });
 }
@@ -112,12 +112,18 @@ test("what people tell models of themselves is Python's, to the last digit", () 
 
 test("sums are rounded once, and lengths and chances are the last digit's", () => {
   const { sums, floats, top } = knownAnswer("more/directions") as Directions;
-  for (const { numbers, sum: right } of sums) assert.equal(sum(numbers), right);
-  for (const { x, falling: fell, density: dense, above: chance, length: long } of floats) {
+  for (const { numbers, sum: expectedSum } of sums) assert.equal(sum(numbers), expectedSum);
+  for (const {
+    x,
+    falling: fell,
+    density: dense,
+    above: chance,
+    length: expectedLength,
+  } of floats) {
     assert.equal(expNeg(x), fell);
     assert.equal(density(x), dense);
     assert.equal(survivalFunction(x), chance);
-    assert.equal(length([x, 1 / 3, -x]), long);
+    assert.equal(length([x, 1 / 3, -x]), expectedLength);
   }
   const { sums: of, squares } = topSums(top.words);
   assert.deepEqual([...of], top.sums);
@@ -177,11 +183,15 @@ test("a number out of range is refused", () => {
   }
   built("wave", { epsilon: 1, low: -1e100, high: 1e100, buckets: 4 });
   assert.throws(() => built("cms", { epsilon: 1, hashes: 3 }), BadParameter);
-  for (const wrong of [{ categories: 3, most: 4 }, { categories: 4097, most: 1 }, { most: 0 }]) {
-    assert.throws(() => built("privset", { epsilon: 1, ...wrong }), BadParameter);
+  for (const wrongParameters of [
+    { categories: 3, most: 4 },
+    { categories: 4097, most: 1 },
+    { most: 0 },
+  ]) {
+    assert.throws(() => built("privset", { epsilon: 1, ...wrongParameters }), BadParameter);
   }
   assert.throws(() => built("long.grr", { epsilon: 1, permanent_epsilon: 1 }), BadParameter);
-  for (const wrong of [
+  for (const wrongParameters of [
     { dimensions: 1 },
     { dimensions: 1025 },
     { words: 1 },
@@ -190,13 +200,13 @@ test("a number out of range is refused", () => {
     { max_length: 1e13 },
     { max_length: NaN },
   ]) {
-    const settings = { epsilon: 1, dimensions: 4, words: 4, books: 4, ...wrong };
+    const settings = { epsilon: 1, dimensions: 4, words: 4, books: 4, ...wrongParameters };
     assert.throws(() => built("vector.codes", settings), BadParameter);
   }
 });
 
 test("a value out of range is refused, and never shown", () => {
-  const wrong: [string, unknown[]][] = [
+  const wrongValues: [string, unknown[]][] = [
     ["grr", [-1, 300, 0.5, NaN, "0", null]],
     ["rappor", [0, null, "\ud800", "x".repeat(4097)]],
     ["wave", [-5.1, 21, NaN, "7", Infinity]],
@@ -207,7 +217,7 @@ test("a value out of range is refused, and never shown", () => {
       [[1, 0], "abc", null, 7777, [2, 2, 0], [NaN, 0, 1], [1, 0, "x"], [1e308, 1e308, 1]],
     ],
   ];
-  for (const [name, values] of wrong) {
+  for (const [name, values] of wrongValues) {
     const randomizer = built(name, (knownAnswer(name) as Answers).parameters);
     for (const value of values) {
       assert.throws(() => {

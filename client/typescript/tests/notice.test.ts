@@ -26,53 +26,58 @@ interface Notices {
 
 const notices = knownAnswer("wire/notice") as Notices;
 const operator = toText(bytesOf(notices.operator));
-const signed = new TextEncoder().encode((knownAnswer("wire/ledger") as { signed: string }).signed);
+const bundleBytes = new TextEncoder().encode(
+  (knownAnswer("wire/ledger") as { signed: string }).signed,
+);
 const ENCODER = new TextEncoder();
 const START = 20_000 * 86_400;
 
 async function clientOver(shuffler: FakeShuffler, options: Options = {}) {
   const settings = { holdSeconds: null, now: () => START + 100, ...options };
-  return Client.over(await openBundle(signed, null), new MemoryStorage(), shuffler, settings);
+  return Client.over(await openBundle(bundleBytes, null), new MemoryStorage(), shuffler, settings);
 }
 
 test("a notice says what it said, for every epoch", async () => {
   const { signed: bundle } = knownAnswer("wire/bundle") as { signed: string };
   const theme = metricOf(await openBundle(ENCODER.encode(bundle), operator), "theme");
   const first = await openNotice(ENCODER.encode(notices.notice), operator);
-  const second = await openNotice(ENCODER.encode(notices.lowered), operator);
+  const loweredNotice = await openNotice(ENCODER.encode(notices.lowered), operator);
   assert.deepEqual([first.number, first.until], [notices.number, notices.until]);
   for (const [notice, samplings] of [
     [first, notices.sampling],
-    [second, notices["lowered sampling"]],
+    [loweredNotice, notices["lowered sampling"]],
   ] as const) {
     for (const [epoch, chance] of samplings) {
       assert.equal(samplingOf(theme, epoch, notice), chance, String(epoch));
       assert.equal(samplingOf({ ...theme, sampling: 0.01 }, epoch, notice) <= 0.01, true);
     }
   }
-  assert.deepEqual([follows(second, first), follows(first, second)], [true, false]);
+  assert.deepEqual([follows(loweredNotice, first), follows(first, loweredNotice)], [true, false]);
   assert.equal(follows(first, first), false);
   // Of the key that came after, whatever the number.
-  const later = { ...first, line: [operator, "later"] };
-  assert.deepEqual([follows(later, second), follows(second, later)], [true, false]);
+  const laterNotice = { ...first, line: [operator, "later"] };
+  assert.deepEqual(
+    [follows(laterNotice, loweredNotice), follows(loweredNotice, laterNotice)],
+    [true, false],
+  );
 });
 
-for (const [why, refused] of Object.entries(notices.refused)) {
-  test(`a notice is refused: ${why}`, async () => {
-    await assert.rejects(openNotice(ENCODER.encode(refused), operator), NoticeRefused);
+for (const [reason, noticeText] of Object.entries(notices.refused)) {
+  test(`a notice is refused: ${reason}`, async () => {
+    await assert.rejects(openNotice(ENCODER.encode(noticeText), operator), NoticeRefused);
   });
 }
 
 test("an answer carries a notice, and nothing else does", () => {
   const body = ENCODER.encode(JSON.stringify({ notice: "AAEC" }));
-  const sent = Uint8Array.of(0x12, 3, 0, 1, 2);
+  const noticeAnswer = Uint8Array.of(0x12, 3, 0, 1, 2);
   const type = { "content-type": TYPE };
   const carried = (status: number, headers: Record<string, string>, content: Uint8Array) =>
     toText(noticeIn({ status, headers, body: content }));
-  assert.equal(carried(200, type, sent), "AAEC");
+  assert.equal(carried(200, type, noticeAnswer), "AAEC");
   assert.equal(carried(503, {}, body), "AAEC");
   assert.equal(carried(429, {}, body), "AAEC");
-  assert.equal(carried(200, {}, sent), "");
+  assert.equal(carried(200, {}, noticeAnswer), "");
   for (const status of [200, 400, 502]) assert.equal(carried(status, type, body), "");
   for (const no of ["null", "{}", '{"notice": 7}', "<html>", '{"notice": "*"}']) {
     assert.equal(carried(503, {}, ENCODER.encode(no)), "");

@@ -26,7 +26,7 @@ const { signed, start } = knownAnswer("wire/ledger") as Life;
 const bundle = await openBundle(new TextEncoder().encode(signed), null);
 // More would be drawn once in ten million runs: as tests/unit/test_waits.py has it of Python's.
 const [OUTAGE_SECONDS, MOST_TRIES] = [15, 14];
-const ENTRY = new URL("../src/node.js", import.meta.url);
+const NODE_ENTRY = new URL("../src/node.js", import.meta.url);
 const folder = await mkdtemp(join(tmpdir(), "hubbub-"));
 // Accepts, and says nothing: as a network does that drops all.
 const silent = createServer((socket) => socket.unref().on("error", () => undefined)).unref();
@@ -58,23 +58,23 @@ async function clientOver(
 async function passing<T>(context: TestContext, work: () => Promise<T>): Promise<T> {
   context.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   context.mock.method(performance, "now", () => Date.now());
-  const over = new AbortController();
-  const done = work().finally(() => {
-    over.abort();
+  const abort = new AbortController();
+  const finished = work().finally(() => {
+    abort.abort();
   });
-  while (!over.signal.aborted) {
+  while (!abort.signal.aborted) {
     for (let turns = 0; turns < 20; turns += 1) await turn();
     context.mock.timers.tick(10);
   }
-  return done;
+  return finished;
 }
 
-for (const [how, hint, most] of [
+for (const [caseName, hint, maxSeconds] of [
   ["fails", undefined, MOST_TRIES],
   ["wants to be tried again at once", 0, MOST_TRIES],
   ["wants to be left alone for four seconds", 4, 4],
 ] as const) {
-  test(`a shuffler that ${how} is tried a handful of times by flush() and by close()`, async (context) => {
+  test(`a shuffler that ${caseName} is tried a handful of times by flush() and by close()`, async (context) => {
     for (const end of ["flush", "close"] as const) {
       let tries = 0;
       const client = await clientOver({
@@ -88,7 +88,7 @@ for (const [how, hint, most] of [
       context.mock.reset();
       context.mock.timers.reset();
       assert.equal(sent, false);
-      assert.ok(tries >= 2 && tries <= most, `${tries} tries by ${end}()`);
+      assert.ok(tries >= 2 && tries <= maxSeconds, `${tries} tries by ${end}()`);
     }
   });
 }
@@ -97,16 +97,16 @@ test("what a server asks for is kept, in bounds, as Python keeps it", () => {
   assert.deepEqual([soon(1, 7), soon(3, 0.001), soon(1, 0.001), soon(9, 1e9)], [7, 1, 0.4, 3600]);
 });
 
-for (const [which, address] of Object.entries(NO_NETWORK)) {
-  test(`close() does not wait for a network ${which}, whatever its time, and keeps what waits`, async () => {
+for (const [caseName, address] of Object.entries(NO_NETWORK)) {
+  test(`close() does not wait for a network ${caseName}, whatever its time, and keeps what waits`, async () => {
     const storage = new MemoryStorage();
     const client = await clientOver(httpsTransport(address, null), {}, storage);
     client.report("theme", "dark");
     assert.equal(await client.close(100_000), false);
     assert.equal(await client.close(), false);
-    const next = await clientOver(new FakeShuffler(), {}, storage);
-    assert.equal(await next.flush(), true);
-    assert.deepEqual(next.dropped, {});
+    const nextClient = await clientOver(new FakeShuffler(), {}, storage);
+    assert.equal(await nextClient.flush(), true);
+    assert.deepEqual(nextClient.dropped, {});
   });
 }
 
@@ -125,14 +125,14 @@ test("a slow network is reached by flush(), which waits longer each time", async
   });
   client.report("theme", "dark");
   assert.equal(await passing(context, () => client.flush(6)), false);
-  const [first = 0, second = 0] = began;
-  assert.ok(second > 1.5 * first, `${first} ms, then ${second} ms`);
+  const [firstMoment = 0, secondMoment = 0] = began;
+  assert.ok(secondMoment > 1.5 * firstMoment, `${firstMoment} ms, then ${secondMoment} ms`);
 });
 
 test("a program ends though what it sends in the background is not answered", async () => {
   await writeFile(join(folder, "app.hubbub"), signed);
   const program = `
-    import { open } from ${JSON.stringify(ENTRY.href)};
+    import { open } from ${JSON.stringify(NODE_ENTRY.href)};
     const [bundle, folder, shuffler] = process.argv.slice(1);
     const client = await open({ bundle, folder, shuffler, holdSeconds: 0, now: () => ${start} });
     console.log(client.report("theme", "dark"));
@@ -140,16 +140,16 @@ test("a program ends though what it sends in the background is not answered", as
     // Until the request has begun.
     for await (const _ of process.stdin);
   `;
-  const own = join(folder, "background");
+  const stateFolder = join(folder, "background");
   const child = spawn(
     process.execPath,
-    ["--input-type=module", "-e", program, join(folder, "app.hubbub"), own, BLACK_HOLE],
+    ["--input-type=module", "-e", program, join(folder, "app.hubbub"), stateFolder, BLACK_HOLE],
     { stdio: "pipe" },
   );
   silent.once("connection", () => child.stdin.end());
-  const [output, warned] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [output, errorOutput] = await Promise.all([text(child.stdout), text(child.stderr)]);
   // Whoever waits until the request is over says that reports wait.
-  assert.deepEqual([output, warned], ["queued\n", ""]);
+  assert.deepEqual([output, errorOutput], ["queued\n", ""]);
 });
 
 test("a transport that never answers, and knows of no signal, holds up no call", async () => {
@@ -173,14 +173,14 @@ test("what a killed process was sending goes with the next flush() of another", 
   await passing(context, async () => {
     const began = Date.now();
     const now = () => start + (Date.now() - began) / 1000;
-    const next = await clientOver(shuffler, { now }, storage);
-    assert.equal(await next.flush(), true);
+    const nextClient = await clientOver(shuffler, { now }, storage);
+    assert.equal(await nextClient.flush(), true);
   });
   assert.equal(shuffler.reports, 1);
 });
 
 test("what an app does as a report is given up may fail later, too", async (context) => {
-  const warned = context.mock.method(console, "warn", () => undefined);
+  const warnings = context.mock.method(console, "warn", () => undefined);
   const client = await clientOver(new FakeShuffler(), {
     onDrop: (() => Promise.reject(new Error("the app's own"))) as unknown as () => void,
   });
@@ -189,5 +189,5 @@ test("what an app does as a report is given up may fail later, too", async (cont
   await client.disable();
   await turn();
   assert.deepEqual(client.dropped, { disabled: 1 });
-  assert.ok(warned.mock.calls.some(({ arguments: [text] }) => text === "hubbub: onDrop failed"));
+  assert.ok(warnings.mock.calls.some(({ arguments: [text] }) => text === "hubbub: onDrop failed"));
 });

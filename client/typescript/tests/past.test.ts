@@ -24,7 +24,7 @@ class Device {
   }
 }
 
-async function reported(client: Client): Promise<string[]> {
+async function reportedEvents(client: Client): Promise<string[]> {
   return (await client.ledger()).payloads.map(({ metric }) => metric).sort();
 }
 
@@ -38,7 +38,7 @@ test("two pages count together, and report once when the epoch is over", async (
   }
   device.seconds += DAY;
   for (const client of clients) await client.flush();
-  assert.deepEqual(await reported(await device.client()), ["checkout", "use"]);
+  assert.deepEqual(await reportedEvents(await device.client()), ["checkout", "use"]);
 });
 
 test("an opt-out forgets what was counted, and nothing is counted after it", async () => {
@@ -52,7 +52,7 @@ test("an opt-out forgets what was counted, and nothing is counted after it", asy
   await client.enable();
   device.seconds += DAY;
   await client.flush();
-  assert.deepEqual(await reported(client), []);
+  assert.deepEqual(await reportedEvents(client), []);
 });
 
 test("a value for a metric without one is refused, and none is offered", async () => {
@@ -66,18 +66,18 @@ test("a value for a metric without one is refused, and none is offered", async (
 
 test("a restart reports what was counted before, and a late one nothing", async () => {
   const device = new Device();
-  const first = await device.client();
-  first.report("checkout", "cart");
-  await first.close();
+  const firstClient = await device.client();
+  firstClient.report("checkout", "cart");
+  await firstClient.close();
   device.seconds += DAY;
-  const second = await device.client();
-  second.report("checkout", "visit");
-  await second.close();
-  assert.equal((await reported(await device.client())).length, 1);
+  const secondClient = await device.client();
+  secondClient.report("checkout", "visit");
+  await secondClient.close();
+  assert.equal((await reportedEvents(await device.client())).length, 1);
   device.seconds += 3 * DAY;
-  const late = await device.client();
-  await late.flush();
-  assert.equal((await reported(late)).length, 1);
+  const lateClient = await device.client();
+  await lateClient.flush();
+  assert.equal((await reportedEvents(lateClient)).length, 1);
 });
 
 test("local mode counts events; mistakes are thrown without the value", async () => {

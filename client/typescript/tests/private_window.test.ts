@@ -13,8 +13,8 @@ test("a browser that refuses its directory is a private window, and one without 
     if (before) Object.defineProperty(globalThis, "navigator", before);
     else Reflect.deleteProperty(globalThis, "navigator");
   });
-  const refused = () => Promise.reject(new DOMException("", "SecurityError"));
-  pretend({ storage: { getDirectory: refused } });
+  const reject = () => Promise.reject(new DOMException("", "SecurityError"));
+  pretend({ storage: { getDirectory: reject } });
   assert.equal(await isPrivate(), true);
   for (const storage of [{ getDirectory: () => Promise.resolve({}) }, {}]) {
     pretend({ storage });

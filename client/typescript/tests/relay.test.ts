@@ -44,10 +44,10 @@ test("a request has the same bytes, and an answer says the same", () => {
     assert.equal(hexOf(answer.body), text);
   }
   assert.equal(readAnswer(bytesOf("01406600" + "40c8")).status, 200);
-  const long = readAnswer(bytesOf("0140c800" + "80004e20" + "07".repeat(20_000)));
-  assert.equal(hexOf(long.body), "07".repeat(20_000));
-  for (const wrong of ["", "00", "01", "0140", "0140c805", "0140c8000541", answers.request]) {
-    assert.throws(() => readAnswer(bytesOf(wrong)), TryAgain, wrong);
+  const longAnswer = readAnswer(bytesOf("0140c800" + "80004e20" + "07".repeat(20_000)));
+  assert.equal(hexOf(longAnswer.body), "07".repeat(20_000));
+  for (const wrongAnswer of ["", "00", "01", "0140", "0140c805", "0140c8000541", answers.request]) {
+    assert.throws(() => readAnswer(bytesOf(wrongAnswer)), TryAgain, wrongAnswer);
   }
 });
 
@@ -60,9 +60,15 @@ test("a gateway's key is read, and none that is not known", () => {
     assert.equal(hexOf(key), publicKey);
     if (number !== undefined) assert.equal(keyNumber, number);
   }
-  const half = answers.config.slice(0, 70) + "0006" + answers.config.slice(74) + "0001";
-  for (const wrong of ["", answers.config.slice(2), answers.config + "00", "01".repeat(41), half]) {
-    assert.throws(() => configOf(bytesOf(wrong)), BadParameter);
+  const shortKeyConfig = answers.config.slice(0, 70) + "0006" + answers.config.slice(74) + "0001";
+  for (const wrongConfig of [
+    "",
+    answers.config.slice(2),
+    answers.config + "00",
+    "01".repeat(41),
+    shortKeyConfig,
+  ]) {
+    assert.throws(() => configOf(bytesOf(wrongConfig)), BadParameter);
   }
   const post: Post = () => Promise.reject(new TryAgain("never"));
   assert.throws(() => relayTransport("http://a", bytesOf(answers.config), "b", post), BadParameter);
@@ -97,8 +103,8 @@ function gatewayOf(
     const iv = mac(prk, ENCODER.encode("nonce"), counter).subarray(0, 12);
     const key = await crypto.subtle.importKey("raw", raw, "AES-GCM", false, ["encrypt"]);
     const ct = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, new Uint8Array(response));
-    const whole = alter(Buffer.concat([nonce, new Uint8Array(ct)]));
-    return { status: 200, headers: { "content-type": "message/ohttp-res" }, body: whole };
+    const answerBody = alter(Buffer.concat([nonce, new Uint8Array(ct)]));
+    return { status: 200, headers: { "content-type": "message/ohttp-res" }, body: answerBody };
   };
 }
 
@@ -147,11 +153,12 @@ test("whatever a relay says ends no report", async () => {
   assert.equal(await reason(postWith(422, {})), "relay_http_422");
   assert.equal(await reason(postWith(429, { "retry-after": "3" })), "relay_resource_exhausted");
   assert.equal(await reason(postWith(200, { "content-type": "text/html" }, "<html>")), "no_relay");
-  const sealed = { "content-type": "message/ohttp-res" };
-  assert.equal(await reason(postWith(200, sealed, "no answer that was sealed")), "no_gateway");
+  const headers = { "content-type": "message/ohttp-res" };
+  assert.equal(await reason(postWith(200, headers, "no answer that was sealed")), "no_gateway");
   const altered = gatewayOf(
     () => new Response(null, { status: 200 }),
-    (whole) => whole.map((byte, index) => (index === whole.length - 1 ? byte ^ 1 : byte)),
+    (answerBody) =>
+      answerBody.map((byte, index) => (index === answerBody.length - 1 ? byte ^ 1 : byte)),
   );
   assert.equal(await reason(altered), "no_gateway");
 });

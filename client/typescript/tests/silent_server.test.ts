@@ -46,16 +46,16 @@ async function silent(): Promise<Transport> {
 
 /** Takes what it is sent, and answers as it is told. */
 async function answering(answer: RequestListener): Promise<[Transport, Buffer[]]> {
-  const sent: Buffer[] = [];
+  const requests: Buffer[] = [];
   const server = createHttp((request, response) => {
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
     request.on("end", () => {
-      sent.push(Buffer.concat(parts));
+      requests.push(Buffer.concat(parts));
       answer(request, response);
     });
   });
-  return [fetchTransport(`http://${await listening(server)}`), sent];
+  return [fetchTransport(`http://${await listening(server)}`), requests];
 }
 
 async function clientOver(transport: Transport, options: Options = {}): Promise<Client> {
@@ -66,13 +66,13 @@ async function clientOver(transport: Transport, options: Options = {}): Promise<
 
 /** What came of a call; or that a request's own limit came first. */
 async function inTime<T>(call: Promise<T>): Promise<T | "too late"> {
-  const ended = new AbortController();
-  const limit = sleep(CALL_MS, "too late" as const, { signal: ended.signal });
+  const abort = new AbortController();
+  const limit = sleep(CALL_MS, "too late" as const, { signal: abort.signal });
   limit.catch(() => undefined);
   try {
     return await Promise.race([call, limit]);
   } finally {
-    ended.abort();
+    abort.abort();
   }
 }
 
@@ -87,19 +87,19 @@ test("a server that says nothing is waited for as long as it is told, and no lon
 
 test("what was under way as the time was over is sent again, as the same bytes", async () => {
   let hangs = true;
-  const [transport, sent] = await answering((_request, response) => {
+  const [transport, requests] = await answering((_request, response) => {
     response.writeHead(200, { "content-type": TYPE });
     if (hangs) response.flushHeaders();
     else response.end();
   });
   const client = await clientOver(transport);
   client.report("theme", "dark");
-  while (!sent.length) assert.equal(await inTime(client.flush(0.5)), false);
-  const [first] = sent;
+  while (!requests.length) assert.equal(await inTime(client.flush(0.5)), false);
+  const [firstRequest] = requests;
   hangs = false;
   assert.equal(await client.flush(), true);
-  assert.ok(first?.length && sent.length > 1);
-  assert.ok(sent.every((bytes) => bytes.equals(first)));
+  assert.ok(firstRequest?.length && requests.length > 1);
+  assert.ok(requests.every((bytes) => bytes.equals(firstRequest)));
   await client.close();
 });
 
@@ -131,17 +131,17 @@ test("the state of models is asked for no longer than that, and what was drawn i
   const device = { ...newDevice(), secret: learning.secret, commits: 1 };
   await storage.transaction((rows) => rows.keepDevice(device));
   let day = 1;
-  const own = { holdSeconds: null, now: () => learning.start - 100 + day * DAY + 60 };
-  const client = await Client.over(bundle, storage, await silent(), own);
+  const options = { holdSeconds: null, now: () => learning.start - 100 + day * DAY + 60 };
+  const client = await Client.over(bundle, storage, await silent(), options);
   const learn = () =>
     [0, 1, 2, 3, 4, 5].map((index) => client.learn(`logistic${index}`, PERSON, "left"));
-  const drawn = learn().filter((outcome) => outcome === "queued").length;
-  assert.ok(drawn > 0);
+  const queuedCount = learn().filter((outcome) => outcome === "queued").length;
+  assert.ok(queuedCount > 0);
   day = 3;
   assert.ok(learn().includes("awaits_state"));
   assert.equal(await inTime(client.close(0.2)), false);
-  const next = await Client.over(bundle, storage, new FakeShuffler(), own);
-  assert.equal(await next.waiting(), drawn);
+  const nextClient = await Client.over(bundle, storage, new FakeShuffler(), options);
+  assert.equal(await nextClient.waiting(), queuedCount);
 });
 
 test("an endless head of an answer is not read to its end", async () => {
@@ -172,7 +172,7 @@ test("a flush of no time keeps what was reported, and sends nothing", async () =
   const client = await clientOver(shuffler);
   client.report("theme", "dark");
   assert.equal(await client.close(0), false);
-  assert.equal(shuffler.taken.length, 0);
+  assert.equal(shuffler.requests.length, 0);
 });
 
 test("a page's no is kept, and it closes, though an answer's rest never comes", async (context) => {

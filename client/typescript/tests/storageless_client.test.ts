@@ -14,7 +14,7 @@ const bundle = new TextEncoder().encode(signed);
 
 test("as a server renders a page nothing is fetched, thrown or reported, and that is said once", async (context) => {
   const fetched = context.mock.method(globalThis, "fetch");
-  const warned = context.mock.method(console, "warn", () => undefined);
+  const warnMock = context.mock.method(console, "warn", () => undefined);
   const client = await open({ bundle: "/app.hubbub", strict: true });
   assert.equal(client.report("theme", "dark"), "no_state");
   assert.equal(client.learn("churn", {}, "no"), "no_state");
@@ -24,25 +24,25 @@ test("as a server renders a page nothing is fetched, thrown or reported, and tha
   assert.equal(await client.close(), true);
   assert.equal(client.report("theme", "dark"), "closed");
   assert.equal(fetched.mock.callCount(), 0);
-  const warnings = warned.mock.calls.map(({ arguments: [text] }) => String(text));
+  const warnings = warnMock.mock.calls.map(({ arguments: [text] }) => String(text));
   assert.equal(warnings.length, 1);
   assert.match(String(warnings), /neither a page nor a worker.*hubbub\/node/);
 });
 
 test("a part that cannot be loaded is named as that, and the bundle is not called a wrong one", async (context) => {
-  const why = new TypeError("import() is disallowed on ServiceWorkerGlobalScope");
-  context.mock.method(MODULES, "more", () => Promise.reject(why));
+  const loadError = new TypeError("import() is disallowed on ServiceWorkerGlobalScope");
+  context.mock.method(MODULES, "more", () => Promise.reject(loadError));
   const named = (error: unknown) =>
     error instanceof NotLoaded &&
-    error.cause === why &&
+    error.cause === loadError &&
     /disallowed on ServiceWorkerGlobalScope.*hubbub-client\/worker/.test(error.message);
   await assert.rejects(openBundle(bundle, null), named);
 });
 
 test("a bundle that is none is refused with what was wrong as it was read", async () => {
   const [head = "", body = ""] = signed.split("\n");
-  const wrong = new TextEncoder().encode(`${head}\n${body}\n`.replace("{", "["));
-  await assert.rejects(openBundle(wrong, null), (error) => {
+  const damagedBundle = new TextEncoder().encode(`${head}\n${body}\n`.replace("{", "["));
+  await assert.rejects(openBundle(damagedBundle, null), (error) => {
     return error instanceof BundleRefused && error.message.includes("SyntaxError");
   });
 });

@@ -25,7 +25,7 @@ import { bytesField, fieldsOf } from "../src/transport/protobuf.js";
 import { TYPE } from "../src/transport/submission.js";
 import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
-interface Known {
+interface KnownTokens {
   info: string;
   nonce: string;
   output: string;
@@ -39,7 +39,7 @@ interface Known {
     Record<"inputs" | "blinds" | "blinded" | "evaluated" | "outputs", string[]>;
 }
 
-const answers = knownAnswer("wire/tokens") as Known;
+const answers = knownAnswer("wire/tokens") as KnownTokens;
 const { rfc } = answers;
 const life = knownAnswer("wire/ledger") as { signed: string; start: number };
 const DAY = 86_400;
@@ -69,7 +69,7 @@ class Issuer {
   };
 
   /** Whether a shuffler with its key takes the token of a report. */
-  takes({ stream, epoch, sealed, token }: Sent): boolean {
+  takes({ stream, epoch, sealed, token }: SentReport): boolean {
     const nonce = token.slice(0, 16);
     const suite = ristretto255_oprf.poprf(tokenInfo(stream, epoch));
     const output = Uint8Array.from(suite.evaluate(this.keys.secretKey, nonce));
@@ -77,7 +77,7 @@ class Issuer {
   }
 }
 
-interface Sent {
+interface SentReport {
   stream: string;
   epoch: number;
   sealed: Bytes;
@@ -87,31 +87,31 @@ interface Sent {
 function fieldsIn(message: Uint8Array): Map<number, (number | Bytes)[]> {
   const fields = new Map<number, (number | Bytes)[]>();
   for (const [field, number] of fieldsOf(message)) {
-    const own = typeof number === "number" ? number : Uint8Array.from(number);
-    fields.set(field, [...(fields.get(field) ?? []), own]);
+    const value = typeof number === "number" ? number : Uint8Array.from(number);
+    fields.set(field, [...(fields.get(field) ?? []), value]);
   }
   return fields;
 }
 
 function wantedIn(request: Uint8Array): [string, number, Bytes[]][] {
   return (fieldsIn(request).get(1) ?? []).map((element) => {
-    const own = fieldsIn(element as Bytes);
-    const stream = new TextDecoder().decode(own.get(1)?.[0] as Bytes);
-    return [stream, Number(own.get(2)?.[0]), (own.get(3) ?? []) as Bytes[]];
+    const elementFields = fieldsIn(element as Bytes);
+    const stream = new TextDecoder().decode(elementFields.get(1)?.[0] as Bytes);
+    return [stream, Number(elementFields.get(2)?.[0]), (elementFields.get(3) ?? []) as Bytes[]];
   });
 }
 
 /** Every report with its token, of submissions. */
-function sentTo(shuffler: FakeShuffler): Sent[] {
-  return shuffler.taken.flatMap((body) => {
-    const own = fieldsIn(body);
-    return (own.get(1) ?? []).map((element, index) => {
+function sentTo(shuffler: FakeShuffler): SentReport[] {
+  return shuffler.requests.flatMap((body) => {
+    const requestFields = fieldsIn(body);
+    return (requestFields.get(1) ?? []).map((element, index) => {
       const report = fieldsIn(element as Bytes);
       return {
         stream: new TextDecoder().decode(report.get(1)?.[0] as Bytes),
         epoch: Number(report.get(2)?.[0]),
         sealed: report.get(4)?.[0] as Bytes,
-        token: (own.get(2)?.[index] ?? new Uint8Array()) as Bytes,
+        token: (requestFields.get(2)?.[index] ?? new Uint8Array()) as Bytes,
       };
     });
   });
@@ -152,14 +152,14 @@ test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
     const scalar = ristretto255.Point.Fn.fromBytes(blind);
     assert.equal(hexOf(Uint8Array.from(point.multiply(scalar).toBytes())), hexOf(element));
   }
-  const right = [
+  const validArguments = [
     bytes(rfc.evaluated),
     bytesOf(rfc.proof),
     bytesOf(rfc.public),
     bytesOf(rfc.info),
   ] as const;
-  assert.deepEqual(outputsOf(ristretto255_oprf, inputs, ...right).map(hexOf), rfc.outputs);
-  const [evaluated, proof, publicKey, info] = right;
+  assert.deepEqual(outputsOf(ristretto255_oprf, inputs, ...validArguments).map(hexOf), rfc.outputs);
+  const [evaluated, proof, publicKey, info] = validArguments;
   const altered = Uint8Array.from(proof, (byte, index) => byte ^ Number(index === 63));
   for (const [points, evidence, key, word] of [
     [[...evaluated].reverse(), proof, publicKey, info],
@@ -188,11 +188,11 @@ test("a token, its messages and the moment of asking are what Python's are", () 
   assert.ok(nonce && output && sealed);
   assert.equal(hexOf(tokenOf(nonce, output, sealed)), answers.token);
   const element = (byte: number) => new Uint8Array(32).fill(byte);
-  const wanted = [
+  const requests = [
     { stream: "theme", epoch: 20_000, elements: [element(7), element(8)] },
     { stream: "日本", epoch: 0, elements: [element(9)] },
   ];
-  assert.equal(hexOf(tokenRequest(wanted)), answers.request);
+  assert.equal(hexOf(tokenRequest(requests)), answers.request);
   const [issued, none, had] = issuedIn(bytesOf(answers.answer), 3);
   assert.deepEqual(issued?.evaluated.map(hexOf), ["01".repeat(32)]);
   assert.equal(hexOf(issued.proof), "02".repeat(64));
@@ -219,10 +219,13 @@ test("every report goes with a token of its own, whatever the device asks is the
     for (const value of values) assert.equal(client.report("theme", value), "queued");
     assert.equal(client.report("language", "de"), "queued");
     assert.equal(await client.flush(60), true);
-    const sent = sentTo(shuffler);
-    assert.equal(sent.length, values.length + 1);
-    assert.equal(new Set(sent.map(({ token }) => hexOf(token).slice(0, 32))).size, sent.length);
-    for (const report of sent) {
+    const sentReports = sentTo(shuffler);
+    assert.equal(sentReports.length, values.length + 1);
+    assert.equal(
+      new Set(sentReports.map(({ token }) => hexOf(token).slice(0, 32))).size,
+      sentReports.length,
+    );
+    for (const report of sentReports) {
       assert.ok(issuer.takes(report));
       assert.ok(!issuer.takes({ ...report, epoch: report.epoch + 1 }));
       assert.ok(!issuer.takes({ ...report, sealed: report.token }));
@@ -232,7 +235,9 @@ test("every report goes with a token of its own, whatever the device asks is the
   for (const request of issuer.requests) {
     const day = wantedIn(request).filter(([stream]) => stream === "theme" || stream === "language");
     if (day.length)
-      shapes.add(JSON.stringify(wantedIn(request).map(([name, , all]) => [name, all.length])));
+      shapes.add(
+        JSON.stringify(wantedIn(request).map(([name, , elements]) => [name, elements.length])),
+      );
   }
   assert.equal(shapes.size, 1);
   assert.match([...shapes].join(), /"theme",2.*"theme\/0.5",2/);
@@ -247,12 +252,12 @@ test("a device killed before the answer asks the same again, and loses no report
   assert.equal(shuffler.reports, 0);
   issuer.fails = false;
   const before = issuer.requests.splice(0).map(hexOf);
-  const next = await device(issuer, storage, shuffler);
-  assert.equal(await next.client.flush(60), true);
+  const nextDevice = await device(issuer, storage, shuffler);
+  assert.equal(await nextDevice.client.flush(60), true);
   // One request, or two where the next day's is due by the device's own hour.
   assert.ok(before.length >= 1);
-  const again = new Set(issuer.requests.map(hexOf));
-  assert.ok(before.every((report) => again.has(report)));
+  const requestTexts = new Set(issuer.requests.map(hexOf));
+  assert.ok(before.every((report) => requestTexts.has(report)));
   assert.ok(sentTo(shuffler).every((report) => issuer.takes(report)));
   assert.equal(sentTo(shuffler).length, 1);
 });
@@ -291,9 +296,9 @@ test("a report that is sent again has the same token; a spent one is replaced", 
   };
   client.report("theme", "dark");
   await flushUntil(client, () => bodies.length > 0);
-  const next = await device(issuer, storage, shuffler);
-  assert.equal(await next.client.flush(60), true);
-  assert.deepEqual(next.client.dropped, {});
+  const nextDevice = await device(issuer, storage, shuffler);
+  assert.equal(await nextDevice.client.flush(60), true);
+  assert.deepEqual(nextDevice.client.dropped, {});
   const [lost, spent, third] = bodies.map((body) =>
     (fieldsIn(body).get(2) ?? []).map((token) => hexOf(token as Bytes)),
   );
@@ -304,10 +309,10 @@ test("a report that is sent again has the same token; a spent one is replaced", 
 });
 
 test("an issuer that answers by another key gets no report to mark", async () => {
-  const [issuer, other] = [new Issuer(), new Issuer()];
+  const [issuer, otherIssuer] = [new Issuer(), new Issuer()];
   const shuffler = new FakeShuffler();
   const client = await Client.over(await bundleOf(issuer), new MemoryStorage(), shuffler, {
-    ...{ holdSeconds: null, now: () => life.start, ask: other.ask },
+    ...{ holdSeconds: null, now: () => life.start, ask: otherIssuer.ask },
   });
   client.report("theme", "dark");
   assert.equal(await client.flush(1), false);
@@ -316,7 +321,7 @@ test("an issuer that answers by another key gets no report to mark", async () =>
 });
 
 test("another key of the issuer's loses no report that waits, and asks the same", async () => {
-  const [former, other] = [new Issuer(), new Issuer()];
+  const [former, otherIssuer] = [new Issuer(), new Issuer()];
   const { client, storage, shuffler } = await device(former);
   shuffler.post = () => {
     // With tokens of the former key: none to a shuffler that has the other.
@@ -327,47 +332,47 @@ test("another key of the issuer's loses no report that waits, and asks the same"
   client.report("theme", "dark");
   assert.equal(await client.flush(3), false);
   assert.deepEqual([await client.waiting(), client.dropped], [1, {}]);
-  const next = await device(other, storage);
-  next.client.report("theme", "light");
-  assert.equal(await next.client.flush(60), true);
-  assert.deepEqual(next.client.dropped, {});
-  const sent = sentTo(next.shuffler);
-  assert.equal(sent.length, 2);
-  assert.ok(sent.every((report) => other.takes(report)));
+  const nextDevice = await device(otherIssuer, storage);
+  nextDevice.client.report("theme", "light");
+  assert.equal(await nextDevice.client.flush(60), true);
+  assert.deepEqual(nextDevice.client.dropped, {});
+  const sentReports = sentTo(nextDevice.shuffler);
+  assert.equal(sentReports.length, 2);
+  assert.ok(sentReports.every((report) => otherIssuer.takes(report)));
 
   // Who asked by the former key, and was answered by the other, asks the same by the other.
-  const own = new MemoryStorage();
+  const ownStorage = new MemoryStorage();
   const bundle = await bundleOf(former);
-  const settings = { holdSeconds: null, now: () => life.start, ask: other.ask };
-  const early = await Client.over(bundle, own, new FakeShuffler(), settings);
-  other.requests.splice(0);
+  const settings = { holdSeconds: null, now: () => life.start, ask: otherIssuer.ask };
+  const early = await Client.over(bundle, ownStorage, new FakeShuffler(), settings);
+  otherIssuer.requests.splice(0);
   early.report("theme", "dark");
   assert.equal(await early.flush(1), false);
-  const before = other.requests.splice(0).map(hexOf);
-  const later = await device(other, own);
-  assert.equal(await later.client.flush(60), true);
-  assert.ok(before.every((request) => other.requests.map(hexOf).includes(request)));
+  const before = otherIssuer.requests.splice(0).map(hexOf);
+  const laterDevice = await device(otherIssuer, ownStorage);
+  assert.equal(await laterDevice.client.flush(60), true);
+  assert.ok(before.every((request) => otherIssuer.requests.map(hexOf).includes(request)));
 });
 
 test("a page of a former bundle asks for nothing that a later one's page has asked", async () => {
-  const [former, other] = [new Issuer(), new Issuer()];
+  const [former, otherIssuer] = [new Issuer(), new Issuer()];
   const [storage, shuffler] = [new MemoryStorage(), new FakeShuffler()];
   // The issuer has another key since, by which it answers both.
-  const settings = { holdSeconds: null, now: () => life.start, ask: other.ask };
+  const settings = { holdSeconds: null, now: () => life.start, ask: otherIssuer.ask };
   const page = async (issuer: Issuer, serial: number) =>
     Client.over({ ...(await bundleOf(issuer)), serial }, storage, shuffler, settings);
   const early = await page(former, 1);
-  const later = await page(other, 2);
-  later.report("language", "de");
-  assert.equal(await later.flush(60), true);
-  assert.ok(other.requests.splice(0).length);
+  const laterClient = await page(otherIssuer, 2);
+  laterClient.report("language", "de");
+  assert.equal(await laterClient.flush(60), true);
+  assert.ok(otherIssuer.requests.splice(0).length);
   assert.equal(early.report("theme", "dark"), "queued");
   assert.equal(await early.flush(1), false);
-  assert.deepEqual(other.requests, []);
-  assert.equal(await later.flush(60), true);
-  const sent = sentTo(shuffler);
-  assert.equal(sent.length, 2);
-  assert.ok(sent.every((report) => other.takes(report)));
+  assert.deepEqual(otherIssuer.requests, []);
+  assert.equal(await laterClient.flush(60), true);
+  const sentReports = sentTo(shuffler);
+  assert.equal(sentReports.length, 2);
+  assert.ok(sentReports.every((report) => otherIssuer.takes(report)));
 });
 
 test("a wrong proof of one stream keeps the reports of that one alone", async () => {
@@ -409,8 +414,8 @@ test("an app without an account is told, and its own server may ask", async () =
   const signal = AbortSignal.timeout(1000);
   const answer = await askingIssuer(issuer, (request) => request, post)(new Uint8Array(3), signal);
   assert.equal(answer.length, 3);
-  const wrong = askingIssuer(issuer, () => "text" as unknown as Uint8Array, post);
-  await assert.rejects(wrong(new Uint8Array(3), signal), TryAgain);
+  const askWrongly = askingIssuer(issuer, () => "text" as unknown as Uint8Array, post);
+  await assert.rejects(askWrongly(new Uint8Array(3), signal), TryAgain);
 });
 
 test("an app's function, or an issuer, that never answers is waited for no longer than told", async () => {

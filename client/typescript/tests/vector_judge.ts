@@ -25,7 +25,7 @@ import { requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
 import { bytesOf, hexOf } from "./known_answers.js";
 import { live } from "./device_life.js";
 
-interface Asked {
+interface Question {
   ask: string;
   mechanism: string;
   parameters: Record<string, number> & {
@@ -100,7 +100,7 @@ async function orRefused(work: () => unknown): Promise<unknown> {
   }
 }
 
-async function answer(question: Asked): Promise<unknown> {
+async function answer(question: Question): Promise<unknown> {
   switch (question.ask) {
     case "payloads": {
       const {
@@ -186,10 +186,10 @@ async function answer(question: Asked): Promise<unknown> {
       return [info, tokenOf(nonce, output, bytesOf(question.sealed))].map(hexOf);
     }
     case "token_request": {
-      const wanted = typeof question.wanted === "number" ? [] : question.wanted;
+      const wantedTokens = typeof question.wanted === "number" ? [] : question.wanted;
       return hexOf(
         tokenRequest(
-          wanted.map((request) => ({ ...request, elements: request.elements.map(bytesOf) })),
+          wantedTokens.map((request) => ({ ...request, elements: request.elements.map(bytesOf) })),
         ),
       );
     }
@@ -241,5 +241,5 @@ async function answer(question: Asked): Promise<unknown> {
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  console.log(JSON.stringify(await answer(JSON.parse(line) as Asked)));
+  console.log(JSON.stringify(await answer(JSON.parse(line) as Question)));
 }

@@ -46,12 +46,12 @@ for (const kem of ["x25519", "x-wing"] as const) {
     const payload = bytesOf(answers.payload);
     const info = sealInfo(answers.stream, answers.epoch);
     assert.equal(hexOf(info), answers.info);
-    const fresh = await seal(payload, bytesOf(answers.public), info, kem);
-    assert.equal(fresh.length, payload.length + SEAL_BYTES[kem]);
-    assert.equal(hexOf(await open(answers, hexOf(fresh), info, kem)), answers.payload);
+    const sealedAgain = await seal(payload, bytesOf(answers.public), info, kem);
+    assert.equal(sealedAgain.length, payload.length + SEAL_BYTES[kem]);
+    assert.equal(hexOf(await open(answers, hexOf(sealedAgain), info, kem)), answers.payload);
     assert.equal(hexOf(await open(answers, answers.sealed, info, kem)), answers.payload);
     const elsewhere = sealInfo(answers.stream, answers.epoch + 1);
-    await assert.rejects(open(answers, hexOf(fresh), elsewhere, kem));
+    await assert.rejects(open(answers, hexOf(sealedAgain), elsewhere, kem));
   });
 }
 

@@ -26,8 +26,8 @@ import type { Life } from "./device_life.js";
 type Loose = (...values: unknown[]) => unknown;
 
 const life = knownAnswer("wire/ledger") as { signed: string; start: number };
-const signed = new TextEncoder().encode(life.signed);
-const WRONG: readonly unknown[] = [
+const bundleBytes = new TextEncoder().encode(life.signed);
+const WRONG_VALUES: readonly unknown[] = [
   ...[undefined, null, true, 7, -1, NaN, Infinity, 7n, "", "x", Symbol("x"), () => 7],
   ...[
     {},
@@ -47,12 +47,12 @@ const OPTIONS = [
 ];
 const folder = await mkdtemp(join(tmpdir(), "hubbub-"));
 const bundle = join(folder, "app.hubbub");
-await writeFile(bundle, signed);
+await writeFile(bundle, bundleBytes);
 
 after(() => rm(folder, { recursive: true }));
 
-function fresh(strict: boolean): Promise<Client> {
-  return memoryClient(signed, { strict, now: () => life.start });
+function newClient(strict: boolean): Promise<Client> {
+  return memoryClient(bundleBytes, { strict, now: () => life.start });
 }
 
 /** What a call does; what is thrown is ours, or the test fails. */
@@ -85,17 +85,17 @@ const METHODS: readonly [keyof Client, readonly unknown[]][] = [
 ];
 
 for (const strict of [true, false]) {
-  for (const [method, right] of METHODS) {
-    test(`${method}(${JSON.stringify(right).slice(1, -1)}) takes anything, strict ${strict}`, async () => {
-      const client = await fresh(strict);
+  for (const [method, validArguments] of METHODS) {
+    test(`${method}(${JSON.stringify(validArguments).slice(1, -1)}) takes anything, strict ${strict}`, async () => {
+      const client = await newClient(strict);
       const call = (client[method] as Loose).bind(client);
-      for (const wrong of WRONG) {
-        for (let index = 0; index <= right.length; index += 1) {
+      for (const wrongValue of WRONG_VALUES) {
+        for (let index = 0; index <= validArguments.length; index += 1) {
           const came = await tried(
             call,
-            ...right.slice(0, index),
-            wrong,
-            ...right.slice(index + 1),
+            ...validArguments.slice(0, index),
+            wrongValue,
+            ...validArguments.slice(index + 1),
           );
           if (method === "report" && !strict) assert.equal(typeof came, "string");
         }
@@ -113,10 +113,10 @@ for (const strict of [true, false]) {
 }
 
 test("what a person cannot mean is no preference, and the former one holds", async () => {
-  const client = await fresh(true);
+  const client = await newClient(true);
   await client.prefer(0.3);
-  for (const wrong of WRONG.filter((value) => value !== null && value !== 7)) {
-    await assert.rejects((client.prefer as Loose).call(client, wrong) as Promise<void>, {
+  for (const wrongValue of WRONG_VALUES.filter((value) => value !== null && value !== 7)) {
+    await assert.rejects((client.prefer as Loose).call(client, wrongValue) as Promise<void>, {
       message: "prefer(): maxEpsilon: give 0 or more, in nats, or null for any",
     });
   }
@@ -124,48 +124,52 @@ test("what a person cannot mean is no preference, and the former one holds", asy
 });
 
 test("a wrong timeout is refused if strict, and warned of once in production", async (context) => {
-  const warned = context.mock.method(console, "warn", () => undefined);
-  const [strict, lenient] = [await fresh(true), await fresh(false)];
-  for (const wrong of ["x", null, true, [1], Symbol("x")]) {
+  const warnings = context.mock.method(console, "warn", () => undefined);
+  const [strict, lenient] = [await newClient(true), await newClient(false)];
+  for (const wrongArgument of ["x", null, true, [1], Symbol("x")]) {
     const message = /^(flush|close)\(\): timeoutSeconds is [a-z]+; give number$/;
     for (const method of ["flush", "close"] as const) {
-      const ended = (strict[method] as Loose).call(strict, wrong) as Promise<boolean>;
+      const ended = (strict[method] as Loose).call(strict, wrongArgument) as Promise<boolean>;
       await assert.rejects(ended, { name: "BadParameter", message });
     }
-    assert.equal(await (lenient.flush as Loose).call(lenient, wrong), true);
+    assert.equal(await (lenient.flush as Loose).call(lenient, wrongArgument), true);
   }
   assert.equal(await (lenient.close as Loose).call(lenient, "x"), true);
   assert.equal(await strict.close(), true);
-  assert.equal(warned.mock.callCount(), 1);
+  assert.equal(warnings.mock.callCount(), 1);
 });
 
 test("a no without its options is a no, and a wrong one stops this page", async () => {
-  for (const [wrong, problem] of [
+  for (const [wrongOptions, problem] of [
     [null, null],
     [{ forget: "yes" }, "disable(): forget is string; give boolean"],
   ] as const) {
-    const client = await fresh(false);
-    const came = await tried((client.disable as Loose).bind(client), wrong);
+    const client = await newClient(false);
+    const came = await tried((client.disable as Loose).bind(client), wrongOptions);
     assert.equal(came instanceof BadParameter ? came.message : null, problem);
     assert.equal(client.report("theme", "dark"), "disabled");
   }
 });
 
-for (const [where, open, needed] of [
+for (const [caseName, open, requiredOptions] of [
   ["a page", openPage as unknown as Loose, { bundle: "/app.hubbub" }],
   ["Node", openNode as unknown as Loose, { bundle, folder: join(folder, "device") }],
 ] as const) {
-  test(`open() of ${where} takes no options of other types, and says which`, async () => {
-    for (const wrong of [undefined, null, 7, "x", true, {}, [], { bundle: undefined }]) {
-      const error = await tried(open, wrong);
+  test(`open() of ${caseName} takes no options of other types, and says which`, async () => {
+    for (const wrongOptions of [undefined, null, 7, "x", true, {}, [], { bundle: undefined }]) {
+      const error = await tried(open, wrongOptions);
       assert.ok(error instanceof BadParameter);
       assert.match(error.message, /^open\(\)/);
     }
     for (const option of OPTIONS) {
-      for (const wrong of WRONG) {
-        if (option === "folder" && wrong === "x") continue; // a folder as any
+      for (const wrongValue of WRONG_VALUES) {
+        if (option === "folder" && wrongValue === "x") continue; // a folder as any
         // A text may be a place where no bundle is; all else is of another type, or out of range.
-        const came = await tried(open, { ...needed, shuffler: "https://[::1]:1", [option]: wrong });
+        const came = await tried(open, {
+          ...requiredOptions,
+          shuffler: "https://[::1]:1",
+          [option]: wrongValue,
+        });
         if (came instanceof BadParameter) assert.match(came.message, new RegExp(option));
         if (came instanceof HubbubError) continue;
         await (came as Client).close(0);
@@ -176,7 +180,7 @@ for (const [where, open, needed] of [
 
 test("a bundle may be given by its bytes in Node, too", async () => {
   const client = await openNode({
-    ...{ bundle: signed, folder: join(folder, "of bytes"), shuffler: "https://[::1]:1" },
+    ...{ bundle: bundleBytes, folder: join(folder, "of bytes"), shuffler: "https://[::1]:1" },
     holdSeconds: null,
   });
   await client.close(0);
@@ -184,12 +188,12 @@ test("a bundle may be given by its bytes in Node, too", async () => {
 
 test("what is wrong is named, with what is right", async () => {
   const node = openNode as unknown as Loose;
-  const needed = { bundle, folder: join(folder, "device") };
+  const requiredOptions = { bundle, folder: join(folder, "device") };
   const shuffler = "https://[::1]:1";
   for (const [options, message] of [
     [undefined, "open(): bundle is undefined; give string, or object: URL or Uint8Array"],
     [
-      { ...needed, bundle: { path: "x" } },
+      { ...requiredOptions, bundle: { path: "x" } },
       "open(): bundle is an object; give string, or object: URL or Uint8Array",
     ],
     [{ bundle }, "open(): folder is undefined; give string"],
@@ -200,36 +204,39 @@ test("what is wrong is named, with what is right", async () => {
     ],
     [{ bundle, folder: bundle }, "open(): folder is a file; give a folder"],
     [{ bundle, folder: "/dev/null" }, "open(): folder is a file; give a folder"],
-    [{ ...needed, strict: "no" }, "open(): strict is string; give boolean"],
-    [{ ...needed, holdSeconds: "60" }, "open(): holdSeconds is string; give number or null"],
-    [{ ...needed, shuffler, holdSeconds: -1 }, "holdSeconds -1 is outside [0, 86400]"],
-    [{ ...needed, shuffler, maxEpsilon: NaN }, "maxEpsilon NaN is outside [0, Infinity]"],
-    [{ ...needed, public: null }, "open(): public is null; give object"],
-    [{ ...needed, shuffler: 7 }, "open(): shuffler is number; give string"],
+    [{ ...requiredOptions, strict: "no" }, "open(): strict is string; give boolean"],
     [
-      { ...needed, shuffler, public: { os: 1 } },
+      { ...requiredOptions, holdSeconds: "60" },
+      "open(): holdSeconds is string; give number or null",
+    ],
+    [{ ...requiredOptions, shuffler, holdSeconds: -1 }, "holdSeconds -1 is outside [0, 86400]"],
+    [{ ...requiredOptions, shuffler, maxEpsilon: NaN }, "maxEpsilon NaN is outside [0, Infinity]"],
+    [{ ...requiredOptions, public: null }, "open(): public is null; give object"],
+    [{ ...requiredOptions, shuffler: 7 }, "open(): shuffler is number; give string"],
+    [
+      { ...requiredOptions, shuffler, public: { os: 1 } },
       'public: os is number; give string or function, as { os: "linux" }',
     ],
     [
-      { ...needed, shuffler, strict: true, account: "x" },
+      { ...requiredOptions, shuffler, strict: true, account: "x" },
       "account is given, but the bundle's reports need no tokens; leave it out",
     ],
     [
-      { ...needed, operator: "abc" },
+      { ...requiredOptions, operator: "abc" },
       "open(): operator is not a public key of 32 bytes; give it in base64",
     ],
   ] as const) {
     assert.equal(((await tried(node, options)) as Error).message, message);
   }
   for (const now of [Date.now, () => new Date()]) {
-    const { message } = (await tried(node, { ...needed, shuffler, now })) as Error;
+    const { message } = (await tried(node, { ...requiredOptions, shuffler, now })) as Error;
     assert.equal(message, "now must return seconds since 1970, as () => Date.now() / 1000");
   }
   for (const [option, hint] of [
     ["operater", '; did you mean "operator"?'],
     ["toString", ""],
   ] as const) {
-    const { message } = (await tried(node, { ...needed, [option]: "x" })) as Error;
+    const { message } = (await tried(node, { ...requiredOptions, [option]: "x" })) as Error;
     assert.ok(
       message.startsWith(`open() has no option ${option}; there are account, bundle, folder, `),
     );
@@ -244,12 +251,12 @@ test("what is wrong is named, with what is right", async () => {
 
 test("what is for tests, and the element, take anything too", async () => {
   const captured = capture();
-  for (const wrong of WRONG) {
-    assert.ok((await tried(memoryClient as unknown as Loose, wrong)) instanceof HubbubError);
-    await tried(memoryClient as unknown as Loose, signed, wrong);
-    await tried((key) => new KeyedBits(key as Uint8Array), wrong);
-    await tried(defineLedger as Loose, wrong);
-    assert.deepEqual((captured.values as Loose)(wrong), []);
+  for (const wrongValue of WRONG_VALUES) {
+    assert.ok((await tried(memoryClient as unknown as Loose, wrongValue)) instanceof HubbubError);
+    await tried(memoryClient as unknown as Loose, bundleBytes, wrongValue);
+    await tried((key) => new KeyedBits(key as Uint8Array), wrongValue);
+    await tried(defineLedger as Loose, wrongValue);
+    assert.deepEqual((captured.values as Loose)(wrongValue), []);
   }
   captured.stop();
 });
@@ -262,8 +269,10 @@ test("a device's state that this version cannot read reports nothing, and says s
   for (const document of [7, null, {}, { secret: "x" }]) {
     const storage = new MemoryStorage();
     await storage.transaction((rows) => rows.keepDevice(document));
-    const opened = await openBundle(signed, null);
-    const client = await Client.over(opened, storage, new FakeShuffler(), { holdSeconds: null });
+    const askingBundle = await openBundle(bundleBytes, null);
+    const client = await Client.over(askingBundle, storage, new FakeShuffler(), {
+      holdSeconds: null,
+    });
     assert.equal(client.report("theme", "dark"), "no_state");
     await assert.rejects(client.ledger(), StateUnusable);
   }
@@ -287,15 +296,22 @@ function hostile(): unknown[] {
 }
 
 test("what throws as it is looked at is no value, and its text is nobody's", async (context) => {
-  const warned = context.mock.method(console, "warn", () => undefined);
-  const asking = knownAnswer("wire/asking") as Record<"vectors" | "learning" | "discovering", Life>;
-  const lives = [life, asking.vectors, asking.learning, asking.discovering];
+  const warnings = context.mock.method(console, "warn", () => undefined);
+  const askingLives = knownAnswer("wire/asking") as Record<
+    "vectors" | "learning" | "discovering",
+    Life
+  >;
+  const lives = [life, askingLives.vectors, askingLives.learning, askingLives.discovering];
   for (const strict of [true, false]) {
-    for (const own of lives) {
-      const content = new TextEncoder().encode(own.signed);
-      const options = { strict, now: () => own.start, public: { os: "linux", version: "2.1" } };
+    for (const askingLife of lives) {
+      const content = new TextEncoder().encode(askingLife.signed);
+      const options = {
+        strict,
+        now: () => askingLife.start,
+        public: { os: "linux", version: "2.1" },
+      };
       const client = await memoryClient(content, options);
-      const [, body = ""] = own.signed.split("\n");
+      const [, body = ""] = askingLife.signed.split("\n");
       const { metrics } = JSON.parse(body) as { metrics: object };
       for (const [index, value] of hostile().entries()) {
         for (const name of [...Object.keys(metrics), value]) {
@@ -313,8 +329,8 @@ test("what throws as it is looked at is no value, and its text is nobody's", asy
       }
     }
   }
-  assert.ok(warned.mock.callCount() > 0);
-  assert.ok(!JSON.stringify(warned.mock.calls.map((call) => call.arguments)).includes("secret"));
+  assert.ok(warnings.mock.callCount() > 0);
+  assert.ok(!JSON.stringify(warnings.mock.calls.map((call) => call.arguments)).includes("secret"));
 });
 
 test("what an app says in the clear and throws as it is asked is its mistake, and is not shown", async () => {
@@ -338,8 +354,8 @@ test("what an app says in the clear and throws as it is asked is its mistake, an
 });
 
 test("a value in the place of a metric's name is never shown, and the remedy is", async (context) => {
-  const warned = context.mock.method(console, "warn", () => undefined);
-  const strict = await fresh(true);
+  const warnings = context.mock.method(console, "warn", () => undefined);
+  const strict = await newClient(true);
   const message =
     /^the bundle has no metric of this name; it has .*theme.*; pass the name first, then the value$/;
   for (const call of [
@@ -357,13 +373,13 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
   }
   assert.throws(() => strict.report("Thme", "dark"), /then the value; did you mean "theme"\?$/);
   // Once of each kind, and of each metric: whatever is said otherwise of it, or how often.
-  const lenient = await fresh(false);
+  const lenient = await newClient(false);
   for (let number = 0; number < 100; number += 1) {
     lenient.report(`secret ${String(number)}`, "theme");
     lenient.report("language", `secret ${String(number)}`);
     lenient.report("hours", `secret ${String(number)}`);
   }
-  const lines = warned.mock.calls.map(({ arguments: [line] }) => String(line));
+  const lines = warnings.mock.calls.map(({ arguments: [line] }) => String(line));
   assert.equal(lines.length, 3);
   assert.ok(lines.every((line) => !line.includes("secret")));
 });

@@ -14,7 +14,7 @@ declare module "electron" {
     ): void;
   };
   export const ipcRenderer: { invoke(channel: string, ...values: unknown[]): Promise<unknown> };
-  export const contextBridge: { exposeInMainWorld(name: string, own: object): void };
+  export const contextBridge: { exposeInMainWorld(name: string, client: object): void };
   export class BrowserWindow {
     constructor(options: { webPreferences: { preload: string } });
     loadFile(path: string): Promise<void>;

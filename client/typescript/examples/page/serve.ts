@@ -28,7 +28,7 @@ const server = createServer((incoming, answer) => {
   if (incoming.method === "POST") {
     const { "content-type": type, "content-length": length } = incoming.headers;
     const headers = { "content-type": type, "content-length": length };
-    const passed = request(
+    const forwarded = request(
       new URL("/v1/reports", shuffler),
       { method: "POST", headers, ca },
       (reply) => {
@@ -36,18 +36,19 @@ const server = createServer((incoming, answer) => {
         reply.pipe(answer);
       },
     );
-    passed.on("error", () => answer.writeHead(502).end());
-    incoming.pipe(passed);
+    forwarded.on("error", () => answer.writeHead(502).end());
+    incoming.pipe(forwarded);
     return;
   }
   const name = (incoming.url ?? "/").slice(1);
   const script = scripts.get(name);
   if (script) answer.setHeader("content-type", "text/javascript").end(script);
-  else if (name === "app.hubbub") void readFile(join(folder, name)).then((own) => answer.end(own));
-  else void readFile(join(here, "index.html")).then((own) => answer.end(own));
+  else if (name === "app.hubbub")
+    void readFile(join(folder, name)).then((content) => answer.end(content));
+  else void readFile(join(here, "index.html")).then((content) => answer.end(content));
 });
 server.listen(Number(port), "127.0.0.1", () => {
   const address = server.address();
-  const own = typeof address === "object" ? address?.port : undefined;
-  console.log(`the page is at http://127.0.0.1:${own ?? port}/`);
+  const listenPort = typeof address === "object" ? address?.port : undefined;
+  console.log(`the page is at http://127.0.0.1:${listenPort ?? port}/`);
 });

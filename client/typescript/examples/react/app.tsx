@@ -16,7 +16,7 @@ export function ReportingProvider(props: { options: BrowserOptions; children: Re
     opening.then(setClient, console.warn);
     return () => {
       setClient(null);
-      void opening.then((own) => own.close()).catch(() => undefined);
+      void opening.then((openedClient) => openedClient.close()).catch(() => undefined);
     };
   }, [options]);
   return <Reporting value={client}>{children}</Reporting>;

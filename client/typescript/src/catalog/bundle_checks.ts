@@ -11,7 +11,7 @@ import { CAPS, DEFINITION, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.
 import type { Figures } from "./bundle.js";
 import { isOfVectors, NUMERIC, type Metric } from "./metric.js";
 import { SEAL_BYTES, type Kem } from "../transport/sealing.js";
-import { listed, number, ownValue, table, text, whole, type Table } from "./json.js";
+import { listed, number, ownValue, table, text, wholeNumber, type Table } from "./json.js";
 
 /**
  * A rule: a number's limits and whether each is exclusive; a text; a boolean; or one of some words.
@@ -200,7 +200,7 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
         throw new TypeError("promises are not only for retired names");
       const figures = {
         epsilon: number(epsilon),
-        reports: whole(reports),
+        reports: wholeNumber(reports),
         lifetime: number(lifetime),
       };
       return [name, { ...figures, central: central.length ? number(central[0]) : null }];
@@ -360,7 +360,7 @@ function refuseExperiment(entry: Table, pythonEntry: Table): void {
   const { name, arms: pairs, ...extraFields } = table(entry["experiment"]);
   const arms = listed(pairs).map(listed);
   const names = arms.map(([arm]) => text(arm));
-  const weights = arms.map(([, weight]) => whole(weight));
+  const weights = arms.map(([, weight]) => wholeNumber(weight));
   const rules = listed(entry["breakdown"]).map(listed);
   const values = rules.find(([field]) => field === name)?.[1];
   const fit =

@@ -9,7 +9,9 @@ import { listed, number, ownValue, table, text, type Table } from "./json.js";
  * Defining fields by name: the default, which the definition leaves out, and whether the number is
  * an integer.
  */
-export type Definition = Readonly<Record<string, readonly [usual?: unknown, whole?: boolean]>>;
+export type Definition = Readonly<
+  Record<string, readonly [usual?: unknown, wholeNumber?: boolean]>
+>;
 
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*/g;
 // Prefix of a spelled number: half of a surrogate pair, which no text of a bundle contains.

@@ -33,7 +33,7 @@ export function number(value: unknown): number {
 }
 
 /** A whole number. */
-export function whole(value: unknown): number {
+export function wholeNumber(value: unknown): number {
   holds(Number.isSafeInteger(value));
   return value as number;
 }

@@ -126,7 +126,7 @@ export class Learner {
     const { bundle } = this.reporter;
     try {
       const states = await openModels(stateBytes, signerOf(bundle));
-      const problems = [...states].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
+      const problems = [...states].flatMap(([name, state]) => this.#problemOf(name, state) ?? []);
       if (problems.length) {
         throw new ModelsRefused(
           `${problems.join("; ")}: refused; serve the newest state of this bundle's models`,
@@ -141,7 +141,7 @@ export class Learner {
   }
 
   /** Stores a state, or warns about what is wrong with it. */
-  #wrong(name: string, state: ModelState): string | null {
+  #problemOf(name: string, state: ModelState): string | null {
     const previousState = this.#states.get(name);
     const model = this.reporter.bundle.metrics.get(name)?.model;
     const [columns, weights] = [state.centre.length, state.weights.length];

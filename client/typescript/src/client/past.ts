@@ -122,10 +122,10 @@ function withEvent(
   counts: Events["counts"],
   { metric, epoch, event }: NotedEvent,
 ): Events["counts"] {
-  const isIt = (count: Events["counts"][number]) =>
+  const isSameEvent = (count: Events["counts"][number]) =>
     count[0] === metric && count[1] === epoch && count[2] === event;
-  const times = counts.find(isIt)?.[3] ?? 0;
-  return [...counts.filter((count) => !isIt(count)), [metric, epoch, event, times + 1]];
+  const times = counts.find(isSameEvent)?.[3] ?? 0;
+  return [...counts.filter((count) => !isSameEvent(count)), [metric, epoch, event, times + 1]];
 }
 
 /**

@@ -123,14 +123,14 @@ function chained(settings: Arguments, categories: number): Chained {
     otherCount,
   );
   // PRIVACY: rounded down, towards uniform.
-  const fresh = atMost(
+  const freshThreshold = atMost(
     dividedBy(
       minus(times(report, lieLimit), lieOffset),
       minus(truthSlope, times(report, lieSlope)),
     ),
   );
-  const truth = plus(lieOffset, times(chanceOf(fresh), truthSlope));
-  const lie = plus(lieLimit, times(chanceOf(fresh), lieSlope));
+  const truth = plus(lieOffset, times(chanceOf(freshThreshold), truthSlope));
+  const lie = plus(lieLimit, times(chanceOf(freshThreshold), lieSlope));
   return {
     truth,
     lie,
@@ -140,7 +140,7 @@ function chained(settings: Arguments, categories: number): Chained {
       // PRIVACY: one permanent value per value, for as long as the device keeps its secret.
       const coins = memo.coins(permanent(packedIndex(value)));
       const permanentValue = respond(value, lasting, categories, coins);
-      return respond(permanentValue, fresh, categories, source);
+      return respond(permanentValue, freshThreshold, categories, source);
     },
   };
 }

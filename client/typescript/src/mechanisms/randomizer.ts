@@ -75,7 +75,7 @@ export function forgetful(source: BitSource): Memo {
 
 /** The number of listed values. */
 export function categoriesOf({ categories }: Arguments): number {
-  return whole(categories, "categories", 2, MAX_CATEGORIES);
+  return wholeIn(categories, "categories", 2, MAX_CATEGORIES);
 }
 
 /** A parameter that is a whole number in [low, high]. fallback: its value if it is left out. */
@@ -86,7 +86,7 @@ export function wholeOf(
   high: number,
   fallback?: number,
 ): number {
-  return whole(parameters[name] ?? fallback ?? NaN, name, low, high);
+  return wholeIn(parameters[name] ?? fallback ?? NaN, name, low, high);
 }
 
 /** A parameter that may be any number. */
@@ -105,7 +105,7 @@ export function indexIn(categories: number, value: unknown): number {
   throw new ValueOutOfDomain(`value is outside [0, ${categories})`);
 }
 
-function whole(number: number, name: string, low: number, high: number): number {
+function wholeIn(number: number, name: string, low: number, high: number): number {
   if (Number.isInteger(number) && number >= low && number <= high) return number;
   throw new BadParameter(`${name} ${number} is outside [${low}, ${high}]`);
 }

@@ -8,7 +8,7 @@ import { TYPE, type Answer } from "../transport/submission.js";
 /** Answers like a shuffler. failing: a reason; if set, every call throws TryAgain with it. */
 export class FakeShuffler implements Transport {
   /** The accepted submissions, in order. */
-  readonly taken: Uint8Array[] = [];
+  readonly requests: Uint8Array[] = [];
   failing: string | null = null;
   /** The answer to give instead of an acknowledgement. */
   answer: Answer | null = null;
@@ -19,13 +19,13 @@ export class FakeShuffler implements Transport {
 
   /** The number of accepted reports. */
   get reports(): number {
-    return this.taken.reduce((sum, request) => sum + [...fieldsOf(request)].length, 0);
+    return this.requests.reduce((sum, request) => sum + [...fieldsOf(request)].length, 0);
   }
 
   post(body: Uint8Array): Promise<Answer> {
     if (this.failing !== null) return Promise.reject(new TryAgain(this.failing));
     if (this.answer) return Promise.resolve(this.answer);
-    this.taken.push(body);
+    this.requests.push(body);
     const headers = { "content-type": TYPE };
     return Promise.resolve({
       status: 200,

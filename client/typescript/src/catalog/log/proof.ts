@@ -9,7 +9,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { BundleRefused } from "../../errors.js";
 import type { Bytes } from "../../mechanisms/packing.js";
 import { fromText, tableFrom, toText } from "../encoding.js";
-import { listed, number, table, text, whole } from "../json.js";
+import { listed, number, table, text, wholeNumber } from "../json.js";
 import type { LogKey, LogProof, SeenLog } from "./log.js";
 import { HASH_BYTES, leafHash, provenRoot, refuseInconsistent, type Tree } from "./merkle.js";
 import { refuseAmbiguous } from "../bundle_checks.js";
@@ -28,7 +28,7 @@ export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promi
   const now = await openCheckpoint(text(document["checkpoint"]), key);
   if (document["hubbub log"] !== 1) throw new BundleRefused("it has no valid proof of the log");
   const entry = new TextEncoder().encode(`hubbub/1 bundle\n${hex(sha256(content))}\n`);
-  const index = whole(document["index"]);
+  const index = wholeNumber(document["index"]);
   const root = provenRoot(leafHash(entry), index, now.size, hashesOf(document["inclusion"]));
   if (toText(root) !== toText(now.root)) {
     throw new BundleRefused(`it is not in the log ${key.name} that it names`);

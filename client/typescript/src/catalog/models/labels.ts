@@ -44,8 +44,8 @@ function eitherOf({ positive, negative }: Labels, label: unknown): number {
     if (label === positive) return 1;
     // A text that differs from the positive label only in case or blanks is a mistake, not the
     // negative label.
-    const wrong = negative ? label !== negative : folded(label) === folded(positive);
-    if (!wrong) return 0;
+    const isWrong = negative ? label !== negative : folded(label) === folded(positive);
+    if (!isWrong) return 0;
     const otherText = negative ? `"${negative}"` : "every other text";
     throw new ValueOutOfDomain(
       "label is neither positive nor negative as written: " +
