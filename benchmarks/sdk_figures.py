@@ -31,6 +31,54 @@ def over_grpc(address, folder):
     yield from hubbub(address, folder, "grpc")
 
 
+def libraries(address, folder):
+    """What hubbub's client loads of others for HTTP, used once, without hubbub."""
+    import base64  # noqa: F401 here and below: their memory is the figure
+    import dataclasses  # noqa: F401
+    import datetime as dt  # noqa: F401
+    import fractions  # noqa: F401
+    import logging  # noqa: F401
+    import threading
+
+    import mmh3  # noqa: F401
+
+    yield
+    import secrets
+    import sqlite3
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    key.public_key().verify(key.sign(b"bundle"), b"bundle")
+    database = sqlite3.connect(f"{folder}/state", check_same_thread=False)
+    database.execute("CREATE TABLE reports (sealed BLOB)")
+    yield lambda: secrets.randbits(64)
+
+    def send():
+        import socket
+        from http.client import HTTPConnection
+
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+        from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+        suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
+        sealed = suite.encrypt(b"light", X25519PublicKey.from_public_bytes(b"9" * 32))
+        database.execute("INSERT INTO reports VALUES (?)", (sealed,))
+        database.commit()
+        host, _, port = address.partition(":")
+        connection = HTTPConnection(address)
+        connection.sock = socket.create_connection((host.encode(), int(port)))
+        connection.request("POST", "/", sealed)
+        connection.getresponse().read()
+
+    def in_background():
+        thread = threading.Thread(target=send)
+        thread.start()
+        thread.join()
+
+    yield in_background
+
+
 def sentry(address, folder):
     import sentry_sdk
 
@@ -87,6 +135,7 @@ def main(name, address, folder):
     steps = {
         "hubbub, HTTP": hubbub,
         "hubbub, gRPC": over_grpc,
+        "its libraries alone, HTTP": libraries,
         "Sentry": sentry,
         "Glean": glean,
         "OpenTelemetry": opentelemetry,

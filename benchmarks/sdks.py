@@ -25,7 +25,14 @@ HEADER: Final = (
 )
 _ROOT: Final = Path(__file__).parents[1]
 _PYTHON: Final = _ROOT / "build" / "peers" / "bin" / "python"
-_SDKS: Final = ("hubbub, HTTP", "hubbub, gRPC", "Sentry", "Glean", "OpenTelemetry")
+_SDKS: Final = (
+    "hubbub, HTTP",
+    "its libraries alone, HTTP",
+    "hubbub, gRPC",
+    "Sentry",
+    "Glean",
+    "OpenTelemetry",
+)
 _ROUNDS: Final = 5
 _GLEAN: Final = {
     "metrics.yaml": """$schema: moz://mozilla.org/schemas/glean/metrics/2-0-0

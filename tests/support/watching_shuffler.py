@@ -101,7 +101,7 @@ def accuracy(bundle: Bundle, devices: int, secret: Secret) -> float:
     truth = [bool(rng.randrange(2)) for _ in range(devices)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (waits, background):  # so that a run is like any other
-            patch.setattr(module, "_random", waiting)
+            patch.setattr(module, "uniform", waiting.uniform)
         observations = [_observed(bundle, secret if marked else None, rng) for marked in truth]
     half = devices // 2
     guess = _best_stump(observations[:half], truth[:half])

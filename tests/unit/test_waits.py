@@ -19,17 +19,14 @@ HOUR = 3600.0
 OUTAGE_SECONDS, MOST_TRIES = 15, 14
 
 
-class Latest:
-    """Of the times that are drawn."""
-
-    def uniform(self, _low: float, high: float) -> float:
-        return high
+def latest(_low: float, high: float) -> float:
+    return high
 
 
 def test_no_wait_makes_a_report_of_the_shortest_epoch_late(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waits, "_random", Latest())
+    monkeypatch.setattr(waits, "uniform", latest)
     # `crashed` is of an hour: an hour of grace, of which holding takes two thirds at most.
     of_hours = Waits(signed.bundle, 10 * HOUR)
     assert of_hours.before_sending(left_over=False) == HOUR * 2 / 3
@@ -41,7 +38,7 @@ def test_no_wait_makes_a_report_of_the_shortest_epoch_late(
 def test_a_few_tries_are_soon_and_what_the_shuffler_asks_is_kept(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waits, "_random", Latest())
+    monkeypatch.setattr(waits, "uniform", latest)
     some = Waits(signed.bundle, HOUR)
     assert [some.before_trying_again(n, soon(n)) for n in range(1, 6)] == pytest.approx(
         [0.4, 0.8, 1.6, 3.2, 6.4]
@@ -53,7 +50,7 @@ def test_after_an_outage_those_who_waited_add_no_more_than_the_usual(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a fleet that begins to report at one rate, how many call in the ten minutes after it."""
-    monkeypatch.setattr(waits, "_random", Random(22))
+    monkeypatch.setattr(waits, "uniform", Random(22).uniform)
     monkeypatch.setattr(waits, "grace_seconds", lambda _length: 24 * HOUR)
     fleet = Waits(signed.bundle, HOUR)
     devices, back = 20_000, 0

@@ -4,7 +4,7 @@ Every epoch has one opening key for everybody: the one whose period contains the
 id goes with a report; other ids are refused, so that an id cannot mark anybody.
 """
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from dataclasses import replace as replaced
@@ -127,7 +127,7 @@ class OpeningKey:
 
     def with_x_wing(self) -> "OpeningKey":
         """The key with an X-Wing half, its own if it has one."""
-        return self if self.x_wing else replaced(self, x_wing=secrets.token_bytes(SEED_BYTES))
+        return self if self.x_wing else replaced(self, x_wing=os.urandom(SEED_BYTES))
 
     def __repr__(self) -> str:
         return f"OpeningKey(id={self.id})"

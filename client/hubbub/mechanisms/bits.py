@@ -4,7 +4,6 @@ No float takes part and no generator keeps state: random bits are compared, one 
 binary digits of a `Probability`, so that an event has exactly that chance.
 """
 
-import hmac
 import os
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -75,6 +74,8 @@ class KeyedBits:
 
     def _draw(self, bits: int) -> int:
         while self._left_bits < bits:
+            import hmac  # noqa: PLC0415 as in hubbub.sealing.kems
+
             block = hmac.digest(self._key, self._counter.to_bytes(8, "big"), "sha256")
             self._bits_left |= int.from_bytes(block, "little") << self._left_bits
             self._left_bits += 8 * _BLOCK_BYTES

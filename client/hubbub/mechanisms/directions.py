@@ -5,7 +5,6 @@ and in 1/4,096. So devices of all languages rank the same words, and an aggregat
 Source of a normal number's mean between two quantiles: Johnson, Kotz, Balakrishnan (1994), 10.1.
 """
 
-import hashlib
 import math
 from functools import cache
 from typing import Final
@@ -39,6 +38,8 @@ def steps() -> tuple[int, ...]:
 
 def book_bytes(seed: str, number: int, words: int, dimensions: int) -> bytes:
     """Two little-endian bytes for every coordinate of the book's words, word after word."""
+    import hashlib  # noqa: PLC0415 as in hubbub.sealing.kems
+
     name = f"hubbub directions 1 {seed} {dimensions} {words} {number}"
     return hashlib.shake_128(name.encode()).digest(2 * words * dimensions)
 

@@ -7,7 +7,6 @@ the last one on either side, which has none beyond it, and whose chance is delta
 Source: Ghosh, Roughgarden, Sundararajan (STOC 2009), moved above zero and cut off on both sides.
 """
 
-import secrets
 from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
@@ -101,8 +100,11 @@ class CountNoise:
             else self.variance
         )
 
-    def draw(self, below: Callable[[int], int] = secrets.randbelow) -> int:
-        """Draws a number. `below(n)` must return a uniform whole number in [0, n)."""
+    def draw(self, below: Callable[[int], int] | None = None) -> int:
+        """Draws a number. `below(n)` returns a uniform number in [0, n); by default secret."""
+        import secrets  # noqa: PLC0415 as in hubbub.sealing.kems
+
+        below = below or secrets.randbelow
         cumulative = list(accumulate(self.weights))
         return bisect_right(cumulative, below(cumulative[-1]))
 

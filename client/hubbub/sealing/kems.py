@@ -6,7 +6,6 @@ unless both halves are broken. Its private key is a seed of 32 bytes, its public
 ML-KEM-768 followed by that of X25519.
 """
 
-import hashlib
 from typing import TYPE_CHECKING, Final, Literal, Union
 
 from hubbub.errors import BadParameter
@@ -80,6 +79,8 @@ def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
 
 
 def _halves(seed: bytes) -> "tuple[MLKEM768PrivateKey, X25519PrivateKey]":
+    import hashlib  # noqa: PLC0415 a device that starts loads no OpenSSL
+
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415

@@ -1,13 +1,12 @@
 """The background thread that enters and sends reports; the first report starts it."""
 
 import contextlib
-import secrets
 import threading
 from typing import Final
 
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
-from hubbub.client.delivery.waits import Waits
+from hubbub.client.delivery.waits import Waits, uniform
 from hubbub.client.files import seconds_left
 from hubbub.client.no_reentry import NoReentryLock, Wakeup
 from hubbub.client.report_counters import Diagnostics
@@ -17,7 +16,6 @@ from hubbub.client.transport.contract import Transport
 _GATHER_SECONDS: Final = 0.5
 _STATE_RETRY_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 15.0
-_random: Final = secrets.SystemRandom()
 
 
 class Background:
@@ -98,7 +96,7 @@ class Background:
             except Exception as error:  # noqa: BLE001 a fault of ours must not end the sending for good
                 self._diagnostics.warn_of_fault(error)
             self._wake.set()
-            if self._clock.wait(self._end, _random.uniform(0, _STATE_RETRY_SECONDS)):
+            if self._clock.wait(self._end, uniform(0, _STATE_RETRY_SECONDS)):
                 return
 
     def _idle_seconds(self, due: float | None) -> float | None:

@@ -3,7 +3,6 @@
 Every attempt sends the same bytes, also after a restart, so that the shuffler recognizes a resend.
 """
 
-import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ from hubbub.bundles import Bundle, open_notice
 from hubbub.client.clock import Clock
 from hubbub.client.cover import WaitingReport, seconds_to_next, waiting_epochs
 from hubbub.client.delivery.entering import Entering
-from hubbub.client.delivery.waits import longest_soon, soon
+from hubbub.client.delivery.waits import longest_soon, soon, uniform
 from hubbub.client.device_metric import stored_notice
 from hubbub.client.files import limited_to, seconds_left
 from hubbub.client.no_reentry import NoReentryLock
@@ -48,7 +47,6 @@ _SHORTEST_ASKED_SECONDS: Final = 1.0  # after some failures: attempts cost power
 _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
 _MODELS_SECONDS: Final = 60.0  # until a model's next state is requested again
-_random: Final = secrets.SystemRandom()
 
 
 class Sender:
@@ -106,7 +104,7 @@ class Sender:
         if self.tokens and self._reporter.is_on:
             moments.append(self.tokens.seconds_to_next())
         if self._reporter.awaits_models:
-            moments.append(_random.uniform(0.5, 1.5) * _MODELS_SECONDS)
+            moments.append(uniform(0.5, 1.5) * _MODELS_SECONDS)
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _held_back(self) -> WaitingReport:

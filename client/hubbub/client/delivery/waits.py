@@ -6,7 +6,7 @@ tries within seconds, a device retries at a uniform moment of the next two hours
 the waiting devices then add no more calls than those of any hour (benchmarks/fleet.py).
 """
 
-import secrets
+import os
 from typing import Final
 
 from hubbub.bundles import Bundle
@@ -18,7 +18,7 @@ _TRIES_AT_ONCE: Final = 5  # some seconds in all, for a broken connection or a r
 _APART_SECONDS: Final = 7200.0
 _LEFT_OVER_SECONDS: Final = 30.0
 _AFTER: Final = 4  # a quarter of the grace: 6 hours for a day add a fifth to the hourly load
-_random: Final = secrets.SystemRandom()
+_DRAWN_BYTES: Final = 6  # fewer than a float holds
 
 
 class Waits:
@@ -40,24 +40,29 @@ class Waits:
     def before_sending(self, *, left_over: bool) -> float:
         """Returns the delay before entered reports are sent; `left_over`: from a past run."""
         longest = min(self._hold, _LEFT_OVER_SECONDS) if left_over else self._hold
-        return _random.uniform(0, longest)
+        return uniform(0, longest)
 
     def after_an_epoch(self) -> float:
         """Returns the delay after an epoch's end; it is long, as all devices know that moment."""
-        return _random.uniform(0, self._after)
+        return uniform(0, self._after)
 
     def before_trying_again(self, failures: int, min_seconds: float) -> float:
         """Returns the delay after consecutive failures, at least `min_seconds`."""
         if failures <= _TRIES_AT_ONCE:
             return min_seconds
-        return max(min_seconds, _random.uniform(0, self._apart))
+        return max(min_seconds, uniform(0, self._apart))
 
 
 def soon(failures: int) -> float:
     """Returns a delay by exponential backoff with full jitter, while the caller waits."""
-    return _random.uniform(0, longest_soon(failures))
+    return uniform(0, longest_soon(failures))
 
 
 def longest_soon(failures: int) -> float:
     """Returns the largest delay of `soon`."""
     return min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** min(failures, 20))
+
+
+def uniform(low: float, high: float) -> float:
+    """Returns a number between both, by the system's coins; `secrets` would load OpenSSL."""
+    return low + (high - low) * int.from_bytes(os.urandom(_DRAWN_BYTES)) / 256**_DRAWN_BYTES

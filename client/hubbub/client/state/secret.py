@@ -1,7 +1,5 @@
 """The device's secret, and the permanent randomness derived from it."""
 
-import hashlib
-import hmac
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
@@ -47,6 +45,9 @@ class DeviceMemo:
         return tag
 
     def _key(self, use: bytes, purpose: bytes) -> bytes:
+        import hashlib  # noqa: PLC0415 as in hubbub.sealing.kems
+        import hmac  # noqa: PLC0415 as in hubbub.sealing.kems
+
         # The purpose is hashed so that parts of any content cannot run into each other.
         parts = (b"hubbub/1", use, self._metric, hashlib.sha256(purpose).digest())
         return hmac.digest(self._secret, b"|".join(parts), "sha256")

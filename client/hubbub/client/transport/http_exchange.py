@@ -123,10 +123,11 @@ class _Steps(io.RawIOBase):
 def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) -> list[Any]:
     """Returns a name's addresses; who sets `named` ends the wait for them. Raises OSError."""
     answers: list[list[Any] | OSError] = []
+    host, port = place
 
     def ask() -> None:
         try:
-            answers.append(socket.getaddrinfo(*place, type=socket.SOCK_STREAM))
+            answers.append(socket.getaddrinfo(_encoded(host), port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
             answers.append(OSError(*error.args[:2]))
         named.set()
@@ -144,6 +145,11 @@ def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) 
     if isinstance(answer, OSError):
         raise answer
     return answer
+
+
+def _encoded(host: str) -> str | bytes:
+    """The host as bytes if it is ASCII: for a text Python loads tables of Unicode (0.4 MB)."""
+    return host.encode() if host.isascii() else host
 
 
 def _seconds_left(deadline: float) -> float:
@@ -165,7 +171,7 @@ class _Tls(_Timed):
         """Connects, and completes the handshake."""
         super().connect()
         shaking = self._trust.wrap_socket(
-            self.sock, server_hostname=self._name, do_handshake_on_connect=False
+            self.sock, server_hostname=_encoded(self._name), do_handshake_on_connect=False
         )
         self.sock = shaking
         shaking.settimeout(_seconds_left(self.deadline))
