@@ -289,10 +289,14 @@ def _merged(kinds: list[_Kind], number: int) -> list[_Kind]:
         return chance, mean, np.maximum(first[2], other[2]), np.minimum(first[3], other[3])
 
     kinds = kinds.copy()
+    pairs = [both(*pair) for pair in pairwise(kinds)]
+    losses = [*map(_looseness, pairs)]
     while len(kinds) > number:
-        merged = [both(*pair) for pair in pairwise(kinds)]
-        place = int(np.argmin([_looseness(kind) for kind in merged]))
-        kinds[place : place + 2] = [merged[place]]
+        place = int(np.argmin(losses))
+        kinds[place : place + 2] = [pairs[place]]
+        changed = slice(max(place - 1, 0), place + 2)
+        pairs[changed] = [both(*pair) for pair in pairwise(kinds[changed])]
+        losses[changed] = map(_looseness, pairs[changed.start : place + 1])
     return kinds
 
 
@@ -301,9 +305,10 @@ def _likely_counts(chances: Floats, values: int, rare: float) -> tuple[_Numbers,
     order = np.argsort(chances)
     counts, probabilities, other_chances = np.zeros((1, 0), dtype=np.intp), np.ones(1), 1.0
     for chance in (chances[order[:-1]] / chances.sum()).tolist():
-        rest = values - counts.sum(axis=1)
+        rest, places = np.unique(values - counts.sum(axis=1), return_inverse=True)
         number = likely(values, chance, rare).astype(np.intp)
-        each = pmf(number, rest[:, None], min(chance / other_chances, 1.0)) * probabilities[:, None]
+        each = pmf(number, rest[:, None], min(chance / other_chances, 1.0))[places]
+        each *= probabilities[:, None]
         row, column = np.nonzero(each > rare)
         if len(row) > _COUNTS:
             return counts[:0], probabilities[:0]
