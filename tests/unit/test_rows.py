@@ -9,7 +9,7 @@ from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.conservation import TERMS
 from hubbub.notebook import Answer
 from hubbub.query_results.cell_text import cell, columns_of, title
-from hubbub.query_results.columns import COLUMNS, QueryName
+from hubbub.query_results.columns import _TABLES, COLUMNS, QueryName, Unit
 from hubbub.query_results.rows import rows, whole_rows
 
 VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
@@ -94,7 +94,9 @@ def test_a_field_that_nobody_has_named_is_in_every_format(question: QueryName) -
 
 
 def test_every_question_has_its_columns() -> None:
-    assert set(COLUMNS) == set(get_args(QueryName))
+    assert _TABLES.keys() == COLUMNS.keys() == set(get_args(QueryName))
+    units = {column.unit for columns in COLUMNS.values() for column in columns}
+    assert units <= set(get_args(Unit))
     names = [column.field for column in COLUMNS["status"] if column.unit == "count"]
     assert tuple(names) == TERMS
 

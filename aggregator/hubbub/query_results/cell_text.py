@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor, isfinite, log10
 from typing import Any, Final, Literal
 
-from hubbub.query_results.columns import COLUMNS, OF_CLASS, PART, SLICE, Column, QueryName, Unit
+from hubbub.query_results.columns import COLUMNS, OF_CLASS, OF_PARTS, Column, QueryName, Unit
 from hubbub.query_results.rows import Document, Row
 
 # Significant digits of an error; further ones are random.
@@ -82,11 +82,11 @@ def is_of_means(question: QueryName, answer: Document) -> bool:
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
     """The columns of this answer."""
     of_means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
-    hidden = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE, PART])]
+    hidden = (*(() if classes else OF_CLASS), *(() if answer.get("by") else OF_PARTS))
     return [
         column
         for column in COLUMNS[question]
-        if (column.of_means or not of_means) and column not in hidden
+        if (column.of_means or not of_means) and column.field not in hidden
     ]
 
 
