@@ -61,7 +61,7 @@ def make_app(
         title="hubbub",
         version="1",
         summary="Usage statistics under local differential privacy",
-        docs_url=None,  # its page loads scripts from elsewhere; ours, below, has none
+        docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
         dependencies=[Depends(check_parameters)],
     )
