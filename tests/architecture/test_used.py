@@ -11,7 +11,6 @@ from tests.support.source_trees import nodes
 # What is called from outside the product, and by whom. A package's `__all__` says the rest.
 PUBLIC = {
     "Hook": "the wheel's build",
-    "base_cut": "whoever turns estimates into histograms (docs/mechanisms.md)",
     "disable": "apps",
     "enable": "apps",
     "make_bundle": "tests of apps",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex
+from hubbub.analysis.estimators.consistency import norm_sub, simplex
 from hubbub.errors import BadParameter
 
 numbers = st.floats(-1e6, 1e6)
@@ -51,12 +51,6 @@ def test_unsure_estimates_give_way_first() -> None:
     np.testing.assert_allclose(answer, [55, 45])
 
 
-def test_a_cut_keeps_what_stands_out_as_it_is() -> None:
-    estimates = np.array([1000.0, 20.0, -300.0, 310.0])
-    assert base_cut(estimates, 100.0).tolist() == [1000.0, 0.0, 0.0, 310.0]
-    assert base_cut(estimates, 140.0).tolist() == [1000.0, 0.0, 0.0, 0.0]
-
-
 def test_the_whole_histogram_gains_and_single_values_pay() -> None:
     """The documented bias: rare values too high. 200 runs; deviations of a mean are .07 sigma."""
     chance = np.random.default_rng(5)
@@ -84,6 +78,3 @@ def test_what_no_histogram_fits_is_refused(
 ) -> None:
     with pytest.raises(BadParameter):
         simplex(np.array(estimates), np.array(variances), reports)
-    for alarm, stderr in ((0.0, 1.0), (0.05, -1.0), (float("nan"), 1.0)):
-        with pytest.raises(BadParameter):
-            base_cut(np.ones(3), stderr, alarm)

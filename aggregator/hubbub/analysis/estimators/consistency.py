@@ -2,12 +2,8 @@
 
 Raw estimates are unbiased: some are below zero, and they do not add up to the reports, but they can
 be added over days, shards and groups of values. Post-processing costs no privacy and lowers the
-error of the whole histogram, but every single value is biased afterwards:
-
-- `norm_sub`, `simplex`, `within_ends`: rare values come out too high on average (a
-  negative estimate becomes 0, a positive one stays), frequent ones too low.
-- `base_cut`: values below the cut become 0, so rare values are lost; the others are kept as
-  they are, and are too high on average because they were selected.
+error of the whole histogram, but every single value is biased afterwards: rare values come out too
+high on average (a negative estimate becomes 0, a positive one stays), frequent ones too low.
 
 Sums of biased values over many days keep the bias: first add up, then post-process.
 Source: Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li (NDSS 2020), sections 4 and 5.
@@ -16,7 +12,6 @@ Source: Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li (NDSS 2020), sections 4 and 5.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -91,18 +86,6 @@ def within_ends(
         else:
             last, shortfall, excess = shift, surplus, excess / 2
     return answer
-
-
-def base_cut(estimates: Floats, absent_stderr: float, false_alarm: float = 0.05) -> Floats:
-    """Estimates that are significantly above 0, and 0 for the others.
-
-    `absent_stderr` is the standard error, in reports, of a value that nobody holds; `false_alarm`
-    the probability, in (0, 1), that any such value is kept (Bonferroni).
-    """
-    if not (0 < false_alarm < 1 and absent_stderr >= 0):
-        raise BadParameter(f"false_alarm {false_alarm} is outside (0, 1), or absent_stderr below 0")
-    cut = NormalDist().inv_cdf(1 - false_alarm / max(len(estimates), 1)) * absent_stderr
-    return np.where(estimates >= cut, estimates, 0.0)
 
 
 # Rounds of both steps: each undoes some of the other; after ten nothing changes.
