@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from hubbub.analysis.estimators.code_words import words_of
 from hubbub.analysis.families.vector import scale_of
-from hubbub.analysis.models.round_decoding import moments_from_cells
+from hubbub.analysis.models.descent import moments_from_cells
 from hubbub.mechanisms import SystemBits
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 

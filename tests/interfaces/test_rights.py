@@ -15,8 +15,7 @@ import pytest
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
 from hubbub.aggregator.access.callers import access_of
-from hubbub.aggregator.access.rights import Role
-from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
+from hubbub.aggregator.access.tokens import Role, Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.report_counts import PipelineStatus, ReportCounts, visible_status
 from hubbub.cli.main import main

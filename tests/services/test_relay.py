@@ -17,7 +17,7 @@ from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
-from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.oblivious.key_config import GATEWAY_PATH, KEYS_TYPE, REQUEST_TYPE

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.access.rights import Caller, Grant
+from hubbub.aggregator.access.tokens import Caller, Grant
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.release_log import (
     Entries,

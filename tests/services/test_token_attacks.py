@@ -15,7 +15,7 @@ from hubbub.client.transport.contract import TryAgain
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
-from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.redeeming import Redeemer

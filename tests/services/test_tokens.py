@@ -26,7 +26,7 @@ from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issuing import allow
-from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder

@@ -285,7 +285,7 @@ async def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
         assert "is damaged or not a file of totals" in await refusal()
     place.write(path, whole[second])
     assert "has the totals of theme:20001" in await refusal()
-    from hubbub.aggregator.publishing.table_files import to_parquet
+    from hubbub.aggregator.object_storage import to_parquet
 
     place.write(path, to_parquet([{"count": 1}]))
     assert "is a Parquet file without totals" in await refusal()

@@ -18,8 +18,10 @@ from hubbub.analysis.models.definition import (
     settled,
 )
 from hubbub.analysis.models.descent import (
+    DirectionMoments,
     Learned,
     deal,
+    draw_moments,
     gradients,
     learn,
     linear,
@@ -27,7 +29,6 @@ from hubbub.analysis.models.descent import (
     scores,
 )
 from hubbub.analysis.models.judgement import evaluate
-from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes

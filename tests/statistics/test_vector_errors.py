@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.vectors import cells_of, codes_at, optimum, squared_error_of
 from hubbub.analysis.families.vector import Vectors
-from hubbub.analysis.models.round_decoding import moments_from_cells
+from hubbub.analysis.models.descent import moments_from_cells
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.vector_codes import VectorCodes
 

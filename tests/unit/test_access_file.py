@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.aggregator.access.access_file import files_of, read_access
 from hubbub.aggregator.access.callers import access_of
-from hubbub.aggregator.access.rights import Caller, Grant
+from hubbub.aggregator.access.tokens import Caller, Grant
 from hubbub.cli.main import main
 from hubbub.errors import AccessRefused, BadParameter, MissingDependency
 from tests.support.commands import refusal_of

@@ -10,7 +10,7 @@ from hubbub.cli.main import main
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused
-from hubbub.signing.difference import OTHER, differences
+from hubbub.signing.succession import NEITHER, differences
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import output_of
 
@@ -60,8 +60,8 @@ def test_who_runs_what_is_signed_and_a_change_of_it_is_told(tmp_path: Path) -> N
         read_bundle(altered)
     changes = differences(old, read_bundle(build(tmp_path, ONE_PARTY)))
     assert [(change.field, change.before, change.gives) for change in changes] == [
-        ("who runs the shuffler", "Example Foundation", OTHER),
-        ("who runs the aggregator", "Example Ltd", OTHER),
+        ("who runs the shuffler", "Example Foundation", NEITHER),
+        ("who runs the aggregator", "Example Ltd", NEITHER),
     ]
 
 

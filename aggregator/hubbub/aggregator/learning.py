@@ -17,8 +17,7 @@ import numpy as np
 
 from hubbub.aggregator.store.contract import Integers, TotalsReader
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.descent import Round, centre_of, rate_of, stepped
-from hubbub.analysis.models.round_decoding import moments_from_cells
+from hubbub.analysis.models.descent import Round, centre_of, moments_from_cells, rate_of, stepped
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.models.held_out_reports import judging

@@ -1,12 +1,15 @@
-"""Storage for files that other programs read: a folder, or a prefix of an object store.
+"""Files that other programs read: CSV and Parquet, in a folder or a prefix of an object store.
 
 Writes are atomic: a file is complete or absent, even if a process is killed.
 """
 
+import csv
+import io
 import os
 import secrets
+import unicodedata
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -14,6 +17,8 @@ from typing import Any, Final, NamedTuple, Self
 
 from hubbub.errors import BadParameter, MissingDependency, StoreUnavailable
 from hubbub.errors.installing import install_with
+from hubbub.errors.printable import UNSEEN
+from hubbub.query_results.rows import Row
 
 _LONGEST: Final = 300  # of a reason that an object store gives
 
@@ -180,3 +185,54 @@ def _replace(target: Path, content: bytes, withheld: int) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+_CONTROLS: Final = frozenset(map(chr, range(0x20)))
+
+# Characters at the begin of a cell that make a spreadsheet read a formula, with their full-width
+# and small forms, which it normalizes.
+_FORMULA: Final = frozenset("=+-@\N{MINUS SIGN}")
+
+
+def to_csv(table: Sequence[Row]) -> str:
+    """Rows as CSV (RFC 4180) with a header; numbers with all digits.
+
+    A ' precedes a text that a spreadsheet would run as a formula, since devices supply the values.
+    """
+    lines = _Rows()
+    # With this line end, csv quotes values that contain either character, so that no value can
+    # begin a row of its own.
+    writer = csv.DictWriter(lines, list(table[0]) if table else [], lineterminator="\r\n")
+    writer.writeheader()
+    for row in table:
+        inert_row = {n: inert(cell) if isinstance(cell, str) else cell for n, cell in row.items()}
+        writer.writerow(inert_row)
+    return "".join(f"{line[:-2]}\n" for line in lines)
+
+
+class _Rows(list[str]):
+    """The output of csv, one entry per row."""
+
+    write = list.append
+
+
+def to_parquet(table: Sequence[Row], schema: Any = None) -> bytes:
+    """Rows as Apache Parquet, by default with types as the rows have them.
+
+    Raises MissingDependency without pyarrow.
+    """
+    pa, parquet = arrow("Parquet")
+    out = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(list(table), schema), out)
+    return out.getvalue()
+
+
+def inert(text: str) -> str:
+    """A text that no spreadsheet runs as a formula: a ' precedes it if one might.
+
+    Ignores what programs skip before they look: spaces, line ends, and invisible characters.
+    """
+    if text[:1] in _CONTROLS:
+        return "'" + text
+    lead = next((c for c in text if c.isprintable() and not c.isspace() and c not in UNSEEN), "")
+    return "'" + text if _FORMULA & set(unicodedata.normalize("NFKC", lead)) else text

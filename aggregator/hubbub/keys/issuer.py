@@ -1,18 +1,24 @@
-"""The key of the issuer of tokens: it is made here, and its public half is signed into bundles.
+"""The keys of the issuer of tokens and of the gateway, whose public halves are in bundles.
 
-The issuer's operator makes it. The private half also goes to the shuffler, which checks tokens by
-it; the public half goes to whoever builds bundles.
+The issuer's operator makes the issuer's. The private half also goes to the shuffler, which checks
+tokens by it; the public half goes to whoever builds bundles. The operator of the shuffler makes the
+gateway's, an X25519 key, which decrypts relayed requests but opens no report; only its public half
+leaves the folder.
 """
 
 import importlib
 from pathlib import Path
 from typing import Any, Final
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
 from hubbub.keys.operator import read
+from hubbub.oblivious.key_config import key_config, read_config
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+from hubbub.programs.text_files import read_list
 from hubbub.tokens.issuer_key import KEY_BYTES, TOKEN_KEY
 
 _PUBLIC: Final = "tokens.pub"
@@ -83,3 +89,49 @@ def _poprf() -> Any:
         raise MissingDependency(
             f"keys of tokens need rbcl, which is not installed here: {install_with('tokens')}"
         ) from error
+
+
+GATEWAY_KEY: Final = "gateway.key"
+"""The file of the private key, which the shuffler reads: in base64, a line a key."""
+
+_GATEWAY_PUBLIC: Final = "gateway.pub"
+
+
+def make_gateway_key(folder: Path) -> int:
+    """Adds a new first key; returns how many there are. Raises KeysUnusable if it cannot write."""
+    path = folder / GATEWAY_KEY
+    try:
+        before = read_list(path) if path.exists() else []
+        ids = {_config(line)[0] for line in before}
+        key = X25519PrivateKey.generate()
+        while _config(to_text(key.private_bytes_raw()))[0] in ids:
+            key = X25519PrivateKey.generate()
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: not a file of keys; restore it, or move it away") from error
+    lines = [to_text(key.private_bytes_raw()), *before]
+    with refuse_unwritable(path, KeysUnusable):
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
+        replace_file(folder / _GATEWAY_PUBLIC, to_text(_config(lines[0])).encode() + b"\n")
+    return len(lines)
+
+
+def read_gateway(folder: Path) -> bytes:
+    """The key configuration (RFC 9458) of the newest key, for bundles; empty if there is no key.
+
+    Raises KeysUnusable if the file cannot be read, or holds no key.
+    """
+    path = folder / _GATEWAY_PUBLIC
+    if not path.exists():
+        return b""
+    try:
+        config = from_text(read(path).decode("ascii").strip())
+        read_config(config)
+    except (ValueError, BadParameter) as error:
+        raise KeysUnusable(f"{path}: not a gateway's key; make one: hubbub keys gateway") from error
+    return config
+
+
+def _config(line: str) -> bytes:
+    key = X25519PrivateKey.from_private_bytes(from_text(line))
+    return key_config(key.public_key().public_bytes_raw())

@@ -15,8 +15,7 @@ from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
 from hubbub.catalog.epochs import days_at_most
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.keys.gateway import read_gateway
-from hubbub.keys.issuer import read_token_public
+from hubbub.keys.issuer import read_gateway, read_token_public
 from hubbub.keys.opening_keys import read_public_keys, write_new_keys
 from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.notebook.service import Service

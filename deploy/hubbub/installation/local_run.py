@@ -40,8 +40,7 @@ from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys, publish_models
 from hubbub.issuer.accounts import add_account
-from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
-from hubbub.keys.issuer import make_token_key
+from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
 from hubbub.keys.opening_keys import read_public_keys
 from hubbub.programs.atomic_write import replace_file
 from hubbub.runtime.tls import TlsFolder

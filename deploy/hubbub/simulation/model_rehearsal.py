@@ -11,9 +11,11 @@ from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models.definition import Model, foretold, into_classes, settled
 from hubbub.analysis.models.descent import (
+    DirectionMoments,
     Learned,
     averaged_weights,
     deal,
+    draw_moments,
     gradients,
     learn,
     linear,
@@ -21,7 +23,6 @@ from hubbub.analysis.models.descent import (
     scores,
 )
 from hubbub.analysis.models.judgement import Evaluation, Judgement, edges_of, evaluate, judge
-from hubbub.analysis.models.round_decoding import DirectionMoments, draw_moments
 from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.mechanisms.gradient import ModelKind, longest
 from hubbub.mechanisms.parameter import MAX_CELLS

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from hubbub.aggregator.access.rights import ROLES, Grant
+from hubbub.aggregator.access.tokens import ROLES, Grant
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import secure_parts
 from hubbub.errors.grammar import did_you_mean

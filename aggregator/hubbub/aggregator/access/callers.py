@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hubbub.aggregator.access.access_file import AccessFile
-from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant
 from hubbub.aggregator.access.sessions import EndedSessions
-from hubbub.aggregator.access.tokens import PREFIX, Tokens
+from hubbub.aggregator.access.tokens import EVERYONE, PREFIX, Caller, Grant, Tokens
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
 from hubbub.runtime.redis.command_lists import MemoryServer

@@ -19,8 +19,8 @@ from authlib.oidc.core import CodeIDToken
 from joserfc.errors import JoseError
 
 from hubbub.aggregator.access.access_file import Oidc
-from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
 from hubbub.aggregator.access.sessions import Begun, EndedSessions, Session, Sessions
+from hubbub.aggregator.access.tokens import Caller, Grant, Way, granted
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc.provider_keys import CALL_SECONDS, ProviderKeys, check_address

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from hubbub.aggregator.publishing.table_files import to_csv
+from hubbub.aggregator.object_storage import to_csv
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.alert_verdicts import judge, judged_epochs
 from hubbub.aggregator.query.candidates import looks_for_strings

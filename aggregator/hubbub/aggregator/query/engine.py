@@ -13,7 +13,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-from hubbub.aggregator.access.rights import EVERYONE, Caller
+from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.learning import Rounds
 from hubbub.aggregator.query.answer_notes import notice_of, whole_answer

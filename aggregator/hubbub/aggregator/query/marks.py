@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Final, Self
 
-from hubbub.aggregator.access.rights import EVERYONE, Caller
+from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, cast
 
-from hubbub.aggregator.access.rights import EVERYONE, Caller
+from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.releases.release_log import (
     LONGEST_NAME,

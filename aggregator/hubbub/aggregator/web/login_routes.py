@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hubbub.aggregator.access.callers import SESSION, cookies_of
-from hubbub.aggregator.access.rights import Role, Way
 from hubbub.aggregator.access.sessions import LOGIN_SECONDS
+from hubbub.aggregator.access.tokens import Role, Way
 from hubbub.aggregator.web.parameters import Who, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS, problem, refused_page
 from hubbub.errors import AccessRefused, HubbubError

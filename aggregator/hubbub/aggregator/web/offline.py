@@ -18,7 +18,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from hubbub.aggregator.access.audit_trail import Seen
-from hubbub.aggregator.access.rights import EVERYONE
+from hubbub.aggregator.access.tokens import EVERYONE
 from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.cache import Turns

@@ -7,7 +7,7 @@ from fastapi.security import HTTPBearer
 from pydantic import Field
 
 from hubbub.aggregator.access.audit_trail import Seen
-from hubbub.aggregator.access.rights import Caller, Role
+from hubbub.aggregator.access.tokens import Caller, Role
 from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.analysis.percentiles import MAX_PERCENTILES
 from hubbub.errors import BadParameter

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
+from hubbub.aggregator.object_storage import to_csv, to_parquet
 from hubbub.aggregator.query import breakdowns, derived_answers, trends
 from hubbub.aggregator.query.answer_types import (
     Compared,

@@ -19,8 +19,8 @@ from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.terminal.catalog_reading import read_aloud, wide_rates
+from hubbub.cli.terminal.named_values import read_percentile
 from hubbub.cli.terminal.output import explain, say
-from hubbub.cli.terminal.percentile_options import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME, Interval

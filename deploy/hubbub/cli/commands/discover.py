@@ -7,7 +7,7 @@ from typing import Any
 
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
-from hubbub.cli.terminal.candidate_file import read_candidates
+from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.query_options import AnswerOptions, metric_argument
 from hubbub.errors import BadParameter

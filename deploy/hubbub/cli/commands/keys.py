@@ -8,8 +8,7 @@ from typing import Final
 
 from cryptography.fernet import Fernet
 
-from hubbub.aggregator.access.rights import ROLES, Role
-from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
+from hubbub.aggregator.access.tokens import ROLES, Role, add_token, read_tokens, remove_token
 from hubbub.bundles.encoding import to_text
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
 from hubbub.cli.commands.doctor import first_end
@@ -29,8 +28,7 @@ from hubbub.installation.keys_and_bundles import (
     make_keys,
 )
 from hubbub.issuer.accounts import add_account
-from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
-from hubbub.keys.issuer import make_token_key
+from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
 from hubbub.keys.opening_keys import add_x_wing, rotate_keys
 from hubbub.keys.operator import hand_over_to_new
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.bundles.encoding import to_text
-from hubbub.cli.terminal.candidate_file import read_candidates
+from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import likeliest, listing, say, sent, table
 from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView

@@ -18,7 +18,6 @@ from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import unreadable
-from hubbub.signing.difference import differences
 from hubbub.signing.log.audit import fetch_from, gaps, misfits
 from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.tree import CHECKPOINT
@@ -28,6 +27,7 @@ from hubbub.signing.log.witnesses import (
     publish_cosigned,
     refuse_unwitnessed,
 )
+from hubbub.signing.succession import differences
 
 _HASH_LETTERS: Final = 12
 _ORIGIN: Final = Exclusive(required=True)

@@ -6,8 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from hubbub.cli.terminal.answer_tables import say_notice
-from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
+from hubbub.cli.terminal.answer_tables import say_notice, show_calibration, show_coefficients
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.cli.terminal.query_options import (
     OutputOptions,

@@ -28,7 +28,7 @@ from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.text_files import read_text
-from hubbub.signing.difference import differences
+from hubbub.signing.succession import differences
 
 _BAR: Final = 20
 

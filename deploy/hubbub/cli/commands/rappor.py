@@ -18,7 +18,7 @@ from typing import Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.publishing.table_files import inert
+from hubbub.aggregator.object_storage import inert
 from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.analysis.strings.decode_equations import Collection, Places, once
 from hubbub.errors import BadParameter

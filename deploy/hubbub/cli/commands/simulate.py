@@ -13,8 +13,8 @@ from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
-from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.catalog_reading import chosen_metrics
+from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall

@@ -11,7 +11,7 @@ from hubbub.analysis.models.definition import Model, coefficients, foretold, in_
 from hubbub.analysis.models.descent import linear, noise_of
 from hubbub.analysis.models.judgement import evaluate
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, SimulateOptions
-from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
+from hubbub.cli.terminal.answer_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter

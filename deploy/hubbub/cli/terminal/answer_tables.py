@@ -1,14 +1,14 @@
-"""Shows answers as tables: with bars and intervals on a terminal, plain in a pipe."""
+"""Shows answers and models as tables: with bars and intervals on a terminal, plain in a pipe."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain, islice, takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.output import explain, table
+from hubbub.cli.terminal.output import explain, listing, say, table
 from hubbub.errors.grammar import several
 from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import Column, QueryName
@@ -317,3 +317,55 @@ def _bar(row: tuple[float, float, float], least: float, step: float, width: int)
     middle = min(max(int(estimate), 0), width - 1)
     cells[middle] = "┼" if first < last else "│"
     return "".join(cells).rstrip()
+
+
+_MAX_ROWS: Final = 20
+
+
+def show_coefficients(
+    title: str,
+    coefficients: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    *,
+    by_class: bool,
+    option: str,
+) -> None:
+    """Prints the largest coefficients.
+
+    `columns` are further columns, as for `listing`; `option` is the option that prints all.
+    """
+    rows = sorted(coefficients, key=lambda row: -abs(row["coefficient"]))
+    listing(
+        title,
+        rows[:_MAX_ROWS],
+        {
+            **({"class": "{of_class}"} if by_class else {}),
+            "column": "{name}",
+            "coefficient": "{coefficient:,.4g}",
+            **columns,
+        },
+        text_columns=1 + by_class,
+    )
+    if len(rows) > _MAX_ROWS:
+        say(f"and {len(rows) - _MAX_ROWS:,} more: {option} has them all")
+
+
+def show_calibration(
+    title: str, level: str, bins: Iterable[tuple[float, float, float, float, float, float]]
+) -> None:
+    """Prints a row per bin: the model's predictions, their share of people, and the truth.
+
+    Bins that are empty as far as reports can tell have no truth.
+    """
+    table(
+        title,
+        ("predicted", "people", "true", f"{level} interval"),
+        [
+            (
+                f"{lowest:.4g} to {highest:.4g}",
+                f"{100 * min(max(people, 0.0), 1.0):.1f}%",
+                *((f"{true:.4g}", f"{low:.4g} to {high:.4g}") if people > 0 else ("nobody", "")),
+            )
+            for lowest, highest, people, true, low, high in bins
+        ],
+    )

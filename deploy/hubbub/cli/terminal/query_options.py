@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
-from hubbub.cli.terminal.candidate_file import read_candidates
+from hubbub.aggregator.object_storage import to_csv, to_parquet
+from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.installing import install_with

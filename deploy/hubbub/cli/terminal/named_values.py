@@ -1,11 +1,14 @@
-"""Reads percentiles from a command line."""
+"""Reads what several commands' options name: percentiles, and files of candidate strings."""
 
 import argparse
 import sys
 from collections.abc import Callable
 from itertools import chain
+from pathlib import Path
 
+from hubbub.errors import BadParameter
 from hubbub.programs.options import option, options
+from hubbub.programs.text_files import read_list
 
 
 def read_percentile(text: str) -> float:
@@ -51,3 +54,17 @@ class PercentileOptions:
         parse=each(read_percentile),
         read=joined,
     )
+
+
+def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
+    """The lines of a text file, plain or .gz, without repeats; errors name `option`.
+
+    Raises BadParameter if it cannot be read as text, or is empty.
+    """
+    try:
+        lines = list(dict.fromkeys(read_list(path)))
+    except ValueError as error:
+        raise BadParameter(f"{option} {error}") from error
+    if not lines:
+        raise BadParameter(f"{option} {path}: is empty; write one string per line")
+    return lines
