@@ -334,7 +334,7 @@ def test_a_plan_of_a_retention_takes_its_weeks_apart(tmp_path: Path, capsys: Cap
 
 def test_a_page_offers_the_commands_of_figures(address: str) -> None:
     offered = web.get(f"{address}/v1/metrics/comeback/commands", params={"anytime": True}).json()
-    assert "/v1/metrics/comeback/figures?" in offered["shell"]
+    assert offered["shell"].startswith("hubbub figures comeback --epochs=")
     assert ".figures('comeback'" in offered["notebook"]
     by_http = web.get(f"{address}/v1/metrics/comeback/figures").json()
     assert in_notebook(offered["notebook"])["values"] == by_http["values"]
@@ -346,7 +346,7 @@ def test_a_retention_of_one_week_offers_its_estimates(address: str) -> None:
     week = {"epochs": str(weeks[0])}
     assert web.get(f"{metric}/figures", params=week).json()["title"] == "TooFewEpochs"
     offered = web.get(f"{metric}/commands", params=week).json()
-    assert "/comeback/estimates?" in offered["shell"]
+    assert offered["shell"].startswith("hubbub query comeback --epochs=")
     answer = web.get(f"{metric}/estimates", params={**week, "order": "listed"}).json()
     assert in_notebook(offered["notebook"])["values"] == answer["values"]
     assert len(web.get(f"{metric}/export", params=week).text.splitlines()) == 1 + 4

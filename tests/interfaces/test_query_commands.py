@@ -33,20 +33,21 @@ def test_without_tokens_it_runs_as_printed(
 
     command_lines, estimates = answer_over_http("commands"), answer_over_http("estimates")
     by_name = {value["value"]: value for value in estimates["values"]}
-    by_curl = json.loads(in_shell(command_lines["shell"], tmp_path))
-    assert {value["value"]: value for value in by_curl["values"]} == by_name
+    in_json = f"{command_lines['shell']} --format json"
+    by_command = json.loads(in_shell(in_json, tmp_path))
+    assert {value["value"]: value for value in by_command["values"]} == by_name
     by_notebook = in_notebook(command_lines["notebook"])
     assert {value["value"]: value for value in by_notebook["values"]} == by_name
-    assert by_curl["dates"] == by_notebook["dates"] == estimates["dates"]
+    assert by_command["dates"] == by_notebook["dates"] == estimates["dates"]
 
 
 def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
     query = EstimateQuery(range=EpochRange(epochs="newest"), candidates=("a'; rm -rf /; '",))
     command_lines = commands("theme", query, "2026-11-22", Reached("https://h", tokens=True))
     assert "epochs='2026-11-22'" in command_lines.notebook
-    assert "epochs=2026-11-22" in command_lines.shell
+    line = command_lines.shell.splitlines()[-1]
+    assert line == "hubbub query theme --epochs=2026-11-22 --candidates=strings.txt --url https://h"
     assert 'environ["HUBBUB_TOKEN"]' in command_lines.notebook
-    assert "put your token there first" in command_lines.shell
     reached = Reached("http://h", tokens=False, command="/x/hubbub {} --home /y")
     line = commands("theme", query, "2026-11-22", reached).shell.splitlines()[-1]
     assert line == ("/x/hubbub query theme --epochs=2026-11-22 --candidates=strings.txt --home /y")

@@ -1,6 +1,7 @@
-"""What a page says to paste, pasted: into a shell that knows nothing, and into a notebook."""
+"""What a page says to paste, pasted: into a shell that only has hubbub, and into a notebook."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,7 +16,11 @@ def in_shell(text: str, folder: Path, **environment: str) -> str:
         "-c",
         text,
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **environment},
+        env={
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "HOME": str(folder),
+            **environment,
+        },
     )
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout

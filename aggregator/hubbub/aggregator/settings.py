@@ -103,8 +103,7 @@ class HttpSettings:
     )
     proxies: tuple[str, ...] = proxies_option("--http-proxy")
     command: str = option(
-        "command that the page shows to analysts, as 'hubbub {} --url https://HOST:7076';"
-        " without it the page shows curl",
+        "command that the page shows to analysts, in place of 'hubbub {} --url' and its address",
         name="--http-command",
         default="",
         metavar="COMMAND",

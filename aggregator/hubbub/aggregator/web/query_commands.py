@@ -1,10 +1,8 @@
 """Shell and notebook commands that repeat the query of a page."""
 
-import json
 import shlex
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
-from urllib.parse import quote, urlencode
+from typing import Final
 
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
@@ -38,7 +36,7 @@ class Reached:
     Args:
         origin: address of its pages.
         tokens: whether it requires a token.
-        command: command line that connects to it, with {} for the query; "" for curl.
+        command: command line that connects to it, with {} for the query; "" for its address.
     """
 
     origin: str
@@ -64,44 +62,19 @@ def commands(
 
 
 def _shell(name: str, query: EstimateQuery, answer: str, *, reached: Reached) -> str:
-    """Returns the `hubbub` command if a command line for this service is known, otherwise curl."""
+    """Returns the `hubbub` command, which reads token and authority from the environment."""
     lines = []
-    if reached.command:
-        words = ["query" if answer == _ESTIMATES else answer, name]
-        words += [f"--epochs={query.range.epochs}"] * bool(query.range.epochs)
-        words += [f"--last={query.range.last}"] * bool(query.range.last)
-        words += ["--anytime"] * query.anytime
-        words += [f"--list={list_name}" for list_name in query.lists]
-        words += [f"--confidence={query.confidence:g}"] * (query.confidence != CONFIDENCE)
-        if query.candidates:
-            lines.append(f"printf '%s\\n' {shlex.join(query.candidates)} > {_FILE}")
-            words.append(f"--candidates={_FILE}")
-        lines.append(reached.command.replace("{}", shlex.join(words)))
-        return "\n".join(lines)
-    metric, _, tier = name.partition("/")
-    parameters: dict[str, Any] = {
-        "epochs": query.range.epochs,
-        "last": query.range.last,
-        "list": list(query.lists),
-        "confidence": query.confidence if query.confidence != CONFIDENCE else None,
-        "anytime": "true" if query.anytime else None,
-        "tier": tier,
-    }
-    parameters = {name: value for name, value in parameters.items() if value}
-    url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/{answer}?"
-    words = ["curl --silent --show-error --fail-with-body"]
-    if reached.tokens:
-        ask = "read -rsp 'token: ' HUBBUB_TOKEN"
-        lines.append(f': "${{{_TOKEN}:?put your token there first: {ask}}}"')
-        words.append(f'--header "Authorization: Bearer ${_TOKEN}"')
-    if reached.origin.startswith("https:"):
-        words.append(f'${{{_AUTHORITY}:+--cacert "${_AUTHORITY}"}}')
+    words = ["query" if answer == _ESTIMATES else answer, name]
+    words += [f"--epochs={query.range.epochs}"] * bool(query.range.epochs)
+    words += [f"--last={query.range.last}"] * bool(query.range.last)
+    words += ["--anytime"] * query.anytime
+    words += [f"--list={list_name}" for list_name in query.lists]
+    words += [f"--confidence={query.confidence:g}"] * (query.confidence != CONFIDENCE)
     if query.candidates:
-        words.append("--header 'Content-Type: application/json'")
-        body = json.dumps({"candidates": list(query.candidates)})
-        words.append(f"--data {shlex.quote(body)}")
-    lines.append(" ".join([*words, shlex.quote(url + urlencode(parameters, doseq=True))]))
-    return "\n".join(lines)
+        lines.append(f"printf '%s\\n' {shlex.join(query.candidates)} > {_FILE}")
+        words.append(f"--candidates={_FILE}")
+    command = reached.command or f"hubbub {{}} --url {shlex.quote(reached.origin)}"
+    return "\n".join([*lines, command.replace("{}", shlex.join(words))])
 
 
 def _notebook(name: str, query: EstimateQuery, answer: str, *, reached: Reached) -> str:
