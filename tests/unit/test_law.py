@@ -114,6 +114,20 @@ async def test_where_a_stream_hides_its_number_nobody_says_that_none_wait() -> N
     assert result.waiting.startswith("Waiting reports are not shown")
 
 
+@pytest.mark.parametrize("total", [{}, {"acknowledged": 5, "pooled": 0}])
+@pytest.mark.parametrize("over", [True, False])
+async def test_the_law_balances_after_the_shuffler_deleted_the_counters_of_epochs_that_are_over(
+    total: Mapping[str, int], *, over: bool
+) -> None:
+    shuffler = ShufflerTerms({Window("new", 8): {"acknowledged": 5, "withheld": 5}})
+    shuffler.total = total and {**total, "withheld": 5}
+    result = await status(await _store(), shuffler, is_over=lambda _: over)
+    assert (result.balanced, result.total.balanced) == (over, over)
+    assert (result.windows[1].acknowledged, result.total.acknowledged) == (
+        (6, 11) if over else (0, 5)
+    )
+
+
 async def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:
     for beyond in (None, ShufflerTerms(None)):
         result = await status(await _store(), beyond)

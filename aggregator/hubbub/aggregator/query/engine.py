@@ -98,7 +98,10 @@ class QueryEngine:
         self._viewer = EVERYONE
         self._turns = Turns()
         self.use(bundle)
-        self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
+        collected = self.collected
+        self._law = CoalescedRead(
+            lambda: status(store, upstream, collected.date_of, collected.is_over)
+        )
 
     def use(self, bundle: Bundle) -> None:
         """Answers by this bundle, and drops everything computed by another.

@@ -213,13 +213,28 @@ async def status(
     store: TotalsReader,
     upstream: Shuffler | None,
     date_of: Callable[[Window], str | None] = lambda _: None,
+    is_over: Callable[[Window], bool] = lambda _: False,
 ) -> PipelineStatus:
-    """The law over every window; reads again for a second if it seems not to balance."""
+    """The law over every window; reads again for a second if it seems not to balance.
+
+    The shuffler deletes its counters of a window that `is_over`: those acknowledged are then those
+    that arrived.
+    """
     for _ in range(_TRIES):
         # The aggregator first: reports counted meanwhile appear as in flight, not twice.
         counted = await store.report_counts()
         upstream_terms = await upstream.terms(fresh=True) if upstream else None
         upstream_total = upstream.total if upstream and upstream_terms is not None else {}
+        if upstream_terms is not None:
+            final_terms = {
+                window: {"acknowledged": sum(sum_terms([terms]).values())}
+                for window, terms in counted.items()
+                if window not in upstream_terms and is_over(window)
+            }
+            upstream_terms = {**upstream_terms, **final_terms}
+            if upstream_total:
+                acknowledged = sum_terms([upstream_total, *final_terms.values()])["acknowledged"]
+                upstream_total = {**upstream_total, "acknowledged": acknowledged}
         lines = [
             _line(
                 window,

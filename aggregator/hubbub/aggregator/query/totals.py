@@ -180,6 +180,11 @@ class TotalsByEpoch:
         metric = self.bundle.streams.get(window.stream)
         return epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else None
 
+    def is_over(self, window: Window) -> bool:
+        """Whether a window is closed, or its stream is not in the bundle."""
+        metric = self.bundle.streams.get(window.stream)
+        return metric is None or self.is_closed(metric, window.epoch)
+
     def is_closed(self, metric: Metric, epoch: int) -> bool:
         """Whether an epoch's totals are certainly final."""
         return closing_time(epoch, metric.epoch) <= self.clocks.earliest()
