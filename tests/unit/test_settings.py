@@ -86,11 +86,13 @@ def test_a_switch_is_understood(text: str) -> None:
     [
         ("DISABLED", "maybe", "HUBBUB_DISABLED is not understood; write 1 or 0"),
         ("HOLD_SECONDS", "soon", "HUBBUB_HOLD_SECONDS is not understood; write a number"),
-        ("HOLD_SECONDS", "-1", r"hold_seconds -1.0 is outside \[0, 86400\]"),
-        ("HOLD_SECONDS", "nan", "hold_seconds nan is outside"),
-        ("MAX_EPSILON", "-2", "max_epsilon -2.0 must be 0 or more, in nats"),
-        ("MAX_EPSILON", "nan", "max_epsilon nan"),
-        ("LOG", "loud", "log 'loud' is not one of debug, info, warning, error"),
+        ("HOLD_SECONDS", "-1", r"HUBBUB_HOLD_SECONDS -1.0 is outside \[0, 86400\]"),
+        ("HOLD_SECONDS", "nan", "HUBBUB_HOLD_SECONDS nan is outside"),
+        ("MAX_EPSILON", "-2", "HUBBUB_MAX_EPSILON -2.0 must be 0 or more, in nats"),
+        ("MAX_EPSILON", "nan", "HUBBUB_MAX_EPSILON nan"),
+        ("TRANSPORT", "grcp", "HUBBUB_TRANSPORT 'grcp' is not one of grpc, http"),
+        ("APP", "a\nb", "HUBBUB_APP is not a valid name"),
+        ("LOG", "loud", "HUBBUB_LOG 'loud' is not one of debug, info, warning, error"),
     ],
 )
 def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, remedy: str) -> None:
@@ -113,6 +115,7 @@ def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, reme
         ({"local": 3}, "local is not understood; give True or False"),
         ({"max_epsilon": True}, "max_epsilon is not understood; give a number"),
         ({"shuffler": 5}, "shuffler is not understood; give a text"),
+        ({"hold_seconds": -1}, "^hold_seconds -1 is outside"),
     ],
 )
 def test_an_argument_that_is_no_setting_is_refused(arguments: dict[str, Any], remedy: str) -> None:
@@ -129,25 +132,27 @@ def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:
 
 @pytest.mark.parametrize("name", ["bundle", "state_dir"])
 def test_a_path_that_only_a_shell_reads_is_refused(name: str) -> None:
-    with pytest.raises(BadParameter, match=f"{name} begins with ~"):
+    with pytest.raises(BadParameter, match=f"^HUBBUB_{name.upper()} begins with ~"):
         Settings.read({f"HUBBUB_{name.upper()}": "~/app/state"})
 
 
 @pytest.mark.parametrize("folder", ["x" * 255, "x" * 231, f"{'x' * 300}/state"])
 def test_a_folder_whose_name_leaves_no_room_for_files_beside_it_is_named(folder: str) -> None:
-    with pytest.raises(BadParameter, match="state_dir is too long for files beside it"):
+    with pytest.raises(BadParameter, match="HUBBUB_STATE_DIR is too long for files beside it"):
         Settings.read({"HUBBUB_STATE_DIR": folder})
 
 
 @pytest.mark.parametrize("folder", ["state", "/dev/null"])
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, folder: str) -> None:
     (tmp_path / "state").touch()
-    with pytest.raises(BadParameter, match="state_dir is a file; give a folder"):
+    with pytest.raises(BadParameter, match="HUBBUB_STATE_DIR is a file; give a folder"):
         Settings.read({"HUBBUB_STATE_DIR": str(tmp_path / folder)})
 
 
 def test_the_root_of_all_files_is_no_folder_for_state() -> None:
-    with pytest.raises(BadParameter, match="state_dir is the root of all files; give a folder"):
+    with pytest.raises(
+        BadParameter, match="HUBBUB_STATE_DIR is the root of all files; give a folder"
+    ):
         Settings.read({"HUBBUB_STATE_DIR": "/"})
 
 
@@ -257,6 +262,7 @@ def test_strict_raises_for_mistakes_and_production_counts_them(
         ({"on_drop": 5}, "on_drop is not understood; give a function"),
         ({"insecure": "yes"}, "insecure is not understood; give True or False"),
         ({"shuffler": 5}, "shuffler is not understood; give a text"),
+        ({"hold_seconds": -1}, "^hold_seconds -1 is outside"),
         ({"account": 5}, "account is not understood; give the key of an account"),
         ({"account": "x", "strict": True}, "account is given, but .* need no tokens; leave it out"),
     ],

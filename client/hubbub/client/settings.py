@@ -104,25 +104,26 @@ class Settings:
             if name not in names:
                 raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
         check_arguments(**arguments)
-        values: dict[str, Any] = {}
-        for field in fields(cls):
-            variable = f"HUBBUB_{field.name.upper()}"
-            if arguments.get(field.name) is not None:
-                values[field.name] = arguments[field.name]
-            elif text := environment.get(variable, "").strip():  # an empty variable is unset
-                parser = _PARSERS.get(field.name, str)
+        values = {name: value for name, value in arguments.items() if value is not None}
+        variables = {name: f"HUBBUB_{name.upper()}" for name in names if name not in values}
+        for name, variable in variables.items():
+            if text := environment.get(variable, "").strip():  # an empty variable is unset
+                parser = _PARSERS.get(name, str)
                 try:
-                    values[field.name] = parser(text)
+                    values[name] = parser(text)
                 except ValueError:
                     remedy = _REMEDIES[parser]
                     raise BadParameter(f"{variable} is not understood; {remedy}") from None
-        for name in ("bundle", "state_dir"):
-            if values.get(name) is not None:
+        try:
+            for name in values.keys() & {"bundle", "state_dir"}:
                 values[name] = _path(name, values[name])
-        if values.get("state_dir"):
-            folder = resolved_folder(values["state_dir"])  # the app may change its folder
-            values["state_dir"] = _usable_folder(folder)
-        return cls(**values)
+            if "state_dir" in values:
+                folder = resolved_folder(values["state_dir"])  # the app may change its folder
+                values["state_dir"] = _usable_folder(folder)
+            return cls(**values)
+        except BadParameter as error:
+            name, _, problem = str(error).partition(" ")
+            raise BadParameter(f"{variables.get(name, name)} {problem}") from None
 
     def is_strict(self, *, development: bool = False) -> bool:
         """Returns whether mistakes of the app raise; `development`: with a development bundle."""
