@@ -4,6 +4,7 @@ from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -171,6 +172,9 @@ def test_a_person_who_lets_nothing_report_is_in_no_experiment(tmp_path: Path) ->
     assert client.arm("new_menu") == "new"
     with pytest.raises(UnknownMetric, match="the catalog has new_menu"):
         client.arm("new_men")
+    not_a_text: Any = ["a secret"]
+    with pytest.raises(UnknownMetric, match=r"^an experiment is named by a text, not by list$"):
+        client.arm(not_a_text)
 
 
 @pytest.mark.parametrize(

@@ -188,9 +188,11 @@ def clashes(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def experiment_named(experiments: Mapping[str, Experiment], name: Any) -> Experiment:
     """The experiment of this name. Raises UnknownMetric, which lists the existing ones."""
-    if isinstance(name, str) and name in experiments:
+    if not isinstance(name, str):
+        raise UnknownMetric(f"an experiment is named by a text, not by {type(name).__name__}")
+    if name in experiments:
         return experiments[name]
     raise UnknownMetric(
-        f'no experiment is called "{str(name)[:60]}"; the catalog has '
+        f'no experiment is called "{name[:60]}"; the catalog has '
         f"{', '.join(sorted(experiments)) or 'none'}{did_you_mean(name, experiments)}"
     )

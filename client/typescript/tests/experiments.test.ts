@@ -60,6 +60,8 @@ test("a device that does not report has the first arm, and no arm of what is no 
     message:
       'no experiment is called "new_men"; the catalog has colours, new_menu; did you mean "new_menu"?',
   });
+  const message = "an experiment is named by a text, not by object";
+  assert.throws(() => client.arm([1] as never), { name: "UnknownMetric", message });
 });
 
 test("the provider of OpenFeature gives flags the value of the arm", async () => {

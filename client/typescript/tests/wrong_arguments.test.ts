@@ -115,12 +115,15 @@ for (const strict of [true, false]) {
 test("what a person cannot mean is no preference, and the former one holds", async () => {
   const client = await newClient(true);
   await client.prefer(0.3);
-  for (const wrongValue of WRONG_VALUES.filter((value) => value !== null && value !== 7)) {
+  const limits = [null, 7, Infinity];
+  for (const wrongValue of WRONG_VALUES.filter((value) => !limits.includes(value as number))) {
     await assert.rejects((client.prefer as Loose).call(client, wrongValue) as Promise<void>, {
       message: "prefer(): maxEpsilon: give 0 or more, in nats, or null for any",
     });
   }
   assert.equal((await client.ledger()).metrics[0]?.epsilon.toFixed(2), "0.25");
+  await client.prefer(Infinity);
+  assert.equal((await client.ledger()).metrics[0]?.epsilon.toFixed(2), "1.00");
 });
 
 test("a wrong timeout is refused if strict, and warned of once in production", async (context) => {

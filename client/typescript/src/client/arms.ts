@@ -6,7 +6,10 @@ import { memoOf } from "./memo.js";
 import type { Reporter } from "./reporter.js";
 
 /** As Reporter.arm(). @throws UnknownMetric the bundle has no such experiment. */
-export function arm(reporter: Reporter, name: string): string {
+export function arm(reporter: Reporter, name: unknown): string {
+  if (typeof name !== "string") {
+    throw new UnknownMetric(`an experiment is named by a text, not by ${typeof name}`);
+  }
   const experiments = [...reporter.bundle.metrics.values()].flatMap(
     ({ experiment }) => experiment ?? [],
   );
