@@ -38,7 +38,7 @@ class PublicBytes:
         """Status, headers and body for a request with these tags in If-None-Match."""
         headers = ((b"etag", self.tag), _CACHE)
         tags = [tag.strip().removeprefix(b"W/") for tag in etags.split(b",")]
-        if self.tag in tags:
+        if self.tag in tags or tags == [b"*"]:
             return HTTPStatus.NOT_MODIFIED, headers, b""
         return HTTPStatus.OK, (*headers, (b"content-type", self.kind)), self.content
 

@@ -227,7 +227,7 @@ def _send_with_headers(send: Send, scope: Scope, requests: Counter[int]) -> Send
                 tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
                 headers = MutableHeaders(scope=start)
                 headers["etag"] = tag
-                if tag in etags:  # the browser has this body
+                if tag in etags or etags.strip() == "*":  # the browser has this body
                     start["status"] = 304
                     del headers["content-length"]
                     message["body"] = b""
