@@ -20,8 +20,10 @@ def read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        remedy = "make keys with: hubbub keys new FOLDER"
-        raise KeysUnusable(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
+        raise KeysUnusable(
+            f"{path}: cannot be read: {error.strerror}; restore it from a backup, since new keys "
+            "open no waiting report; make the first ones with: hubbub keys new FOLDER"
+        ) from error
 
 
 def read_secret(path: Path) -> bytes:
