@@ -318,8 +318,13 @@ def test_the_command_goes_on_from_the_notice_there_is(
     assert opened.steps == second.steps
     # In a folder as `hubbub up` keeps, its name alone.
     assert main(["notice", "make", "--home", str(tmp_path), "--stop", "theme"]) == 0
-    assert f"the shuffler of {tmp_path} reads it within seconds" in capsys.readouterr().out
+    assert f"the shuffler of {tmp_path} reads it within seconds" in (
+        made := capsys.readouterr().out
+    )
+    assert "no metric was changed" not in made
     assert (tmp_path / "notice.hubbub").exists()
+    assert _notice_made(folder).steps["theme"] == first.steps["theme"]
+    assert "no metric was changed; to change some, give --stop" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def _make(options: MakeOptions) -> None:
     signer = signing.public_key().public_bytes_raw()
     former = _read(out) if out.exists() else None
     now = int(time.time())
-    steps = _carried(former, now)
-    for name, chance in _chances(options, bundle).items():
+    steps, chances = _carried(former, now), _chances(options, bundle)
+    for name, chance in chances.items():
         # A step of the same second is replaced.
         before = (step for step in steps.get(name, ()) if step[0] < now)
         steps[name] = (*before, (now, chance))
@@ -108,6 +108,8 @@ def _make(options: MakeOptions) -> None:
         say(f"{folder}: the log contains it; serve the folder again")
     write_output("--out", out, signed)
     _tell(out, notice)
+    if not chances:
+        say("no metric was changed; to change some, give --stop, --sampling or --lift")
     if home == Path():
         say("now: give it to every shuffler (--notice FILE), which reads it within seconds")
     else:
