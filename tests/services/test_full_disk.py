@@ -89,8 +89,9 @@ def test_backup_and_restore_name_the_full_disk(
     capfd.readouterr()
     assert main(["restore", str(tmp_path / "b"), "--home", home, *options[2:]]) == 2
     message = capfd.readouterr().err
-    assert f"{home}: its Redis ended while it was filled; its disk has" in message
-    assert "make room there, and restore into a new folder" in message
+    assert f"{home}: its Redis ended while it was filled; its disk had" in message
+    assert "make room there, and restore again" in message
+    assert not Path(home).exists()
 
 
 def _filled(port: int) -> int:

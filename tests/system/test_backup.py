@@ -132,7 +132,12 @@ def test_what_is_damaged_or_would_overwrite_is_refused(
     )
     assert "this passphrase or key does not open it" in message
     assert WORDS not in message
+    assert not home.exists()
     damaged = tmp_path / "damaged"
+    shutil.copytree(backup.folder, damaged)
+    (damaged / "notes.txt").touch()
+    assert main(["verify", str(damaged)]) == 0
+    assert f"{damaged / 'notes.txt'}: is no part of the backup" in capfd.readouterr().out
     for name, remedy in [
         ("shuffler.rdb", "is damaged"),
         ("installation.age", "is damaged"),

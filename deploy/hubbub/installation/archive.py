@@ -209,6 +209,7 @@ def _inside(
 
 FILES: Final = ("shuffler.rdb", "aggregator.rdb", "installation.age")
 _NAME: Final = "manifest.json"
+PARTS: Final = (*FILES, _NAME)
 _FORMAT: Final = 1
 
 

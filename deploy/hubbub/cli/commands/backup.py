@@ -12,6 +12,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.installation.archive import (
+    PARTS,
     Opener,
     lock_for,
     lock_with,
@@ -122,17 +123,15 @@ def _backup(options: BackupOptions) -> None:
     if not home.is_dir():
         raise StateUnusable(f"{home}: is not a folder; give that of `hubbub up` or `hubbub init`")
     urls = {role: _url(role, home) for role in ROLES}
-    _make_empty(folder)
     try:
-        with refuse_unwritable(folder, StateUnusable):
+        with _new_folder(folder), refuse_unwritable(folder, StateUnusable):
             with ExitStack() as stack, _bars("bytes") as progress:
                 files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
                 asyncio.run(read_together(urls, files, progress))
             absent = pack(home, folder / "installation.age", lock, passphrase)
             write_manifest(folder)
-    except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)  # an incomplete backup is removed
-        if isinstance(error, StoreUnavailable) and url_of(home, "aggregator"):
+    except StoreUnavailable as error:
+        if url_of(home, "aggregator"):
             raise ServiceUnavailable(nothing_runs(home)) from error
         raise
     size = sum(path.stat().st_size for path in folder.iterdir())
@@ -152,6 +151,9 @@ def _backup(options: BackupOptions) -> None:
 def _verify(options: VerifyOptions) -> None:
     folder = options.folder
     manifest, opener = read_checked(folder), options.key.opener()
+    for path in sorted(folder.iterdir()):
+        if path.name not in PARTS:
+            say(f"{path}: is no part of the backup; it is not checked, and not restored")
     if opener is not None:
         number = unpack(folder / "installation.age", opener, None)
         say(f"installation.age: opens, {number:,} files")
@@ -180,13 +182,12 @@ def _restore(options: RestoreOptions) -> None:
         opener = options.key.opener()
         if opener is None:
             raise BackupUnusable("the files are encrypted; give --passphrase or --identity")
-        _make_empty(home)
-        unpack(folder / "installation.age", opener, home)
-        if (home / "compose.yaml").exists() or (home / "redis").exists():
-            say(f"{home}: files restored")
-            say(f"next: start only its two Redis, then run: hubbub restore {folder} --redis")
-            return
-        with ExitStack() as stack:
+        with _new_folder(home), ExitStack() as stack:
+            unpack(folder / "installation.age", opener, home)
+            if (home / "compose.yaml").exists() or (home / "redis").exists():
+                say(f"{home}: files restored")
+                say(f"next: start only its two Redis, then run: hubbub restore {folder} --redis")
+                return
             servers = {}
             for role in ROLES:
                 servers[role] = EmbeddedRedis((home / f"redis-{role}").absolute())
@@ -196,9 +197,9 @@ def _restore(options: RestoreOptions) -> None:
             except StoreUnavailable as error:
                 # A full disk ends Redis, whose log has no room to say so.
                 raise StateUnusable(
-                    f"{home}: its Redis ended while it was filled; its disk has "
+                    f"{home}: its Redis ended while it was filled; its disk had "
                     f"{shutil.disk_usage(home).free:,} bytes left: make room there, and restore "
-                    f"into a new folder ({error})"
+                    f"again ({error})"
                 ) from error
     say(f"restored to {manifest['made']}; now start the services")
     say("reports acknowledged after that are lost (docs/operate/restore.md)")
@@ -229,8 +230,9 @@ def _url(role: str, home: Path | None) -> str:
     return (url_of(home, role) if home else None) or redis_url(_SETTINGS_BY_ROLE[role])
 
 
-def _make_empty(folder: Path) -> None:
-    """Makes an empty folder for this user only."""
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[None]:
+    """Makes an empty folder for this user only; removes it after a failure."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         not_empty = any(folder.iterdir())
@@ -238,6 +240,11 @@ def _make_empty(folder: Path) -> None:
         raise StateUnusable(f"{folder}: {error.strerror}; give a writable folder") from error
     if not_empty:
         raise BackupUnusable(f"{folder}: is not empty; nothing is overwritten: give a new folder")
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _secret(path: Path) -> str:
