@@ -2,10 +2,12 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -109,3 +111,12 @@ def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Deve
         metric["name"] for metric in json.loads(up.run("metrics", "--format", "json"))["metrics"]
     ]
     assert names == ["theme", "font"]
+
+
+def test_certificates_that_are_made_again_are_named_with_what_devices_need(tmp_path: Path) -> None:
+    catalog = catalog_toml(_metric("theme"))
+    with developing(tmp_path, catalog) as first:
+        assert "certificates" not in first.said
+    shutil.rmtree(tmp_path / ".hubbub/tls")
+    with developing(tmp_path, catalog) as again:
+        assert ".hubbub/tls had no certificates: new ones were made" in again.said

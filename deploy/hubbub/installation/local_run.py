@@ -242,6 +242,7 @@ class LocalRun:
             raise StateUnusable(
                 f"{self.home} was made {flag} --dev; start it {flag} --dev, or give another --home"
             )
+        self.has_new_authority = not (tls / "ca.pem").exists() and self.bundle_path.exists()
         if not (tls / "ca.pem").exists():
             write_certificates(tls, {})
         if not (keys / GATEWAY_KEY).exists():

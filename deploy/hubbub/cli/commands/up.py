@@ -60,6 +60,11 @@ def _up(options: UpOptions) -> None:
         if options.dev:
             say(PROTECTS_NOBODY)
         say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {options.home}")
+        if run.has_new_authority:
+            say(
+                f"{options.home / 'tls'} had no certificates: new ones were made, which devices do "
+                "not trust yet; give them the new app.hubbub, until then their reports wait"
+            )
         say(f"  devices report to   127.0.0.1:{options.port} with {options.home / 'app.hubbub'}")
         say(f"  and over HTTP to    https://{run.http_door}")
         for name, metric in run.bundle.metrics.items():
