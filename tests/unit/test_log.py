@@ -23,7 +23,7 @@ from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys.operator import read_operator_key
-from hubbub.signing.log import audit
+from hubbub.signing.log import witnesses
 from hubbub.signing.log.log_writer import append, log_key, prove_bundle
 from hubbub.signing.log.tree import (
     consistency_proof,
@@ -454,7 +454,7 @@ def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
             """Nothing: a test's output is the command's."""
 
     done = threading.Event()
-    monkeypatch.setattr(audit, "_SECONDS", 1.0)
+    monkeypatch.setattr(witnesses, "_SECONDS", 1.0)
     with web.serving(Hostile) as place:
         assert main(["log", "audit", f"http://{place}", "--bundle", str(operator.out)]) == 2
         done.set()

@@ -18,12 +18,14 @@ from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import unreadable
-from hubbub.signing.log.audit import fetch_from, gaps, misfits
 from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.tree import CHECKPOINT
 from hubbub.signing.log.witnesses import (
     cosign_newest,
     cosigned_file,
+    fetch_from,
+    gaps,
+    misfits,
     publish_cosigned,
     refuse_unwitnessed,
 )
