@@ -453,7 +453,7 @@ class Metric:
                 return code_of(parted, self.values or (), value, self.ranges)
             return self.value_kind.code(self, self._index, value)
         except ValueOutOfDomain as error:
-            raise ValueOutOfDomain(f'metric "{self.name}": {error}') from None
+            raise type(error)(f'metric "{self.name}": {error}') from None
 
     @property
     def value_kind(self) -> ValueKind:

@@ -10,7 +10,7 @@ from hubbub.bundles import Bundle
 from hubbub.client.outcome import Outcome
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.settings import check_arguments
-from hubbub.errors import BadParameter, HubbubError, UnknownMetric, ValueOutOfDomain
+from hubbub.errors import BadParameter, HubbubError, NotListed, UnknownMetric, ValueOutOfDomain
 from hubbub.errors.grammar import did_you_mean
 
 Read = TypeVar("Read")
@@ -42,12 +42,11 @@ class Mistakes:
             return self.outcome_of(hinted_error, Outcome.UNKNOWN_METRIC)
         if isinstance(error, ValueOutOfDomain):
             definition = self._bundle.metric(metric)
-            # Others are about a number or a part: the list would look like the cause.
-            hinted = str(error).endswith(" values")
-            if self.strict and hinted and (values := definition.values):
+            if self.strict and isinstance(error, NotListed):
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
-                raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
+                hint = value_hint(definition.values or (), value)
+                raise NotListed(f"{error}: {hint}") from None
             return self.outcome_of(error, Outcome.NOT_A_VALUE, definition.name)
         if self.strict:
             raise error

@@ -199,7 +199,7 @@ class Reporter:
         try:
             event: str = kind.event(metric, value)
         except ValueOutOfDomain as error:
-            raise ValueOutOfDomain(f'metric "{name}": {error}') from None
+            raise type(error)(f'metric "{name}": {error}') from None
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'metric "{name}"', error) from None
         if self.is_local:

@@ -4,6 +4,7 @@ HubbubError
 ├── BadParameter          something is built from a parameter that cannot be
 │   └── NothingToLookFor  strings are asked for, and none was named
 ├── ValueOutOfDomain      the app reported a value that the metric does not have
+│   └── NotListed         it is not one of the metric's list
 ├── BadPayload            bytes that no honest client sends
 ├── ShapeMismatch         totals of another shape than the mechanism's layout
 ├── UnknownMetric         a metric that this catalog or bundle does not have
@@ -43,6 +44,10 @@ class BadParameter(HubbubError):
 
 class ValueOutOfDomain(HubbubError):
     """A value that the metric does not have. The message says only the rule."""
+
+
+class NotListed(ValueOutOfDomain):
+    """A value that is not one of the metric's list."""
 
 
 class BadPayload(HubbubError):

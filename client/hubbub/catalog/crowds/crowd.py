@@ -61,20 +61,19 @@ def noise_of(scale: float, shift: int) -> CountNoise | None:
     P(k) is proportional to exp(-|k - shift| / scale), for k from 0 to 2 shift. Raises BadParameter
     if the scale is too small.
     """
-    _refuse_small(dummies_scale=scale)
+    _refuse_small("dummies_scale", scale)
     return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift) if scale and shift else None
 
 
 def sum_noise_of(scale: float) -> CountNoise | None:
     """The law of the sum of a mean's dummies, in steps; None for 0. Raises BadParameter."""
-    _refuse_small(dummies_sum_scale=scale)
+    _refuse_small("dummies_sum_scale", scale)
     return noise_of(scale, min(ceil(_SUM_REACH * scale), MAX_REACH))
 
 
-def _refuse_small(**scales: float) -> None:
-    for name, scale in scales.items():
-        if scale and not scale >= MIN_SCALE:
-            raise BadParameter(f"{name} {scale:g} is below {MIN_SCALE:g}; write a larger one")
+def _refuse_small(name: str, scale: float) -> None:
+    if scale and not scale >= MIN_SCALE:
+        raise BadParameter(f"{name} {scale:g} is below {MIN_SCALE:g}; write a larger one")
 
 
 @settings

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.values.value_kind import Complain, ValueKind
-from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY
 
 _USE: Final = "use"
@@ -97,7 +97,7 @@ class PastKind(ValueKind):
             raise ValueOutOfDomain(f"a metric of kind {metric.kind} takes no value; leave it out")
         event = as_python(value, metric.values)
         if not (isinstance(event, str) and event in metric.values):
-            raise ValueOutOfDomain(f"the value is not one of its {len(metric.values)} values")
+            raise NotListed(f"the value is not one of its {len(metric.values)} values")
         return event
 
     def computed(

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.values.value_kind import OTHER, Complain, ValueKind
-from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
 
 
 class ValueSet(ValueKind):
@@ -42,9 +42,7 @@ class ValueSet(ValueKind):
             text = str(python_value).lower() if isinstance(python_value, bool) else python_value
             place = places.get(text, other) if isinstance(text, str) else None
             if place is None:
-                raise ValueOutOfDomain(
-                    f"a member of the set is not one of its {len(places)} values"
-                )
+                raise NotListed(f"a member of the set is not one of its {len(places)} values")
             code |= 1 << place
         return code
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, ClassVar, Final
 
-from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
 from hubbub.mechanisms import is_number
 
 OTHER: Final = "other"
@@ -102,7 +102,7 @@ class ValueKind:
                 return places[OTHER]
             raise ValueOutOfDomain("the value is not a string")  # any string has a place
         if code is None:
-            raise ValueOutOfDomain(f"the value is not one of its {len(metric.values)} values")
+            raise NotListed(f"the value is not one of its {len(metric.values)} values")
         return code
 
     def named(self, values: Sequence[str], code: Any) -> str:

@@ -79,8 +79,13 @@ class RankOptions:
             )
         if question.candidates or question.lists:
             raise BadParameter("--candidates and --list are for strings, which have no percentiles")
-        wanted = {"percentiles": percentiles, "below": self.below}
-        question.answer.ask(Connection.percentiles, show_percentiles, question.metric, **wanted)
+        question.answer.ask(
+            Connection.percentiles,
+            show_percentiles,
+            question.metric,
+            percentiles=percentiles,
+            below=self.below,
+        )
 
 
 @options
@@ -148,8 +153,13 @@ def _compare(options: CompareOptions) -> None:
 
 @command("trend")
 def _trend(options: TrendOptions) -> None:
-    wanted = {"number": options.number, "percentiles": options.ranks.percentiles}
-    options.question.ask(Connection.trend, show_trend, values=options.value, **wanted)
+    options.question.ask(
+        Connection.trend,
+        show_trend,
+        values=options.value,
+        number=options.number,
+        percentiles=options.ranks.percentiles,
+    )
 
 
 @options
@@ -168,8 +178,9 @@ class FiguresOptions:
     "and retention it uses all epochs unless you name some.",
 )
 def _figures(options: FiguresOptions) -> None:
-    parts = options.metric, options.by
-    options.answer.ask(Connection.figures, show_figures, *parts, cohorts=options.cohorts)
+    options.answer.ask(
+        Connection.figures, show_figures, options.metric, options.by, cohorts=options.cohorts
+    )
 
 
 @options
@@ -265,8 +276,9 @@ class CrossOptions:
     "report three parts together.",
 )
 def _cross(options: CrossOptions) -> None:
-    parts = options.rows, options.columns, options.by
-    options.answer.ask(Connection.cross, show_cross, options.metric, *parts)
+    options.answer.ask(
+        Connection.cross, show_cross, options.metric, options.rows, options.columns, options.by
+    )
 
 
 def show_cross(answer: Document) -> None:
