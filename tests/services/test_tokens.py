@@ -27,6 +27,7 @@ from hubbub.installation.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issuing import allow
 from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.programs.issuer_key import read_token_key
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
@@ -36,7 +37,6 @@ from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
 from hubbub.shuffler.shards import places
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.tokens import poprf
-from hubbub.tokens.issuer_key import read_token_key
 from hubbub.wire.v1.services_pb2 import (
     Reason,
     SubmitRequest,

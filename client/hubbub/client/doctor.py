@@ -36,7 +36,7 @@ Check = Callable[[], Iterator["Finding"]]
 _CALL_SECONDS: Final = 10.0
 _CLOCK_SECONDS: Final = 60.0
 _KEYS_SECONDS: Final = 14 * EPOCH_SECONDS["day"]
-_LIBRARIES: Final = ("cryptography", "grpcio", "protobuf", "rbcl", "pyhpke")
+_LIBRARIES: Final = ("cryptography", "grpcio", "rbcl", "pyhpke")
 
 
 @frozen()

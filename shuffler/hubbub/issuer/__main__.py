@@ -10,6 +10,7 @@ from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import ISSUED_TOKENS, TOKEN_REQUESTS, Subjects, TokensApp
 from hubbub.issuer.settings import Settings, parse
+from hubbub.programs.issuer_key import read_token_key
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS
 from hubbub.runtime.monitoring.metrics import Metrics
@@ -20,7 +21,6 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import Memory
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.tokens.issuer_key import read_token_key
 
 
 async def _serve(settings: Settings) -> None:

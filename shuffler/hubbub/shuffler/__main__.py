@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
+from hubbub.programs.issuer_key import read_token_key
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.monitoring.declaration import (
@@ -52,7 +53,6 @@ from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import StreamTable, read_stream_table
-from hubbub.tokens.issuer_key import read_token_key
 
 if TYPE_CHECKING:
     import grpc.aio
