@@ -234,8 +234,8 @@ def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: C
         (["query", "theme", "--last", " "], "'' names no epochs"),
         (["compare", "theme", "--to", ""], "'' names no epochs"),
         (
-            ["plan", "--values", "4", "--epsilon", "1", "--reports", "9", "--plot", "a.svg"],
-            "plan draws no pictures: --format json has the figures to draw",
+            ["plan", "--values", "4", "--epsilon", "1", "--reports", "9", "--plot", "a.gif"],
+            "--plot a.gif: the name must end in .png or .svg",
         ),
     ],
 )

@@ -122,6 +122,7 @@ FORM = {
     "--format": "how the answer is written",
     "--json": "how the answer is written",
     "--out": "where the answer is written",
+    "--plot": "draws the answer to a file, too",
     "--as-candidates": "writes the answer's strings to a file, too",
     "--append": "whether --as-candidates may add to a file",
     "--home": "where the service is",

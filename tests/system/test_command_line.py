@@ -158,7 +158,9 @@ def test_a_full_disk_leaves_the_former_file_and_names_the_new(
     assert hubbub("keys", "new", "keys").returncode == 0
     assert hubbub("catalog", "build", "--keys", "keys").returncode == 0
     codegen = "catalog codegen metrics.toml --python metrics.py"
-    assert hubbub(*codegen.split()).returncode == 0
+    plot = "plan --values 4 --epsilon 1 --reports 1e4 --plot plan.svg"
+    for command in (codegen, plot):
+        assert hubbub(*command.split()).returncode == 0
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for command, name in {
         "catalog build --keys keys": "app.hubbub",
@@ -169,6 +171,7 @@ def test_a_full_disk_leaves_the_former_file_and_names_the_new(
         "keys token tokens.json --name x": "tokens.json",
         "catalog new more --values a,b --epsilon 1 --description d --owner a@b.org": "metrics.toml",
         codegen: "metrics.py",
+        plot: "plan.svg",
     }.items():
         with _no_room():
             refused = hubbub(*command.split())

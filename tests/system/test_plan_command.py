@@ -162,6 +162,18 @@ def test_a_metric_is_planned_as_the_catalog_has_it(catalog: str, capsys: Capture
     assert "s.e." in out
 
 
+@pytest.mark.parametrize("kind", [".png", ".svg"])
+def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
+    arguments = ["plan", "--values", "12", "--epsilon", "1", "--reports", "9000", "--plot"]
+    assert main([*arguments, str(tmp_path / f"plan{kind}")]) == 0
+    drawn = (tmp_path / f"plan{kind}").read_bytes()
+    assert drawn.startswith(b"\x89PNG" if kind == ".png" else b"<?xml")
+    assert len(drawn) > 10_000
+    assert "drawn to" in capsys.readouterr().err
+    assert "must end in .png or .svg" in refusal_of(capsys, *arguments, str(tmp_path / "plan.gif"))
+    assert "cannot be written" in refusal_of(capsys, *arguments, str(tmp_path / "no" / "plan.png"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -320,7 +332,7 @@ FORMS = {
 OPTIONS = """
 catalog.toml|--metric theme|--values 3|--strings 3|--mean 0 1|--ranges 3 0 1|--set 9 2|--parts 2 3
 --reports 9|--epsilon 1|--error .1|--detect .1|--whose reporters|--permanent-epsilon 1|--simulate
---seed 2|--fake 0.01|--accounts 2|--others 9|--targets 1
+--seed 2|--plot x.svg|--fake 0.01|--accounts 2|--others 9|--targets 1
 --honest 0.9|--max-local 16|--dummies 7|--delta 1e-6|--features 9|--classes 3
 --devices 1e8|--per-day 1|--epoch week|--per-visit 1|--door grpc|--peak 3|--outage-hours 1
 --cluster-nodes 1|--machine-cores 4|--machine-gb 16|--measure

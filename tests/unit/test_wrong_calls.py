@@ -31,6 +31,7 @@ def _new_catalog(capsys: Capture) -> None:
         ("keys session none/file", "none/file"),
         ("keys token none/file --name n", "none/file"),
         ("keys account none/file --name n", "none/file"),
+        ("plan --values 4 --epsilon 1 --reports 1e4 --plot none/a.svg", "--plot none/a.svg"),
     ],
 )
 def test_a_file_in_no_folder_is_refused_with_a_remedy(

@@ -157,8 +157,6 @@ def _refuse_former_forms(arguments: Sequence[str]) -> None:
         )
     if command == "privacy" and (first.endswith(".toml") or first in {"--format", "--delta"}):
         raise BadParameter("the card is a command of its own: hubbub privacy card metrics.toml")
-    if command == "plan" and any(word.startswith("--plot") for word in arguments):
-        raise BadParameter("plan draws no pictures: --format json has the figures to draw")
     if command == "plan" and first not in {"central", "model", "attack", "capacity"}:
         for option in (word.partition("=")[0] for word in arguments):
             if option in _PLANS:

@@ -1,5 +1,6 @@
 """`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,6 +20,8 @@ from hubbub.catalog.values.funnels_and_retention import Retention
 from hubbub.cli.planning.plan_table import (
     found_unlisted,
     people_a_report,
+    plot,
+    read_drawing,
     show,
     show_simulated,
 )
@@ -26,6 +29,7 @@ from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.named_values import read_percentile
 from hubbub.cli.terminal.output import say, say_json
 from hubbub.errors import BadParameter
+from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
@@ -140,6 +144,7 @@ class PlanOptions:
     seed: int = option(
         "seed of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"
     )
+    plot: Path | None = option("draw to FILE (.png or .svg)", metavar="FILE", read=read_drawing)
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
@@ -183,6 +188,9 @@ def _plan(options: PlanOptions) -> None:
         _say_goal(options, rows[0], ratio_error)
         if drawing:
             show_simulated(drawing)
+    if options.plot:
+        plot(question, lines, options.plot)
+        print(visible(f"drawn to {options.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
 
 
 def _say_goal(options: PlanOptions, best: Row, ratio_error: float | None) -> None:

@@ -1,9 +1,12 @@
-"""The table of `hubbub plan`, and what its columns mean."""
+"""The table and the picture of `hubbub plan`, and what their columns mean."""
 
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from importlib.util import find_spec
+from io import BytesIO
 from math import floor, isfinite, log10
+from pathlib import Path
 from typing import Any, Final
 
 from hubbub.analysis.strings.tree_search import detectable_share
@@ -12,13 +15,16 @@ from hubbub.catalog.discovery import counting
 from hubbub.cli.terminal.output import listing, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
+from hubbub.errors.installing import install_with
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
-from hubbub.privacy.planner import Row
+from hubbub.privacy.planner import Row, row
+from hubbub.programs.atomic_write import read_output, write_output
 
 _BAR: Final = 20
 _MIN_TREE_CELLS: Final = 4
 _TREE_CELLS: Final[Any] = next(f.default for f in fields(PrefixTree) if f.name == "cells")
+_POINTS: Final = 25
 
 
 def _domain_text(question: MetricDraft) -> str:
@@ -185,3 +191,44 @@ def show_simulated(drawing: dict[str, Any]) -> None:
             "off by": lambda row: f"{(row['estimated'] - row['true']) / row['stderr']:+.1f} s.e.",
         },
     )
+
+
+def read_drawing(name: str, path: Path) -> Path:
+    """Returns the path of a picture that can be drawn.
+
+    Raises BadParameter if it has another ending, matplotlib is missing, or it cannot be written.
+    """
+    if path.suffix not in {".png", ".svg"}:
+        raise BadParameter(f"{name} {path}: the name must end in .png or .svg")
+    if not find_spec("matplotlib"):
+        raise BadParameter(f"{name} needs matplotlib: {install_with('plots')}")
+    return read_output(name, path)
+
+
+def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
+    """Draws the smallest detectable share, or a mean's interval, against the number of reports.
+
+    Raises BadParameter if it cannot be written.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    counts = [row.reports for row in rows if isfinite(row.reports)]
+    low, high = min(counts, default=1e4) / 30, max(counts, default=1e6) * 30
+    steps = [low * (high / low) ** (i / (_POINTS - 1)) for i in range(_POINTS)]
+    for best in rows:
+        line = [row(question, best.mechanism, best.parameters, reports) for reports in steps]
+        shares = [min(each.detectable, 1.0) for each in line]
+        (drawn,) = axes.plot(steps, shares, label=f"{best.mechanism}, epsilon {best.epsilon:.2f}")
+        if isfinite(best.reports) and best.detectable <= 1:
+            axes.plot([best.reports], [best.detectable], "o", color=drawn.get_color())
+    axes.set(xscale="log", yscale="log", xlabel="reports")
+    mean = question.kind in MEANS
+    axes.set_ylabel("half width of the 95% interval" if mean else "smallest share detected (95%)")
+    axes.yaxis.set_major_formatter(lambda share, _place: f"{share:.2%}")
+    axes.grid(visible=True, which="both", alpha=0.25)
+    axes.legend(fontsize="small")
+    picture = BytesIO()
+    figure.savefig(picture, dpi=150, format=path.suffix[1:])
+    write_output("--plot", path, picture.getvalue())
