@@ -17,6 +17,8 @@ from hubbub.bundles.encoding import to_text
 from hubbub.bundles.handover import hand_over
 from hubbub.cli.commands.rappor import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
+from hubbub.client.transport.contract import TryAgain
+from hubbub.client.transport.messages import answer_in
 from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.client.trust.store import held
 from hubbub.conservation import Window
@@ -35,7 +37,7 @@ from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.signing.sign_bundle import stream_table
-from hubbub.wire.v1.services_pb2 import SubmitRequest
+from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 from tests.conftest import CATALOG
 from tests.fuzz.target import Target, scratch
 from tests.support.bundles import DAY, make_signed
@@ -56,6 +58,9 @@ def decoders() -> Mapping[str, Target]:
     sealed = seal(b"\1", signed.bundle.keys[0].half("x25519"), info)
     theme = {"stream": "theme", "epoch": 20_000, "key_id": 1, "sealed": sealed}
     submit = SubmitRequest(reports=[theme, {**theme, "epoch": 1}])  # type: ignore[list-item]
+    answer = SubmitResponse(
+        refused=[Refusal(index=1, reason=Reason.REASON_EXPIRED)], time=START
+    ).SerializeToString()
     whole = signed.path.read_bytes()
 
     def submitted(data: bytes) -> None:
@@ -81,6 +86,7 @@ def decoders() -> Mapping[str, Target]:
 
     all_targets = {
         "submit": Target([submit.SerializeToString()], submitted),
+        "answer": Target([answer], _raising(TryAgain, lambda data: answer_in(data, 2))),
         "sealed": Target(
             [sealed], _raising(BadPayload, lambda data: open_sealed(data, opening, info))
         ),

@@ -88,11 +88,11 @@ def _bare(
     python = environment / "bin" / "python"
     locked = ROOT / "locks" / "client.lock"
     runner = re.findall(
-        r"^((?:pytest|pytest-timeout|hypothesis)==\S+)",
+        r"^((?:pytest|pytest-timeout|hypothesis|protobuf)==\S+)",
         (ROOT / "locks" / "dev.lock").read_text(),
         re.MULTILINE,
     )
-    assert len(runner) == 3
+    assert len(runner) == 4
     ours = [*map(str, distributions), *(runner if tested else ())]
     for chosen in (["--require-hashes", "-r", str(locked)], ours):
         where = {"PIP_PYTHON": str(python), "UV_PYTHON": str(python)}
