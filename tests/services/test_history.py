@@ -125,16 +125,15 @@ async def test_restored_totals_of_many_cells_are_whole(server: RedisServer) -> N
     assert (totals.counted, totals.batch_reports, totals.at) == (12, 12, 99)
 
 
-def test_a_smaller_demo_has_a_smaller_crowd(tmp_path: Path) -> None:
-    catalog = demo_questions(tmp_path / "home", 60)
+def test_a_smaller_demo_has_a_smaller_crowd(bundle: Bundle) -> None:
     for name in ("education_crowd", "education_by_work_crowd"):
-        crowd = crowd_in(catalog.metrics[name])
-        assert (crowd.reports, crowd.epsilon) == (50, 1.0)
-    assert len(catalog.metrics["homepage"].candidates) == 10_000
+        crowd = crowd_in(bundle.metrics[name])
+        assert (crowd.reports, crowd.epsilon) == (PEOPLE * 5 // 6, 1.0)
+    assert len(bundle.metrics["homepage"].candidates) == 10_000
     [person] = answers_of(people(1))
-    assert person.keys() == catalog.metrics.keys()
+    assert person.keys() == bundle.metrics.keys()
     for name, value in person.items():
-        catalog.metrics[name].code(value)
+        bundle.metrics[name].code(value)
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,18 @@ def _chances(scale: float, shift: int) -> Floats:
 
 
 def _epsilon_of(first: Floats, other: Floats, delta: float) -> float:
-    """By bisection of the hockey-stick divergence."""
-    low, high = 0.0, 40.0
+    """By bisection of the hockey-stick divergence, over the outcomes that are not decided yet."""
+    low, high, certain = 0.0, 40.0, np.zeros(2)
+    pairs = np.stack([first[first > other], other[first > other]])
     for _ in range(60):
         middle = (low + high) / 2
-        over = float(np.maximum(first - exp(middle) * other, 0).sum())
-        low, high = (low, middle) if over <= delta else (middle, high)
+        over = pairs[0] - exp(middle) * pairs[1]
+        likelier = over > 0
+        if certain @ (1.0, -exp(middle)) + over[likelier].sum() <= delta:
+            high, certain = middle, certain + pairs[:, likelier].sum(axis=1)
+            pairs = pairs[:, ~likelier]
+        else:
+            low, pairs = middle, pairs[:, likelier]
     return high
 
 
