@@ -243,14 +243,14 @@ class NoisyLies:
         cumulative = np.cumsum(chances[is_possible]) / chances[is_possible].sum()
         marks = np.minimum(np.searchsorted(cumulative, _MARKS), len(cumulative) - 1)
         ends = np.concatenate([part[marks][:, is_likely] for part in (largest, least)]) / totals
-        kind = np.arange(len(totals))
+        order = starts = np.arange(len(totals))
         for share in _ALIKE:
-            if kind.max(initial=0) < _FEW:
+            if len(starts) <= _FEW:
                 break
             kinds = np.round(np.log(ends + 1e-300) / share)
-            _, kind = np.unique(kinds, axis=1, return_inverse=True)
-        order = np.argsort(kind, kind="stable")
-        starts = np.flatnonzero(np.diff(kind[order], prepend=-1))
+            order = np.lexsort(kinds[::-1])
+            is_first = np.append(True, np.diff(kinds[:, order]).any(axis=0))
+            starts = np.flatnonzero(is_first)
         masses = np.add.reduceat(totals[order], starts)
         view = np.zeros((2, len(chances), len(starts)))
         for side, (part, extreme) in enumerate(((largest, np.maximum), (least, np.minimum))):
