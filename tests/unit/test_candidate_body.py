@@ -12,8 +12,8 @@ from fastapi.exceptions import RequestValidationError
 
 from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.query.cache import Turns
-from hubbub.aggregator.web import candidate_body
-from hubbub.aggregator.web.candidate_body import CandidatesBody, parse
+from hubbub.aggregator.web import parameters
+from hubbub.aggregator.web.parameters import CandidatesBody, parse
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -70,7 +70,7 @@ async def test_other_requests_are_answered_while_a_large_body_is_read(
         assert go_on.wait(HANG_SECONDS)
         return parse(raw)
 
-    monkeypatch.setattr(candidate_body, "parse", slow)
+    monkeypatch.setattr(parameters, "parse", slow)
     app = FastAPI()
     app.state.body_turns = Turns()
 

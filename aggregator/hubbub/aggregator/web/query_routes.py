@@ -33,8 +33,8 @@ from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.trends import MAX_SERIES, Trended
 from hubbub.aggregator.query.watched_reports import Watched
-from hubbub.aggregator.web.candidate_body import OPENAPI, read_candidates
 from hubbub.aggregator.web.parameters import (
+    OPENAPI,
     Below,
     CatalogName,
     Confidence,
@@ -48,6 +48,7 @@ from hubbub.aggregator.web.parameters import (
     about,
     link_next,
     needs,
+    read_candidates,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, commands

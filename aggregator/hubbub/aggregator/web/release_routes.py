@@ -10,8 +10,15 @@ from hubbub.aggregator.query.candidates import SavedList
 from hubbub.aggregator.query.marks import Mark, check_mark
 from hubbub.aggregator.releases.release_log import Recorded
 from hubbub.aggregator.releases.releasing import BudgetLeft, ReleaseQuery, Releases
-from hubbub.aggregator.web.candidate_body import OPENAPI, CandidatesBody
-from hubbub.aggregator.web.parameters import Questions, Text, Who, about, needs
+from hubbub.aggregator.web.parameters import (
+    OPENAPI,
+    CandidatesBody,
+    Questions,
+    Text,
+    Who,
+    about,
+    needs,
+)
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.privacy.releases import Released
 
