@@ -82,9 +82,10 @@ class PiecewiseMean(Windowed, number_range.OfMean):
         squares = min(max(squares, least), places * self.steps)
         # The position between two steps is unknown: assume the most that rounding adds.
         variance = float(self._variance(places, squares, reports, Fraction(reports, 4)))
-        variance += number_range.dummies_variance(
-            self.contributions, totals, float(places / self.steps)
-        )
+        if totals.has_dummies:
+            variance += number_range.dummies_variance(
+                self.contributions, totals, float(places / self.steps)
+            )
         return Estimates((float(value),), (variance,), reports)
 
     def variance(self, true: float, reports: int) -> float:

@@ -43,6 +43,8 @@ def worth_of(scores: Floats, parts: tuple[Floats, Floats]) -> Floats:
     """
     hidden = parts[0] + parts[1] > _NO_PART
     answer: Floats = np.maximum(scores, 0.0)
+    if not hidden.any():
+        return answer
     chances = _two_secrets_tail(scores[hidden], parts[0][hidden], parts[1][hidden])
     worth = -ndtri(np.clip(chances, _MIN_CHANCE, 0.5))
     answer[hidden] = np.minimum(scores[hidden], worth)
@@ -53,6 +55,8 @@ def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
     """Inverse of `worth_of`: scores as improbable as these normal scores, and never below them."""
     hidden = parts[0] + parts[1] > _NO_PART
     answer, target = worth.copy(), worth[hidden]
+    if not hidden.any():
+        return answer
     hidden_parts = parts[0][hidden], parts[1][hidden]
     # The largest support of such a distribution grows with the square.
     _, answer[hidden] = bisected(

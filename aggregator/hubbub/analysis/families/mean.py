@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from math import sqrt
 from typing import Any, Final
 
@@ -51,16 +52,12 @@ class Means(Numbers):
         if not isinstance(mechanism, OneBitMean):
             estimate, stderr = float(estimates[0]), float(stderrs[0])
             outputs = np.array(_outputs(mechanism), dtype=np.float64)
-            first, last = (
-                self.alone(mechanism, cell)[0] for cell in (0, mechanism.layout.size - 1)
-            )
-            worth = outputs * (last - first) / (outputs[-1] - outputs[0])
             return ValueEstimates.flat(
                 estimates,
                 stderrs,
                 tail=_tail(mechanism, estimate, stderr, totals),
                 typical=middle,
-                spread=spread_shown(worth, totals, estimate, stderr),
+                spread=spread_shown(outputs * _line(mechanism)[0], totals, estimate, stderr),
             )
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
@@ -123,19 +120,15 @@ class Means(Numbers):
 
     def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:
         """Sum of places or outputs, in which the estimate is linear."""
-        outputs = _outputs(mechanism)
-        first, last = (
-            float(self.alone(mechanism, cell)[0]) for cell in (0, mechanism.layout.size - 1)
-        )
+        outputs, (unit, base) = _outputs(mechanism), _line(mechanism)
         widest = outputs[-1] - outputs[0]
-        unit = (last - first) / widest
         total = sum(y * number for y, number in zip(outputs, totals.cells, strict=True))
         return Statistic(
             numbers=np.array([float(total)]),
             l1=widest,
             l2=float(widest),
             unit=unit,
-            base=(first - unit * outputs[0]) * totals.reports,
+            base=base * totals.reports,
         )
 
     def local(self, mechanism: Meaning, noisy: Floats, reports: int) -> Floats:
@@ -159,6 +152,17 @@ class Means(Numbers):
 def _outputs(mechanism: Meaning) -> Sequence[int]:
     """Contribution of each cell's report to the sum in which the estimate is linear."""
     return mechanism.outputs if isinstance(mechanism, TableMean) else range(mechanism.layout.size)
+
+
+@lru_cache(maxsize=256)
+def _line(mechanism: Meaning) -> tuple[float, float]:
+    """Slope and base of the line from a report's output to its place."""
+    outputs = _outputs(mechanism)
+    first, last = (
+        float(Means().alone(mechanism, cell)[0]) for cell in (0, mechanism.layout.size - 1)
+    )
+    unit = (last - first) / (outputs[-1] - outputs[0])
+    return unit, first - unit * outputs[0]
 
 
 def _tail(mechanism: Meaning, estimate: float, stderr: float, totals: Totals) -> Tail | None:

