@@ -22,6 +22,7 @@ from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
+from hubbub.mechanisms.number_range import PLACES
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
@@ -319,10 +320,21 @@ def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
 
 
 def test_the_interval_of_a_planned_mean_is_the_populations() -> None:
-    """Half of the people at either end are the most that who reports can add: .5 / sqrt(n)."""
-    [precise, *_] = plan(MetricDraft(kind="mean", size=1), 8.0, 10_000)
-    assert precise.population >= 0.5 / 100
-    assert precise.detectable >= 1.959 * 0.5 / 100
+    """Of all laws of one or two numbers the largest: half at either end have .5 / sqrt(n) alone."""
+    question = MetricDraft(kind="mean", size=1)
+    part = np.linspace(0, 1, 33)
+    for epsilon in (0.5, 1.0, 3.0, 8.0):
+        for planned in plan(question, epsilon, 10_000):
+            mechanism = build(planned.mechanism, **planned.parameters)
+            coins = np.array([mechanism.variance(place * 1000, 1000) / 1000 for place in PLACES])
+            both = part * coins[:, None, None] + (1 - part) * coins[:, None]
+            between = part * (1 - part) * np.subtract.outer(PLACES, PLACES)[:, :, None] ** 2
+            assert planned.population**2 * 10_000 == pytest.approx((both + between).max())
+            assert planned.population >= 0.5 / 100
+            assert planned.detectable == pytest.approx(1.95996 * planned.population, rel=1e-5)
+            if planned.mechanism == "mean.one_bit":
+                gap = float(mechanism.total_variation())
+                assert planned.population == pytest.approx(0.5 / gap / 100)
 
 
 def test_what_no_number_of_reports_reaches_is_said() -> None:

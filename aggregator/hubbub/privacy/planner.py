@@ -25,6 +25,7 @@ from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE, Tail, sa
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
+from hubbub.mechanisms.number_range import PLACES
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
@@ -36,6 +37,8 @@ CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
 MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
+# So many reports that a place of a range is nearly a whole number of them.
+_MANY: Final = 1000
 # As many as a retention over a year has; a covariance is their number cubed.
 _MAX_RATIO_VALUES: Final = 54
 # Probability left out when a distribution is summed.
@@ -49,7 +52,7 @@ class Row:
     Args:
         stderr: root mean square over all values, if all are equally frequent; of a mean, the
             largest.
-        population: the same for the population, with sampling error; of a mean, an upper bound.
+        population: the same for the population, with sampling error; of a mean, the largest.
         rare: of a value that nobody holds.
         detectable: smallest share that is detected with a probability of 95%; of a mean, half the
             population's 95% interval; infinite if none is.
@@ -94,13 +97,18 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
     errors = family_for(mechanism).expected(mechanism, values, alike, reports)
     rare = float(errors.absent.max())
     variances = errors.stderrs**2
-    # The largest variance of numbers: half of them at either end.
-    drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even_shares, 1) / reports
-    if question.kind == "vector":
+    if question.kind == "mean":
+        # Of numbers that are alike on both sides of the middle, the variance is largest.
+        coins = [mechanism.variance(place * _MANY, _MANY) / _MANY for place in PLACES]
+        squares = [coin + (x - 0.5) ** 2 for coin, x in zip(coins, PLACES, strict=True)]
+        total = np.full(1, max(squares) / reports)
+    else:
         # Squares of all coordinates together are 1 at most, of a range of 2.
-        drawn = np.full(1, 1 / (4 * question.size * reports))
+        even = 1 / (4 * question.size) if question.kind == "vector" else sampled(even_shares, 1)
+        total = variances + even / reports
+    population = float(np.sqrt(total.mean()))
     if question.kind in MEANS:
-        smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * sqrt(rare**2 + float(drawn[0]))
+        smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * population
     else:
         # In ranges, errors differ between parts; take the largest.
         smallest = _detectable(question, mechanism, reports, int(np.argmax(errors.absent)))
@@ -111,7 +119,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
         permanent_epsilon=(mechanism.permanent_loss() if isinstance(mechanism, Memoized) else None),
         reports=reports,
         stderr=float(np.sqrt(variances.mean())),
-        population=float(np.sqrt((variances + drawn).mean())),
+        population=population,
         rare=rare,
         detectable=smallest,
         payload_bytes=mechanism.layout.payload_bytes,
