@@ -101,9 +101,9 @@ def _followed(
     yield NARROW, 2 * 1.96 * error, point.high - point.low
 
 
-def _built(name: str, epsilon: float) -> AnyMechanism:
+def _built(name: str, epsilon: float, sampled: int = 4) -> AnyMechanism:
     more = {"buckets": 16} if name in {"wave", "haar", "buckets"} else {}
-    part = {"sampled": 4} if name == "buckets" else {}
+    part = {"sampled": sampled} if name == "buckets" else {}
     return build(name, epsilon=epsilon, low=0.0, high=16.0, **more, **part)
 
 
@@ -141,12 +141,14 @@ SETTINGS: Sequence[Setting] = (
         Setting(
             f"{name} {epsilon:g}, {n:,} reports of beta {shape[0]:g}, {shape[1]:g}, followed",
             40 if name == "wave" else 200,
-            partial(_followed, _built(name, epsilon), shape, n),
+            partial(_followed, _built(name, epsilon, sampled=16), shape, n),
         )
         for name, epsilon, n, shape in (
             ("haar", 8.0, 1000, (1.1, 2.9)),
             ("haar", 4.0, 300, (5.0, 5.0)),
             ("wave", 8.0, 2000, (5.0, 2.0)),
+            ("buckets", 8.0, 1000, (5.0, 5.0)),
+            ("buckets", 4.0, 3000, (1.1, 2.9)),
         )
     ]
     + [

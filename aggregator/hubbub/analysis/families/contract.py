@@ -61,15 +61,20 @@ def spread_shown(worth: Floats, totals: Totals, estimate: float, stderr: float) 
     two of its own standard errors larger, and as if `_UNSEEN` more reports were at the farther end.
     """
     n, cells = totals.reports, np.array(totals.cells)
-    place = min(max(estimate / n, 0.0), 1.0)
-    if totals.has_dummies or not 0 < place < 1 or n < _MIN_SPREAD:
+    if totals.has_dummies or n < _MIN_SPREAD:
         return 1.0
+    place = min(max(estimate / n, 0.0), 1.0)
     square = (worth - float(cells @ worth) / n) ** 2
     variance = float(cells @ square) / (n - 1)
     error = sqrt(max(float(cells @ square**2) / n - variance**2, 0.0) / n)
-    unseen = _UNSEEN * max(place, 1 - place) ** 2 / n
-    between_people = variance + 2 * error + unseen - stderr**2 / n
-    return min(max(between_people / (place * (1 - place)), 0.0), 1.0)
+    return spread_within(variance + 2 * error - stderr**2 / n, place, n)
+
+
+def spread_within(between_people: float, place: float, reports: int) -> float:
+    """This variance, and that of what so few reports do not show, in that of the bound."""
+    most, unseen = place * (1 - place), _UNSEEN * max(place, 1 - place) ** 2 / reports
+    is_usable = most > 0 and reports >= _MIN_SPREAD
+    return min(max((between_people + unseen) / most, 0.0), 1.0) if is_usable else 1.0
 
 
 NO_SUMS: Final = "estimates of strings, sets and parts are not sums over reports"

@@ -27,6 +27,7 @@ from hubbub.analysis.families.contract import (
     Statistic,
     report_growth,
     spread_shown,
+    spread_within,
     support_deviations,
 )
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
@@ -60,12 +61,19 @@ class Ranges(Numbers):
         # at least one of them is 0.
         middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
         offsets = (middles - 0.5) * stderrs
+        n = max(totals.reports, 1)
         places = totals.reports / 2 + float((middles - 0.5) @ estimates)
+        # As `spread_shown`, by the buckets' own estimates.
+        middle = min(max(places / n, 0.0), 1.0)
+        squares = (middles - middle) ** 2
+        between_people = squares @ estimates + 2 * np.linalg.norm(squares * stderrs)
+        part = spread_within(float(between_people) / n, middle, n)
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
         growth = report_growth(estimates, stderrs, flat, totals.reports)
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
-        place = ValueEstimates.flat(np.array([places]), np.sqrt([offsets @ offsets]))
+        error = np.sqrt([offsets @ offsets])
+        place = ValueEstimates.flat(np.array([places]), error, spread=part)
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=flat, growth=growth, tail=tail, place=place
         )
