@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring.auto_mechanism import own_fields
+from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
 from hubbub.fields.field import fields_of
@@ -31,6 +32,7 @@ CROWD: Table = {
     "crowd": 1000,
     "honest": 1.0,
 }
+CHOSEN: Table = {"mechanism": "auto", "kind": "vector", "coordinates": 3, "epsilon": 8.0}
 SHARED: Table = {
     "description": "What is asked",
     "owner": "you@example.org",
@@ -106,6 +108,13 @@ CASES: dict[str, Case] = {
         {"mechanism": "privset", "kind": "set", "values": ["a", "b", "c", "d"], "most": 2},
         {"most": 3},
     ),
+    "reports": (CAPACITY, CHOSEN, {"reports": 10_000_000}),
+    "max_cells": (CAPACITY, {**CHOSEN, "reports": 10_000_000}, {"max_cells": 1 << 21}),
+    "max_payload_bytes": (
+        "catalog check {catalog}",
+        {"mechanism": "auto", "values": [f"{n}" for n in range(40)], "reports": 1000},
+        {"max_payload_bytes": 1},
+    ),
     "unit": (RUN.replace("values}", "numbers}"), NUMBER, {"unit": "ms"}),
 }
 """By name, of a metric or of a mechanism."""
@@ -151,7 +160,7 @@ def _catalog(table: Table) -> str:
 def test_every_field_has_a_case_or_a_reason() -> None:
     written = [field for field in fields_of(Metric) if field.entry.written]
     fields = {name for field in written for name in (field.name, *field.entry.others)}
-    fields |= {field.name for name in REGISTRY for field in own_fields(name)}
+    fields |= {field.name for name in (*REGISTRY, AUTO) for field in own_fields(name)}
     assert sorted(fields - set(CASES) - set(ELSEWHERE)) == []
     assert sorted({*CASES, *ELSEWHERE} - fields) == []
 
