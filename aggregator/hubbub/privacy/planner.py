@@ -103,9 +103,9 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
         squares = [coin + (x - 0.5) ** 2 for coin, x in zip(coins, PLACES, strict=True)]
         total = np.full(1, max(squares) / reports)
     else:
-        # Squares of all coordinates together are 1 at most, of a range of 2.
-        even = 1 / (4 * question.size) if question.kind == "vector" else sampled(even_shares, 1)
-        total = variances + even / reports
+        # `absent` has squares of all coordinates of 1 together, the most there are.
+        total = variances + sampled(even_shares, 1) / reports
+        total = errors.absent**2 if question.kind == "vector" else total
     population = float(np.sqrt(total.mean()))
     if question.kind in MEANS:
         smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * population

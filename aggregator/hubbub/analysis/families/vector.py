@@ -139,12 +139,11 @@ class Vectors(Family):
         else:
             shared = variance_by_books(mechanism, units, weights, pool)
         none = np.full(mechanism.dimensions, _even(mechanism) / reports)
-        # What is explained is the same part of every coordinate's variance, what is left as much.
+        # What is explained is the same part of every coordinate's variance, what is left as much;
+        # of people who are unlike nothing is explained.
         less, shared_variance = 1 + min(shared, 0.0) / coins, max(shared, 0.0)
-        stderrs, absent = (
-            np.sqrt(coin * less + shared_variance) / 2 for coin in (coin_variances, none)
-        )
-        return Expected(stderrs, absent)
+        alike = np.sqrt(coin_variances * less + shared_variance)
+        return Expected(alike / 2, np.sqrt(none + shared_variance) / 2)
 
     def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
         return list(values or map(str, range(1, mechanism.dimensions + 1)))
