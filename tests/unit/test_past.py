@@ -339,6 +339,7 @@ def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.Mon
         ('rate = { of = "a", per = "a", most = 2 }', "day", "must be two events"),
         ('rate = { of = "a", per = "b", most = 0 }', "day", r"most must be a whole number in \[1"),
         ('rate = { of = "a" }', "day", "must hold of, per and most"),
+        ('rate = { of = "a", per = "b", least = 1 }', "day", "holds 'least', which is not known"),
         (f'{RATE}\nkind = "count"', "day", "is a kind of its own"),
         (f"{RATE}\nmax_length = 3.0", "day", "follows from `most`"),
         ('kind = "activity"', "week", '"epoch": must be "day"'),
@@ -354,6 +355,14 @@ def test_bad_input_is_refused_where_it_stands(more: str, epoch: str, problem: st
     mechanism = "vector.codes" if "rate" in more.split(" ", maxsplit=1)[0] else "grr"
     with pytest.raises(CatalogInvalid, match=problem):
         catalog_of(CATALOG + _table("it", more, epoch, mechanism))
+
+
+def test_a_rate_whose_mechanism_does_not_fit_is_told_of_nothing_that_nobody_wrote() -> None:
+    with pytest.raises(
+        CatalogInvalid, match="grr is for a single value, not for a rate"
+    ) as refused:
+        catalog_of(CATALOG + _table("it", RATE))
+    assert "max_length" not in str(refused.value)
 
 
 def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> None:

@@ -60,8 +60,10 @@ def _problem(section: type, table: Any) -> str:
     if isinstance(table, section):
         return ""
     fields = {field.name: field for field in _authored_fields(section)}
-    if not (isinstance(table, dict) and table.keys() <= fields.keys()):
-        return f"must hold {_enumerated(section)}"
+    unknown = [name for name in table if name not in fields] if isinstance(table, dict) else []
+    if unknown or not isinstance(table, dict):
+        problem = f"holds {unknown[0]!a}, which is not known; " if unknown else ""
+        return f"{problem}must hold {_enumerated(section)}"
     if absent := [name for name, field in fields.items() if field.required and name not in table]:
         return f"lacks {' and '.join(absent)}; must hold {_enumerated(section)}"
     wrong = [

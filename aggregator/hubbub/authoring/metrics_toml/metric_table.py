@@ -98,15 +98,16 @@ def read_metric(
         _look_without_mechanism(table, fields, wrong)
         return None
     values = read_values(fields["values"], mechanism, table, context.folder, wrong)
-    takes_other = kind_named(table.get("kind")).TAKES_OTHER
-    if values and table.get("other") is True and takes_other and OTHER not in values:
+    kind = kind_named(table.get("kind"))
+    if values and table.get("other") is True and kind.TAKES_OTHER and OTHER not in values:
         values = (*values, OTHER)
     values = with_none(values, table)
     table = _with_crowd(table, fields, values, context.accountant, wrong)
     mechanism = table["mechanism"]
     table = read_candidates(mechanism, table, context.folder, wrong)
     extras = own_fields(mechanism)
-    takes = [*_names(fields), *(field.name for field in extras)]
+    # Those that are not the kind's were refused above, unless they follow from its own fields.
+    takes = [*_names(fields), *(field.name for field in extras), *kind.NOT_ITS]
     refuse_unknown(table, takes, f"for {mechanism}", wrong, owners=_mechanisms_with)
     for parameter in extras:
         if problem := _problem_with_own(mechanism, parameter, table):
