@@ -1,6 +1,7 @@
 """Strings through Bloom filters: decoded by least squares over all cohorts."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from hubbub.analysis.families.draw_totals import (
 )
 from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.decode_equations import bloom_places
+from hubbub.analysis.strings.decode_equations import Places, bloom_places
 from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.mechanisms import Totals
@@ -106,24 +107,17 @@ class Bloom(Strings):
         cohorts, bits, channel = mechanism.cohorts, mechanism.bits, mechanism.chain.channel
         # With more strings than the bits can distinguish, the decoder fits the clearest ones.
         fitted = max(1, min(_DECODED, cohorts * bits // 4))
-        strings = [str(value) for value in values[:fitted]]
-        places = bloom_places(mechanism, strings)
+        strings = tuple(str(value) for value in values[:fitted])
+        places, inverse, splits = _string_decoder(mechanism, strings)
         one_counts = np.zeros(cohorts * bits + 1)
         np.add.at(one_counts, places, (shares[: len(strings), None] / cohorts))
-        rows = np.zeros((cohorts * bits + 1, len(strings) + 1))
-        np.put_along_axis(rows.T[:-1], places.astype(np.int64), 1 / cohorts, axis=1)
-        rows[:, -1] = (1 - (1 - 1 / bits) ** mechanism.hashes) / cohorts
-        inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
         true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
         coins = (inverse**2) @ (
             one_counts[:-1] * true_variance + (1 / cohorts - one_counts[:-1]) * other
         )
         # A string's reports fall into cohorts at random. Its number of reports is fixed, and the
         # decoder has the size of each cohort; any other unevenness is noise.
-        padded = np.column_stack([inverse, np.zeros(len(inverse))])
-        split = np.zeros(len(strings))
-        for string, share in zip(places.reshape(len(strings), cohorts, -1), shares, strict=False):
-            split += share * padded[:, string].sum(axis=2).var(axis=1)
+        split = shares[: len(strings)] @ splits
         by_cohort = inverse.reshape(len(strings), cohorts, bits) * one_counts[:-1].reshape(
             cohorts, bits
         )
@@ -149,6 +143,24 @@ class Bloom(Strings):
             one_counts, reports[:, None], *chain_steps(mechanism.chain), chance
         )
         return lambda: cohort_cells(reports, draw_bits())
+
+
+@lru_cache(maxsize=1)  # the planner varies shares and reports
+def _string_decoder(mechanism: Rappor, strings: tuple[str, ...]) -> tuple[Places, Floats, Floats]:
+    """Bits of each string, weights of all bits for it, and what each string's cohorts add to it.
+
+    The last has a row for each string whose reports fall into cohorts: variances of its weights.
+    """
+    cohorts, bits = mechanism.cohorts, mechanism.bits
+    places = bloom_places(mechanism, strings)
+    rows = np.zeros((cohorts * bits + 1, len(strings) + 1))
+    np.put_along_axis(rows.T[:-1], places.astype(np.int64), 1 / cohorts, axis=1)
+    rows[:, -1] = (1 - (1 - 1 / bits) ** mechanism.hashes) / cohorts
+    inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
+    padded = np.column_stack([inverse, np.zeros(len(inverse))])
+    by_string = places.reshape(len(strings), cohorts, -1)
+    splits = [padded[:, string].sum(axis=2).var(axis=1) for string in by_string]
+    return places, inverse, np.array(splits)
 
 
 def _cohort_holders(
