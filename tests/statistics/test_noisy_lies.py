@@ -54,20 +54,21 @@ def test_what_third_values_show_at_most_is_not_less_than_all_their_counts_show(
     assert of_all is not None
     likely = poisson(numbers, values * theta)
     for third, above in ((of_coins, 9.0), (of_all, 1.03)):
-        mean, largest, least = third.views(numbers)
-        assert mean.sum(axis=1) == pytest.approx(1, rel=1e-6)
+        views = third.views(numbers)
+        assert views.mean.sum(axis=0) == pytest.approx(1, rel=1e-6)
         gains = []
         for _ in range(200):
             even = generator.dirichlet(np.ones(most + 1)) * generator.choice([-1, 1], most + 1)
-            for prior in (even, even * likely):
-                over = np.maximum(prior, 0) @ largest + np.minimum(prior, 0) @ least
-                gains.append([np.maximum(each, 0).sum() for each in (over, prior @ exact)])
+            gains += [
+                (views.gains(prior[None]).sum(), np.maximum(prior @ exact, 0).sum())
+                for prior in (even, even * likely)
+            ]
         assert all(best >= truth * (1 - 1e-9) for best, truth in gains)
         best, truth = np.sum(gains[1::2], axis=0)
         assert best <= above * truth
         # It hides something, or it would be of no use.
         prior = np.array([1, -1] * ((most + 1) // 2)) / (most + 1)
-        assert np.maximum(prior @ mean, 0).sum() < 0.7 * np.maximum(prior, 0).sum()
+        assert views.gains(prior[None]).sum() < 0.7 * np.maximum(prior, 0).sum()
 
 
 @pytest.mark.parametrize("coins", [150, 700])

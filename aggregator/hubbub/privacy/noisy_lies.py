@@ -31,7 +31,7 @@ from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import above, likely, likely_ends, pmf
 from hubbub.privacy.one_count import TAILS
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.third_values import AllCounts, ThirdValues, shifted_chances
+from hubbub.privacy.third_values import AllCounts, Signals, ThirdValues, shifted_chances
 
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9
@@ -42,15 +42,14 @@ _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
 _NUMBERS: Final = 16_000_000
 _MIN_BLOCKS: Final = 2
-# Columns of what is known of L, if they are more than so many, count as one where they differ, at
-# these quantiles of s, by less than the first of these shares that leaves so few.
-_ALIKE: Final = (0.02, 0.04, 0.08, 0.16)
-_FEW: Final = 1200
-_MARKS: Final = (0.0, 0.6, 0.95)
+# What is known of L counts as one where it differs by about the first of these shares that leaves
+# fewer than so many.
+_ALIKE: Final = (0.1, 0.2, 0.4)
+_FEW: Final = 500
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3
-# Of `cut`, counts of third values that are left out one by one, the first of these that leaves few.
-_RARE: Final = (0.1, 1.0, 10.0)
+# Of `cut`, how likely a count of third values is that is left out.
+_RARE: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,13 +178,8 @@ class NoisyLies:
             rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some))
             if place not in self._views:
                 self._views[place] = self._view(place)
-            largest, least = self._views[place]
             excess = self._over(t, self._some[place][0])[rows]
-            if largest is least:
-                excess = excess @ largest
-            else:
-                excess = np.maximum(excess, 0.0) @ largest + np.minimum(excess, 0.0) @ least
-            result += float(np.maximum(excess, 0.0).sum() - upper[rows].sum())
+            result += float(self._views[place].gains(excess).sum() - upper[rows].sum())
         return result
 
     def _over(self, t: float, total: float) -> Floats:
@@ -221,43 +215,33 @@ class NoisyLies:
         return list(self._totals(_BLOCKS, _BLOCK))
 
     @cached_property
-    def _views(self) -> dict[int, tuple[Floats, Floats]]:
+    def _views(self) -> dict[int, Signals]:
         return {}
 
-    def _view(self, place: int) -> tuple[Floats, Floats]:
-        """For a T, and each s, the chances of what is known of L divided by those of s.
-
-        What is almost alike is one, with its largest and least chances.
-        """
+    def _view(self, place: int) -> Signals:
+        """For a T, and each s, what is known of L, beside how likely s is."""
         total, _, chances = self._some[place]
         on_third = total - self.numbers
         is_possible = (on_third >= 0) & (chances > 0)
         if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is L
-            third = (shifted_chances(self.dummy_law, is_possible.sum()).T[::-1],) * 3
+            third = Signals.certain(shifted_chances(self.dummy_law, is_possible.sum())[:, ::-1])
         else:
             third = self._thirds.views(on_third[is_possible])
-        mean, largest, least = (part * chances[is_possible, None] for part in third)
-        sums = self._mass(total)[is_possible] @ mean
-        is_likely = sums > self.cut / len(sums) / len(self._some)
-        totals = mean[:, is_likely].sum(axis=0)
-        cumulative = np.cumsum(chances[is_possible]) / chances[is_possible].sum()
-        marks = np.minimum(np.searchsorted(cumulative, _MARKS), len(cumulative) - 1)
-        ends = np.concatenate([part[marks][:, is_likely] for part in (largest, least)]) / totals
-        order = starts = np.arange(len(totals))
+        mass = self._mass(total)[is_possible]
+        third *= chances[is_possible] * mass
+        sums = third.mean.sum(axis=1)
+        third = third[sums > self.cut / len(sums) / len(self._some)]
         for share in _ALIKE:
-            if len(starts) <= _FEW:
+            merged = third.merged(share)
+            if len(merged.mean) < _FEW:
                 break
-            kinds = np.round(np.log(ends + 1e-300) / share)
-            order = np.lexsort(kinds[::-1])
-            is_first = np.append(True, np.diff(kinds[:, order]).any(axis=0))
-            starts = np.flatnonzero(is_first)
-        masses = np.add.reduceat(totals[order], starts)
-        view = np.zeros((2, len(chances), len(starts)))
-        for side, (part, extreme) in enumerate(((largest, np.maximum), (least, np.minimum))):
-            shapes = (part[:, is_likely] / totals)[:, order]
-            view[side, is_possible] = extreme.reduceat(shapes, starts, axis=1) * masses
-        alike = np.array_equal(*view)
-        return view[0], view[0] if alike else view[1]
+        tables = np.zeros((3, len(merged.mean), len(chances)))
+        tables[:, :, is_possible] = merged.mean, merged.width, merged.deviation
+        tables[:, :, is_possible] /= mass
+        mean, width, deviation = tables
+        # Where they differ by more than what they are, L is given away.
+        is_wide = width.sum(axis=1) > mean.sum(axis=1)
+        return Signals(mean, np.where(is_wide[:, None], mean, width), deviation)
 
     @cached_property
     def _thirds(self) -> ThirdValues | AllCounts:
@@ -266,10 +250,8 @@ class NoisyLies:
         most = int(likely_ends(totals[-1:], 1 / d, self.cut / d)[1][0])
         settings = self.dummy_law, int(d) - 2, (m * hiding + 1) / d
         size = int(totals[-1] - self.numbers[0]) + 1
-        for share in _RARE:
-            rare = share * self.cut
-            if counts := AllCounts.of(*settings, most=most, size=size, rare=rare):
-                return counts
+        if counts := AllCounts.of(*settings, most=most, size=size, rare=_RARE * self.cut):
+            return counts
         period = int(np.ptp(likely_ends(totals[[0, -1]], 1 - 2 / d, self.cut)))
         return ThirdValues.of(*settings, most, period)
 

@@ -15,15 +15,16 @@ of a gives. Any a will do; it is found by taking from psi as much as possible, w
 coins hide less: blocks of W count as their least, and the other coins are given away.
 The law of C is computed modulo a period, which adds chances and thus rounds up.
 
-Where few reports are on each value, all counts are summed: z matters only by how often each kind of
-psi occurs, and most are alike but for a factor. Neighbours that differ little become one kind, with
-the largest and the least chances of each: one rounds up what v adds, the other what w takes.
+Where few reports are on each value, all counts are summed: z matters only by how many values are of
+each kind of psi. Signals that are alike become one row, M. Let v be one of them, made as likely as
+M, which is thus its mean; |v - M| is at most w, and its mean square at most s^2, for each L. For
+any p, E max(p v, 0) = (p M + E|p v|) / 2, and E|p v| is at most the larger of |p M| and |p| w, as
+|.| is convex, and at most the root of (p M)^2 + (|p| s)^2.
 Source: hubbub's own, proven above.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ import numpy.typing as npt
 from scipy.fft import irfft, irfft2, next_fast_len, rfft, rfft2
 from scipy.special import gammaln, xlogy
 
-from hubbub.analysis.arrays import Floats
+from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import likely, pmf
 
 # The least w above 0, beside the variance of what a count leaves unknown; and the others.
@@ -55,32 +56,120 @@ _RARE: Final = 1e-12
 # What is added to each chance that comes out of a transform.
 _FFT_ERROR: Final = 1e-14
 
-# So many counts of so many reports, and of so many numbers on a value, are summed at most; of these
-# numbers of kinds that allow it the least whose chances differ by hardly anything for all values
-# together, or the most, if by little.
-_COUNTS: Final = 50_000
+# All counts are summed of so many reports, of so many numbers on a value, and of so many values, at
+# most; merged by the first of these shares that leaves so few rows.
 _SIZE: Final = 300
-_KINDS: Final = (80, 12, 10, 9, 8, 7, 6)
-_EXACT: Final = 0.01
-_LOOSE: Final = 0.1
-# Beside how likely a single count is that is left out, all of them, of which L is given away.
-_LEFT_OUT: Final = 20_000
+_FEW_VALUES: Final = 500
+_ALIKE: Final = {0.1: 12_000, 0.2: 60_000}
+# The same of the kinds of psi.
+_ALIKE_KINDS: Final = 0.02
+# Beside what is typical, by how much the mean and the variance of what a signal leaves open may
+# differ if 3 standard deviations from the mean, chances do by a share of 1; widths differ by less
+# than twice.
+_MEANS: Final = 3
+_VARIANCES: Final = 4
+_MIN_WIDTH: Final = 1 / 64
 
 _Numbers = npt.NDArray[np.intp]
-_Kind = tuple[float, Floats, Floats, Floats]
-"""How likely a kind of psi is; its mean, with the sum 1, and the largest and the least chances."""
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What may be known of a number: for each signal, a row, chances of it and of each number.
+
+    Alike signals are one row, their sum. With each made as likely as all of them, no chance differs
+    by more than `width` from the row's `mean`, and the root of the mean square is `deviation`.
+    """
+
+    mean: Floats
+    width: Floats
+    deviation: Floats
+
+    @classmethod
+    def certain(cls, rows: Floats) -> Self:
+        """Each row is one signal."""
+        return cls(rows, *np.zeros((2, *rows.shape)))
+
+    @classmethod
+    def of(cls, parts: Iterable[Self], size: int) -> Self:
+        """All rows of some, for numbers below `size`."""
+        tables = zip(*((part.mean, part.width, part.deviation) for part in parts), strict=True)
+        return cls(
+            *(
+                np.concatenate(
+                    [np.pad(rows, ((0, 0), (0, size - rows.shape[1]))) for rows in table]
+                )
+                for table in tables
+            )
+        )
+
+    def __getitem__(
+        self, some: slice | _Numbers | Mask | tuple[slice, slice | _Numbers]
+    ) -> "Signals":
+        return Signals(self.mean[some], self.width[some], self.deviation[some])
+
+    def __mul__(self, factors: float | Floats) -> "Signals":
+        """With other chances of each number."""
+        return Signals(self.mean * factors, self.width * factors, self.deviation * factors)
+
+    def plus(self, other: "Signals", size: int) -> "Signals":
+        """Signals of the sum of the number and an independent one, of which `other` is one row."""
+        mean, width, deviation = (
+            shifted_chances(chances[0], self.mean.shape[1])[:size].T
+            for chances in (other.mean, other.mean + other.width, other.mean + other.deviation)
+        )
+        sums = self.mean @ mean
+        return Signals(
+            sums,
+            np.maximum((self.mean + self.width) @ width - sums, 0.0),
+            np.maximum((self.mean + self.deviation) @ deviation - sums, 0.0),
+        )
+
+    def merged(self, share: float) -> "Signals":
+        """Rows whose chances differ by about this share become one."""
+        sums, numbers = self.mean.sum(axis=1), np.arange(self.mean.shape[1])
+        means = self.mean @ numbers / sums
+        variances = np.maximum(self.mean @ numbers**2 / sums - means**2, 0.0)
+        typical = max(float(variances @ sums) / float(sums.sum()), 1e-9)
+        width = np.maximum(self.width.sum(axis=1) / sums, _MIN_WIDTH)
+        kinds = np.array(
+            [
+                means / typical**0.5 * _MEANS / share,
+                variances / typical * _VARIANCES / share,
+                np.log2(width / _MIN_WIDTH),
+            ]
+        )
+        keys = np.array([1 << 36, 1 << 8, 1]) @ np.round(kinds).astype(np.intp)
+        _, kind = np.unique(keys, return_inverse=True)
+        order = np.argsort(kind, kind="stable")
+        starts = np.flatnonzero(np.diff(kind[order], prepend=-1))
+        mean = np.add.reduceat(self.mean[order], starts)
+        totals = mean.sum(axis=1)
+        scales = (totals[kind] / sums)[:, None]
+        apart = np.abs(self.mean * scales - mean[kind])
+        width = np.maximum.reduceat((apart + self.width * scales)[order], starts)
+        squares = (apart**2 + (self.deviation * scales) ** 2) / scales
+        deviation = np.sqrt(np.add.reduceat(squares[order], starts))
+        return Signals(mean, width, deviation)
+
+    def gains(self, prior: Floats) -> Floats:
+        """For each row of `prior`, and each of signals, at most the sum of what is above 0."""
+        sizes, mean = np.abs(prior), prior @ self.mean.T
+        width = sizes @ self.width.T
+        gains = np.maximum(mean, 0.0)
+        rows, columns = np.nonzero(width > np.abs(mean))
+        mean, width = mean[rows, columns], width[rows, columns]
+        deviation = (sizes @ self.deviation.T)[rows, columns]
+        gains[rows, columns] = (mean + np.minimum(width, np.hypot(mean, deviation))) / 2
+        return gains
 
 
 @dataclass(frozen=True)
 class AllCounts:
-    """Chances of all counts, a row each, and of each L from 0 on; `mean` is that of L.
-
-    There are three of each, since counts of the same kinds are summed: of all together, and the
-    largest and the least of one, in proportion to how likely it is.
-    """
+    """All counts, and chances of each L from 0 on; `mean` is that of L."""
 
     mean: float
-    chances: tuple[Floats, Floats, Floats]
+    signals: Signals
 
     @classmethod
     def of(
@@ -90,41 +179,30 @@ class AllCounts:
 
         None if there are many counts.
         """
-        if max(size, len(law) + most) > _SIZE:
+        if max(size, len(law) + most) > _SIZE or values > _FEW_VALUES:
             return None
-        kinds = [
-            (float(psi.sum()), *(psi / psi.sum(),) * 3)
-            for psi in shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
-            if psi.any()
-        ]
-        best = None
-        for number in _KINDS:
-            kinds = _merged(kinds, number)
-            looseness = values * sum(map(_looseness, kinds))
-            if looseness > (_EXACT if best else _LOOSE):
-                break
-            chances = np.array([chance for chance, *_ in kinds])
-            counts, probabilities = _likely_counts(chances, values, rare)
-            if len(counts) and 1 - probabilities.sum() <= _LEFT_OUT * rare:
-                weights = (probabilities * chances.sum() ** values)[:, None]
-                best = kinds, counts, weights
-        if best is None:
-            return None
-        kinds, counts, weights = best
-        _, *shapes = zip(*kinds, strict=True)
-        mean, largest, least = (weights * _sums(shape, counts, size) for shape in shapes)
-        return cls(values * theta, (mean, largest, least))
+        psi = shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
+        kinds = Signals.certain(psi[psi.sum(axis=1) > rare / values]).merged(_ALIKE_KINDS)
+        kinds = kinds[np.argsort(kinds.mean.sum(axis=1))]
+        for share, max_rows in _ALIKE.items():
+            counts = {0: Signals.certain(np.full((1, 1), kinds.mean.sum() ** values))}
+            chances = kinds.mean.sum(axis=1)
+            shares = chances / np.cumsum(chances[::-1])[::-1]
+            for place, chance in enumerate(chances.tolist()):
+                kind = kinds[place : place + 1] * (1 / chance)
+                counts = _with_kind(counts, values, float(shares[place]), kind, size, rare, share)
+                if sum(len(signals.mean) for signals in counts.values()) > max_rows:
+                    break
+            else:
+                return cls(values * theta, Signals.of(counts.values(), size).merged(share))
+        return None
 
-    def views(self, on_third: Floats) -> tuple[Floats, Floats, Floats]:
-        """For each L the chances of all that may be known, without what is impossible."""
+    def views(self, on_third: Floats) -> Signals:
+        """What may be known of each L, without what is impossible; beside how likely L is."""
         totals, numbers = poisson(on_third, self.mean), on_third.astype(np.intp)
-        mean, largest, least = (chances[:, numbers].T for chances in self.chances)
-        rest = np.diag(np.maximum(totals * (1 + 1e-11) - mean.sum(axis=1), 0.0))
-        mean, largest, least = (
-            np.concatenate([chances, rest], axis=1) / totals[:, None]
-            for chances in (mean, largest, least)
-        )
-        return mean, largest, least
+        signals = self.signals[:, numbers]
+        rest = np.diag(np.maximum(totals * (1 + 1e-11) - signals.mean.sum(axis=0), 0.0))
+        return Signals.of([signals, Signals.certain(rest)], len(numbers)) * (1 / totals)
 
 
 @dataclass(frozen=True)
@@ -163,12 +241,12 @@ class ThirdValues:
             blocks.append(CoinBlock.of(start * unit, law_of_c))
         return cls(values * theta, tuple(blocks))
 
-    def views(self, on_third: Floats) -> tuple[Floats, Floats, Floats]:
-        """As those of `AllCounts`; here each is one by itself."""
+    def views(self, on_third: Floats) -> Signals:
+        """As those of `AllCounts`."""
         chances, known = zip(*(block.views(on_third) for block in self.blocks), strict=True)
         views = np.concatenate([*chances, np.diag(sum(known))], axis=1)
         views = views[:, views.any(axis=0)]
-        return (views / poisson(on_third, self.mean)[:, None],) * 3
+        return Signals.certain(views.T / poisson(on_third, self.mean))
 
 
 @dataclass(frozen=True)
@@ -275,57 +353,38 @@ def _part_sum(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) 
     return parts
 
 
-def _looseness(kind: _Kind) -> float:
-    chance, _, largest, least = kind
-    return chance * float(largest.sum() - least.sum())
+def _with_kind(  # noqa: PLR0917
+    counts: dict[int, Signals],
+    values: int,
+    share: float,
+    kind: Signals,
+    size: int,
+    rare: float,
+    alike: float,
+) -> dict[int, Signals]:
+    """The same where this share of the values that are not counted yet, at random, are of a kind.
 
-
-def _merged(kinds: list[_Kind], number: int) -> list[_Kind]:
-    """At most so many kinds, of neighbours that are most alike."""
-
-    def both(first: _Kind, other: _Kind) -> _Kind:
-        chance = first[0] + other[0]
-        mean = (first[0] * first[1] + other[0] * other[1]) / chance
-        return chance, mean, np.maximum(first[2], other[2]), np.minimum(first[3], other[3])
-
-    kinds = kinds.copy()
-    pairs = [both(*pair) for pair in pairwise(kinds)]
-    losses = [*map(_looseness, pairs)]
-    while len(kinds) > number:
-        place = int(np.argmin(losses))
-        kinds[place : place + 2] = [pairs[place]]
-        changed = slice(max(place - 1, 0), place + 2)
-        pairs[changed] = [both(*pair) for pair in pairwise(kinds[changed])]
-        losses[changed] = map(_looseness, pairs[changed.start : place + 1])
-    return kinds
-
-
-def _likely_counts(chances: Floats, values: int, rare: float) -> tuple[_Numbers, Floats]:
-    """How many of the values are of each kind, and how likely that is; none if there are many."""
-    order = np.argsort(chances)
-    counts, probabilities, other_chances = np.zeros((1, 0), dtype=np.intp), np.ones(1), 1.0
-    for chance in (chances[order[:-1]] / chances.sum()).tolist():
-        rest, places = np.unique(values - counts.sum(axis=1), return_inverse=True)
-        number = likely(values, chance, rare).astype(np.intp)
-        each = pmf(number, rest[:, None], min(chance / other_chances, 1.0))[places]
-        each *= probabilities[:, None]
-        row, column = np.nonzero(each > rare)
-        if len(row) > _COUNTS:
-            return counts[:0], probabilities[:0]
-        counts = np.column_stack([counts[row], number[column]])
-        probabilities, other_chances = each[row, column], other_chances - chance
-    counts = np.column_stack([counts, values - counts.sum(axis=1)])
-    return counts[:, np.argsort(order)], probabilities
-
-
-def _sums(kinds: Iterable[Floats], counts: _Numbers, size: int) -> Floats:
-    """For each row of counts, chances of 0 to `size` - 1 reports on all values together."""
-    sums = np.zeros((len(counts), size))
-    sums[:, 0] = 1.0
-    for kind, numbers in zip(kinds, counts.T, strict=True):
-        power = np.ones(1)
-        for number in range(1, numbers.max(initial=0) + 1):
-            power = np.convolve(power, kind)[:size]
-            some = numbers == number
-            sums[some] = sums[some] @ shifted_chances(power, size)[:size].T
-    return sums
+    Keys are how many values are counted.
+    """
+    sums = {used: signals.mean.sum(axis=1) for used, signals in counts.items()}
+    steps: dict[int, list[tuple[int, int, float]]] = {}
+    for used, chances_of_rows in sums.items():
+        numbers = likely(values - used, share, rare).astype(np.intp)
+        chances = pmf(numbers, values - used, share)
+        for number, chance in zip(numbers.tolist(), chances.tolist(), strict=True):
+            if chances_of_rows.max() * chance > rare:
+                steps.setdefault(used + number, []).append((used, number, chance))
+    powers, result = [Signals.certain(np.ones((1, 1)))], {}
+    for total, parts in steps.items():
+        some = []
+        for used, number, chance in parts:
+            while len(powers) <= number:
+                power = powers[-1].plus(kind, size)
+                last = np.flatnonzero(power.mean[0] >= _RARE * power.mean.max())[-1]
+                powers.append(power[:, : last + 1])
+            part = counts[used][sums[used] * chance > rare].plus(powers[number] * chance, size)
+            some.append(part[np.flatnonzero(part.mean.any(axis=1))])
+        signals = Signals.of(some, max(part.mean.shape[1] for part in some))
+        if len(signals.mean):
+            result[total] = signals.merged(alike)
+    return result
