@@ -260,7 +260,7 @@ def test_what_cannot_be_done_is_refused_before_the_work(
 def test_ranges_of_epochs_that_cannot_be_meant_are_refused(home: House, capsys: Capture) -> None:
     for words, message in (
         (["query", "theme", "--last", "99999999999d"], '"99999999999d" is outside [1, 999,999]'),
-        (["query", "theme", "--epochs", "all,newest"], "epochs all stands alone: leave the"),
+        (["query", "theme", "--epochs", "all,newest"], "epochs all cannot be combined with other"),
         (["query", "theme", "--last", "0"], '"0" is outside [1, 999,999]'),
     ):
         assert message in refusal_of(capsys, *words, "--url", home.page)

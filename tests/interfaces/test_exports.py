@@ -215,12 +215,12 @@ async def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_sai
     messages = [record.getMessage() for record in caplog.records]
     again = "the alarm of shape, 2024-10-06, was not sent and will be sent again: the webhook"
     refused = f"{again} does not answer: [Errno 111] Connection refused"
-    away = "not passed on, and are tried again: 1; the first, colour of 2024-10-04: "
+    away = "could not be published and will be tried again; the first: "
     assert messages[0] == refused
-    assert messages[1].startswith(f"closed epochs that were {away}")
+    assert messages[1].startswith(f"1 closed epochs {away}colour of 2024-10-04: ")
     assert messages[1].endswith("Connection refused, and none after it was tried")
     assert messages[2] == f"{again}'s answer is not HTTP: BadStatusLine"
-    assert messages[3].startswith("closed epochs that were not passed on, and are tried again: 9;")
+    assert messages[3].startswith(f"9 closed epochs {away}")
 
 
 @contextmanager

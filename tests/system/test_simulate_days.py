@@ -195,7 +195,7 @@ def test_people_read_days_lines_and_steps(capsys: Capture) -> None:
         ("theme", ["day,value"], "", "write lines of 1 to 1,000 days"),
         ("theme", ["day,value", "1,dark", "2000,dark"], "", "write lines of 1 to 1,000 days"),
         ("theme", ["day,value,person", "1,dark,7", "1,light,7"], "", "occurs twice on one day"),
-        ("theme", ["day,value", "1,dark"], "", "no day of any run has as many reports"),
+        ("theme", ["day,value", "1,dark"], "", "no day of any run reaches the minimum"),
         (
             "theme",
             ["day,value,count", *(f"{day},dark,100" for day in range(30))],

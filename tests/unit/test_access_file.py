@@ -53,7 +53,7 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ("[oidc]", "[oicd]", 'did you mean "oidc"'),
         ("issuer =", "isuer =", 'did you mean "issuer"'),
         ("https://id", "http://id", r"\[oidc\] issuer is not https"),
-        ("https://hubbub.example.org", "https://hubbub.example.org/x", "origin must be only"),
+        ("https://hubbub.example.org", "https://hubbub.example.org/x", "origin must be https"),
         ('origin = "https://hubbub.example.org"', "", "origin is missing"),
         ('client = "hubbub"', 'client = ""', "client is empty"),
         ('client = "hubbub"', 'client = "x"\naudience = ""', "audience is empty"),

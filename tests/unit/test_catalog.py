@@ -160,7 +160,7 @@ def test_a_wrong_document_is_refused(text: str, problem: str) -> None:
         (LISTED, "share of z above .1", "'z' is not one .* as a, b"),
         (LISTED, "mean above 3", "only numbers have a mean"),
         (NUMBER, "share of a above .1", "numbers have no shares"),
-        (NUMBER, "mean below 250", "a mean is from 0 to 100, so 'mean below 250' is always so"),
+        (NUMBER, "mean below 250", "a mean is from 0 to 100, so 'mean below 250' is always true"),
         (NUMBER, "mean above nan", "its number is outside the numbers"),
         (NUMBER, "p95 above 5", "only numbers with buckets have percentiles"),
         (

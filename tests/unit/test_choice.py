@@ -222,7 +222,7 @@ def test_a_build_says_which_mechanism_it_keeps(
         ('values = ["a", "b"]', 'field "reports": auto needs this number'),
         ('values = ["a", "b"]\nreports = 0', '"reports": must be a whole number in [1, 10,000,0'),
         ('values = ["a", "b"]\nreports = 1.5', '"reports": must be a whole number in [1, 10,000,0'),
-        ('values = ["a", "b"]\nreports = 9\nlow = 1', "auto needs low and high for a number"),
+        ('values = ["a", "b"]\nreports = 9\nlow = 1', "with auto, a number takes low, high"),
         ("domain = 'number'\nreports = 9\nlow = 1", "correct high"),
         ("domain = 'number'\nreports = 9\nlow = 1\nbuckets = 9", "correct high"),
         ('values = ["a", "b"]\nreports = 9\nbuckets = 2', "correct buckets"),

@@ -627,9 +627,9 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         (
             'positive = "left"',
             'positive = "left"\nnegative = "left"',
-            "write both, and different ones",
+            "write both, with different texts",
         ),
-        ('positive = "left"', 'negative = "stayed"', "write both, and different ones"),
+        ('positive = "left"', 'negative = "stayed"', "write both, with different texts"),
         ('positive = "left"', 'positive = "left"\npenalty = 1.0', "penalty is for ridge"),
         ('positive = "left"', 'classes = ["a", "b", "c"]', '"classes": is of softmax'),
         (

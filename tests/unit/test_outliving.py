@@ -349,7 +349,7 @@ def test_forgetting_where_the_folder_cannot_be_used_stops_and_says_what_it_canno
     _block_file(device)
     client = device.start()
     assert isinstance(client_state(client), MemoryState)
-    with pytest.raises(StateUnusable, match="cannot be forgotten while the folder cannot be used"):
+    with pytest.raises(StateUnusable, match="cannot be used, so its content cannot be deleted"):
         client.disable(forget=True)
     assert client.report("theme", "dark") is Outcome.DISABLED
     assert device.start().report("theme", "dark") is Outcome.DISABLED

@@ -234,7 +234,7 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
         ('kind = "size"\nunit = "MB"\nlow = 0\nhigh = "9 MB"', "high", "unit gives its unit"),
         ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "unit", "must be one of us"),
         ('kind = "boolean"\noutside = "clamp"', "outside", "is only for numbers; leave it out"),
-        ('kind = "count"', "mechanism", "auto needs low and high for a number"),
+        ('kind = "count"', "mechanism", "with auto, a number takes low, high"),
         ('kind = "boolean"\nother = true', "other", "is for listed values"),
         ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
     ],

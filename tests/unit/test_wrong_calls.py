@@ -1,6 +1,7 @@
 """Wrong calls of a newcomer: each is refused with what, where, and the remedy."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -177,14 +178,14 @@ def test_a_promise_that_no_catalog_may_contain_is_not_planned(
 ) -> None:
     words = ["plan", "central", *subject.split(), "--epsilon", "1", *typed.split()]
     assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
-    assert "in a catalog it must be" in refused
+    assert re.search(r"in a catalog, \w+ must be", refused)
 
 
 @pytest.mark.parametrize("typed", ["--reports 5", "--reports 1e7"])
 def test_a_crowd_that_no_catalog_may_contain_is_not_planned(typed: str, capsys: Capture) -> None:
     words = ["plan", "central", "--values", "4", "--epsilon", "1", *typed.split()]
     assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
-    assert "in a catalog it must be" in refused
+    assert re.search(r"in a catalog, \w+ must be", refused)
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "1.5", "16"])

@@ -178,8 +178,8 @@ def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[s
     if numbers.keys() != needed:
         wrong = ", ".join(sorted(numbers.keys() ^ needed))
         raise BadParameter(
-            "auto needs low and high for a number, and perhaps buckets; permanent_epsilon for "
-            f"values: correct {wrong}"
+            "with auto, a number takes low, high and perhaps buckets, and values take "
+            f"permanent_epsilon: correct {wrong}"
         )
     return numbers
 

@@ -138,5 +138,5 @@ class Alert:
         if rule.of in {"mean", "percentile"} and not low < rule.limit < high:
             raise BadParameter(
                 f"alert: a {rule.of} is from {low:g} to {high:g}, so {self.when[:80]!a} is always "
-                "so or never; write a number between them"
+                "true or never true; write a number between them"
             )

@@ -63,7 +63,7 @@ class Client:
     Args:
         hold_seconds: a report waits a random time up to this before it is sent; None for no
             background thread: then only flush() and close() send.
-        local: send nothing, and count values on this device, for its person to see.
+        local: send nothing, and count values on this device; only the ledger shows them.
         strict: raise for mistakes of the app; otherwise they are outcomes, counted and logged.
         on_drop: called from the background with metric and reason of every discarded payload.
         public: public fields of this device, as {"os": "linux"}, for the bundle's breakdowns; or

@@ -43,10 +43,9 @@ class Settings:
         bundle: the bundle's file.
         app: the name under which this user's trust in an operator is stored; None for the program's
             own name.
-        state_dir: the device's folder; None for this user's own, by operator.
+        state_dir: the device's folder; None for a folder of this user, by operator.
         disabled: report nothing and send nothing in this run.
-        local: send nothing in this run; count reports on this device, for its person to see in
-            `ledger()`.
+        local: send nothing in this run; count reports on this device, shown only by `ledger()`.
         strict: raise the programmer's mistakes instead of counting them; None for strict in
             Python's development mode (python -X dev), and with a bundle of `hubbub up --dev`.
         shuffler: HOST:PORT to dial instead of the bundle's; the bundle's authorities still apply.

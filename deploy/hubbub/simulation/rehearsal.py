@@ -214,8 +214,8 @@ def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
         )
     if isinstance(metric.value_kind, Retention) and plan.epochs == 1:
         raise BadParameter(
-            "a retention is rehearsed over two weeks or more, with as many people of each week "
-            "after their first in all of them: give --epochs 2 or more"
+            "a retention is rehearsed over two weeks or more, in which the same people report: "
+            "give --epochs 2 or more"
         )
     chance = np.random.default_rng(seed)
     for _ in range(runs):

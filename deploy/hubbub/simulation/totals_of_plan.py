@@ -73,7 +73,7 @@ def check_rank_goal(percentile: float, within: float | None, shares: Floats | No
     if within <= (least := _half_part(percentile, shares)):
         raise BadParameter(
             f"--within {within:g} is too small for {len(shares)} buckets: an interval ends at "
-            f"their edges, so that these numbers have at least {least:.2g}; use "
+            f"their edges, so --within must be above {least:.2g}; use "
             f"{ceil(4 * least / within * len(shares))} buckets"
         )
 

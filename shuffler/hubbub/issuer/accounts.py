@@ -39,7 +39,7 @@ class Accounts:
             return name, False
         if not 0 < len(named) <= _LONGEST_ACCOUNT or "/" in named:
             raise AccessRefused(
-                "a backend names the account, in the header Hubbub-Account: up to "
+                "the header Hubbub-Account does not name an account; write up to "
                 f"{_LONGEST_ACCOUNT} letters without /"
             )
         return f"{name}/{named}", True

@@ -102,7 +102,7 @@ class RelayApp:
                         raise httpx2.DecodingError("an answer is too large")
         except (httpx2.HTTPError, TimeoutError) as error:
             if not self.counts["gateway_away"]:
-                _log.warning("the gateway is not reached: %s", type(error).__name__)
+                _log.warning("the gateway cannot be reached: %s", type(error).__name__)
             why = "the gateway is away"
             raise self._refused("gateway_away", HTTPStatus.BAD_GATEWAY, why) from error
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -38,7 +38,7 @@ class Settings:
     """The relay's settings."""
 
     gateway: str = option(
-        f"of the shuffler's HTTP door, https://HOST:PORT; without a path {_GATEWAY_PATH}",
+        f"address of the shuffler's HTTP port, https://HOST:PORT; without a path, {_GATEWAY_PATH}",
         metavar="URL",
         read=_gateway,
     )

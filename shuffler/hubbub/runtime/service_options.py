@@ -18,9 +18,9 @@ from hubbub.runtime.tls import TlsFolder
 VARIABLES: Final = {
     "HUBBUB_REDIS_URL": "the service's own Redis, as redis://HOST:PORT/0 or rediss://, with the "
     "user and the password (needed)",
-    "HUBBUB_DEV": "1 is what `--dev` is; `hubbub init --dev` writes it",
-    "OTEL_EXPORTER_OTLP_ENDPOINT": "where batches are traced to, if anywhere; so does "
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "HUBBUB_DEV": "1 has the effect of `--dev`; `hubbub init --dev` writes it",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "address that receives traces of batches; "
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT has the same effect",
 }
 """What a service reads of its environment; its command line says the rest."""
 SECURITY: Final = Exclusive(required=True)

@@ -107,7 +107,7 @@ class Backpressure:
         if not self._looks:
             _log.warning(
                 "no room: %d reports wait (at most %d), %.0f%% of Redis' memory is used; "
-                "devices are told to come back later",
+                "devices are asked to retry later",
                 self.reports,
                 self.max_reports,
                 100 * self.memory,

@@ -104,7 +104,7 @@ class ReportsApp:
             return HTTPStatus.NO_CONTENT, _PREFLIGHT, b""
         if method not in methods:
             allow = (b"allow", ", ".join(methods).encode())
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"it takes {' and '.join(methods)}", allow)
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"use {' or '.join(methods)} here", allow)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if self._gateway and path == GATEWAY_PATH and method == "POST":
             return await self._pass_on(self._gateway, scope, headers, receive)
@@ -167,8 +167,8 @@ class ReportsApp:
         if by_proxy and b"x-forwarded-for" not in headers:
             if not self._admission.refusals["no_forwarded_for"]:
                 _log.error(
-                    "a proxy of --http-proxy does not say for whom it asks: have it set "
-                    "X-Forwarded-For; its requests are answered with 500 until it does"
+                    "a proxy of --http-proxy does not name its client: make it set "
+                    "X-Forwarded-For; until then its requests get status 500"
                 )
             self._admission.refusals["no_forwarded_for"] += 1
             why = "the proxy before this shuffler does not send X-Forwarded-For"
@@ -178,7 +178,7 @@ class ReportsApp:
     async def _submit_within(self, caller: str, request: Request) -> bytes:
         """Handles a submission inside a relayed request."""
         if (request.method, request.path) != (b"POST", _REPORTS.encode()):
-            raise Refused(HTTPStatus.NOT_FOUND, f"a relay passes on what goes to {_REPORTS}")
+            raise Refused(HTTPStatus.NOT_FOUND, f"a relayed request must be a POST to {_REPORTS}")
         # The header may name any length, or an invalid one; the received length is known.
         length = {b"content-length": str(len(request.content)).encode()}
         self._refuse_early(caller, dict(request.headers) | length, _MESSAGE)
@@ -188,7 +188,7 @@ class ReportsApp:
         """Raises Refused for a request that need not be read."""
         wait_seconds = self._admission.wait_seconds(caller)
         if wait_seconds:
-            raise self._come_back(wait_seconds, "no room for you now; send again later")
+            raise self._come_back(wait_seconds, "no room for this caller now; send again later")
         if media_type(headers) != expected or b"content-encoding" in headers:
             why = f"send {expected.decode()}, as it is"
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)

@@ -276,5 +276,8 @@ def _check(answer: object) -> None:
     if answer is None:
         none = grpc.aio.Metadata()
         raise grpc.aio.AioRpcError(
-            grpc.StatusCode.INTERNAL, none, none, "the answer cannot be read; is it of our version?"
+            grpc.StatusCode.INTERNAL,
+            none,
+            none,
+            "the answer cannot be read; is the aggregator of the same version?",
         )

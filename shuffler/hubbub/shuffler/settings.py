@@ -33,9 +33,9 @@ _PEER_CALLS = 64
 _LIMITS: Final = ("max_pool", "max_memory", "peer_rate", "peer_burst", "peer_calls")
 _AGAIN: Final = "it is read again when it changes, and may be added later"
 _BATCHES: Final = "in minimum batches"
-_DOOR: Final = Group("HTTP (for devices that do not speak gRPC)")
-_MIXING: Final = Group("mixing (what each does for anonymity: docs/operate/services.md)")
-_PAST: Final = Group("limits (past them devices are told when to come back)")
+_DOOR: Final = Group("HTTP (for devices without gRPC)")
+_MIXING: Final = Group("mixing (its effect on anonymity: docs/operate/services.md)")
+_PAST: Final = Group("limits (beyond them devices get a time to retry)")
 
 
 def _addresses(name: str, addresses: tuple[str, ...]) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def _groups(groups: _Table) -> dict[str, Grant]:
         if role not in ROLES:
             raise group.wrong("role", f"is not one of {', '.join(ROLES)}")
         if "metrics" not in group.fields:
-            raise group.wrong("metrics", f"is missing; for all of them metrics = {['*']}")
+            raise group.wrong("metrics", f"is missing; for all metrics write metrics = {['*']}")
         grants[name] = Grant(role, group.texts("metrics", ()))
     return grants
 
@@ -175,7 +175,7 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     issuer = _address(table, "issuer", table.text("issuer"))
     own_origin = urlsplit(_address(_Table(path, "", {}), "origin", origin))
     if own_origin.path not in {"", "/"} or own_origin.query:
-        raise BadParameter(f"{path}: origin must be only https://HOST")
+        raise BadParameter(f"{path}: origin must be https://HOST, without a path")
     client = table.text("client")
     file_paths = {
         field: path.parent / table.text(field) for field in _FILES if field in table.fields

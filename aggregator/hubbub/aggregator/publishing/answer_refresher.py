@@ -74,7 +74,7 @@ class EstimateKeeper:
             except HubbubError as error:
                 self.changed.add(name)
                 if self._failing.get(name) != str(error):
-                    _log.warning("estimates of %s are not kept now: %s", name, error)
+                    _log.warning("the estimates of %s cannot be stored now: %s", name, error)
                 self._failing[name] = str(error)
             took = time.monotonic() - began
             self._not_before[name] = began + max(_LOOK_SECONDS, _SHARE * took)

@@ -239,7 +239,7 @@ class EpochPublisher:
             try:
                 await self.publish_closed()
             except HubbubError as error:
-                _log.warning("closed epochs wait: %s", error)
+                _log.warning("closed epochs are not published yet: %s", error)
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def publish_closed(self) -> int:
@@ -247,7 +247,7 @@ class EpochPublisher:
         count, missed = await self.give_closed()
         if missed:
             _log.warning(
-                "closed epochs that were not passed on, and are tried again: %s; the first, %s",
+                "%s closed epochs could not be published and will be tried again; the first: %s",
                 len(missed),
                 missed[0],
             )

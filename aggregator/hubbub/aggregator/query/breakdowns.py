@@ -112,7 +112,7 @@ def field_of(metric: Metric, by: str) -> str:
     fields = ", ".join(name for name in metric.breakdown if name != own)
     has = f"public fields: {fields or 'none'}; experiment: {own or 'none'}"
     raise BadParameter(
-        f'metric "{metric.name}": by "{by[:60]}" is neither a public field nor an experiment of it '
+        f'metric "{metric.name}": by "{by[:60]}" is neither its public field nor its experiment '
         f"({has}){did_you_mean(by, metric.breakdown)}"
     )
 

@@ -112,7 +112,7 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
         day = datetime.fromtimestamp(now, UTC) - timedelta(days=_DAYS_AGO[text])
         text = f"{day:%Y-%m-%d}"
     if text in _WORDS:
-        raise BadParameter(f"epochs {text} stands alone: leave the other epochs out")
+        raise BadParameter(f"epochs {text} cannot be combined with other epochs: leave them out")
     if _NUMBER.fullmatch(text):
         return int(text), int(text)
     is_month = _MONTH.fullmatch(text) is not None

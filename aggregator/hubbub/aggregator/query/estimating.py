@@ -56,7 +56,9 @@ class Page:
                 matches.sort(key=attrgetter(rank), reverse=self.order != field)
         elif field != "listed":
             if not all(hasattr(row, field) for row in matches):
-                raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
+                raise BadParameter(
+                    f"order {self.order}: these rows have no {field}; order by another field"
+                )
             # Some figures of a mean are unknown; those rows sort last when the largest come first.
             keys = [(getattr(row, field) is not None, getattr(row, field)) for row in matches]
             places = sorted(range(len(keys)), key=keys.__getitem__, reverse=self.order != field)

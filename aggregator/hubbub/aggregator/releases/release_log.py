@@ -73,7 +73,7 @@ class Entry(Recorded):
             raise BadParameter("an epoch of a release is outside [0, 2**32)")
         for name in ("epsilon", "delta", "promised", "promised_delta"):
             if not (_is_within(getattr(self, name)) and getattr(self, name) >= 0):
-                raise BadParameter(f"{name} of a release is not a number from 0 on")
+                raise BadParameter(f"{name} of a release is not a number of 0 or more")
         for value in self.answer:
             numbers = [
                 getattr(value, field.name) for field in fields(value) if field.name != "value"

@@ -148,9 +148,9 @@ def _mean(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Pl
     if best is None:  # of a written law alone: one bit always is even
         raise BadParameter(
             f"dummies_sum_scale {promise.dummies_sum_scale:g} is for {nearest} steps, but at a "
-            f"local epsilon of {promise.max_local_epsilon:g} lies would name neighbours more "
-            "often, which the proof does not cover; leave out the three figures of the dummies, or "
-            "raise max_local_epsilon"
+            f"local epsilon of {promise.max_local_epsilon:g} random answers would be neighbours "
+            "more often, which the proof does not cover; leave out the three figures of the "
+            "dummies, or raise max_local_epsilon"
         )
     return best
 
@@ -175,6 +175,6 @@ def _too_fine(
     would = "raise max_local_epsilon" if needed is None else f"gather a crowd of {needed:,}"
     return (
         f"a crowd of {promise.reports:,} allows too small an epsilon for "
-        f"{arguments[_PARTS[name]]:,} {_PARTS[name]}: lies would name neighbours more "
+        f"{arguments[_PARTS[name]]:,} {_PARTS[name]}: random answers would be neighbours more "
         f"often, which the proof does not cover; use fewer {_PARTS[name]}, or {would}"
     )

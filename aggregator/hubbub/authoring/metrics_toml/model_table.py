@@ -134,7 +134,8 @@ def _with_crowd(
     elif epsilon < largest and not keeps_promise(*arguments, epsilon, judged=judged):
         complain(
             "epsilon",
-            f"{epsilon:g} makes books of fewer words, or with half of them near, and is not proven "
-            f"to keep central_epsilon {promise.epsilon:g} as {largest:g} is; leave it out",
+            f"{epsilon:g} makes books of fewer words, or with half of the words near: nothing "
+            f"proves that it keeps central_epsilon {promise.epsilon:g}, as {largest:g} does; leave "
+            "it out",
         )
     return {"epsilon": epsilon, "min_batch": crowd}

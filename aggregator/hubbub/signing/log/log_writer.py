@@ -118,7 +118,7 @@ def add_to_log(
         try:
             checkpoint = Checkpoint.open(state_path.read_text(), log)
         except (OSError, ValueError, BadParameter) as error:
-            raise LogBroken(f"{state_path}: {error}; put back the file, and the log") from error
+            raise LogBroken(f"{state_path}: {error}; restore this file and the log") from error
         _refuse_lost(folder, log, checkpoint, str(state_path))
     result = append(folder, log.name, log_key(keys), things)
     with refuse_unwritable(state_path, LogBroken):

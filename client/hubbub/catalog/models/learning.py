@@ -242,12 +242,12 @@ class Learning:
             raise BadParameter(f"range is for a numeric label, and {self.kind} has none")
         if self.rounds_each > self.rounds + 1:
             raise BadParameter(
-                f"rounds_each {self.rounds_each} is above {self.rounds + 1}, all rounds and that "
-                "of columns: write fewer, or more rounds"
+                f"rounds_each {self.rounds_each} is above {self.rounds + 1}, the number of all "
+                "rounds with round 0: lower rounds_each, or raise rounds"
             )
         if self.negative and self.positive in ("", self.negative):
             raise BadParameter(
-                "negative is the other label than positive: write both, and different ones"
+                "negative must differ from positive: write both, with different texts"
             )
 
     @property

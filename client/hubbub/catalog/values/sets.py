@@ -35,7 +35,9 @@ class ValueSet(ValueKind):
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> int:
         """Returns the bit set of a list, tuple or set, by place. Raises ValueOutOfDomain."""
         if not isinstance(value, list | tuple | AbstractSet):
-            raise ValueOutOfDomain("the value is not a list or set; pass one, empty for nothing")
+            raise ValueOutOfDomain(
+                "the value is not a list or set; pass one, empty if there is nothing"
+            )
         code, other = 0, places[OTHER] if metric.other else None
         for member in value:
             python_value = as_python(member, places)

@@ -409,6 +409,6 @@ class SharedLedger:
             or any(witness.read() or witness.is_damaged for witness in self._witnesses.beside)
         ):
             raise StateUnusable(
-                f"{self._witnesses.folder}: reporting is off, but its content cannot be "
-                "forgotten while the folder cannot be used; delete it"
+                f"{self._witnesses.folder}: reporting is off, but this folder cannot be used, so "
+                "its content cannot be deleted; delete the folder"
             )

@@ -166,7 +166,7 @@ async function bundleOf(body: Table, pythonBody: Table, line: readonly string[])
   const development = body["development"] === true;
   const keys = listed(body["keys"]).map((key) => openingKey(table(key)));
   if (development && !(keys.length && keys.every(({ id }) => id >= DEVELOPMENT_IDS)))
-    throw new BundleRefused("its keys are of production");
+    throw new BundleRefused("its keys are for production");
   const history = table(body["history"]);
   const spellings = table(pythonBody["metrics"]);
   const metrics = new Map<string, Metric>();

@@ -216,7 +216,7 @@ function refuseUnfit(record: Table, fields: Fields): void {
     if (usual || fits(rule, value)) continue;
     // An unknown word is of a later version; the other metrics of the bundle still work.
     const isWord = typeof value === "string" && typeof rule === "object";
-    throw new (isWord ? UnknownMetric : TypeError)(`${name} is not what it may be; upgrade hubbub`);
+    throw new (isWord ? UnknownMetric : TypeError)(`${name} has an invalid value; upgrade hubbub`);
   }
 }
 
@@ -400,7 +400,7 @@ export function refuseExperiments(metrics: ReadonlyMap<string, Metric>): void {
     const isArm = [...definitions].some(([experiment, definition]) =>
       definition.split(",").some((arm) => name === `${experiment}.${arm.split("=")[0] ?? ""}`),
     );
-    if (isTaken || isArm) throw new TypeError("a metric has the name of an arm, or breaks it down");
+    if (isTaken || isArm) throw new TypeError("a metric has the name or the breakdown of an arm");
   }
 }
 

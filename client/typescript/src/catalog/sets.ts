@@ -13,7 +13,7 @@ const OTHER_VALUE = "other";
 export function setCode(values: readonly string[], value: unknown, other: boolean): bigint {
   if (!(Array.isArray(value) || value instanceof Set)) {
     throw new ValueOutOfDomain(
-      "the value is not an array or Set; give one, empty if there is nothing",
+      "the value is not an array or Set; pass one, empty if there is nothing",
     );
   }
   let code = 0n;

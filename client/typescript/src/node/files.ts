@@ -141,7 +141,7 @@ export class FolderStorage implements Storage {
       );
       return await within(limit, creation, () => {
         return new StateUnusable(
-          `${this.folder}: no answer in ${STEP_SECONDS} s; is its disk there?`,
+          `${this.folder}: no answer in ${STEP_SECONDS} s; is its disk available?`,
         );
       });
     } catch (error) {

@@ -26,9 +26,7 @@ const REACH_SECONDS = 1.5; // for the connection and the TLS handshake
  */
 export function httpsTransport(address: string, roots: string | null): Transport {
   if (!address.startsWith("https://") || !URL.canParse(address)) {
-    throw new BadParameter(
-      "the shuffler's address is not of HTTPS; give shuffler: https://HOST:PORT",
-    );
+    throw new BadParameter("the shuffler's address is not HTTPS; give shuffler: https://HOST:PORT");
   }
   const url = address.replace(/\/+$/, "") + PATH;
   const post = httpsPost(roots);

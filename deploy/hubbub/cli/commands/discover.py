@@ -55,8 +55,9 @@ class DiscoverOptions:
 
 @command(
     "discover",
-    description=f'For a metric with mechanism "{FINDER}": the frequent strings, each estimated '
-    "from reports that were not used to find it, and the number of reports with other strings.",
+    description=f'Shows, for a metric with mechanism "{FINDER}", the frequent strings, each '
+    "estimated from reports that were not used to find it, and the number of reports with "
+    "other strings.",
 )
 def _discover(options: DiscoverOptions) -> None:
     path = options.as_candidates

@@ -49,8 +49,8 @@ class PublishOptions:
 
 @command(
     "model",
-    description="For a model of the catalog: its coefficients with intervals, and the results "
-    "of its rounds.",
+    description="Shows, for a model of the catalog, its coefficients with intervals, and the "
+    "results of its rounds.",
 )
 def _model(options: ModelOptions) -> None:
     with options.service.connection() as connection:

@@ -225,7 +225,9 @@ def _until(day: date | None, now: int, former: Notice | None) -> int:
     until = first_second(day)
     if not now < until <= now + _LONGEST_DAYS * _DAY:
         first, last = (day_of(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
-        raise BadParameter(f"--until {day} is outside [{first}, {last}]; make another notice then")
+        raise BadParameter(
+            f"--until {day} is outside [{first}, {last}]; renew the notice before it ends"
+        )
     return until
 
 

@@ -95,8 +95,8 @@ class PlanOptions:
         parse=read_percentile,
     )
     numbers: Path | None = option(
-        "file with a number per line: the percentile's error is that of numbers spread like these "
-        "(without it, evenly)",
+        "file with one number per line: the error of the percentile is for numbers that are "
+        "distributed like these; without it, evenly",
         metavar="FILE",
         needs="percentile",
     )
@@ -144,7 +144,9 @@ class PlanOptions:
     seed: int = option(
         "seed of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"
     )
-    plot: Path | None = option("draw to FILE (.png or .svg)", metavar="FILE", read=read_drawing)
+    plot: Path | None = option(
+        "draw the plan into FILE (.png or .svg)", metavar="FILE", read=read_drawing
+    )
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 

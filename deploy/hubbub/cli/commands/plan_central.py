@@ -218,7 +218,7 @@ def check_as_fields(**values: float | str) -> None:
     for name, value in values.items():
         if problem := _FIELDS[name].entry.kind.problem(value):
             option = "reports" if name == "crowd" else name
-            raise BadParameter(f"--{option} {_toml(value)}: as {name} in a catalog it {problem}")
+            raise BadParameter(f"--{option} {_toml(value)}: in a catalog, {name} {problem}")
 
 
 _PROMISE: Final = Group("a central promise")

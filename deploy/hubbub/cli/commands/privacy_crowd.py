@@ -87,7 +87,7 @@ class CrowdOptions:
 def _crowd(options: CrowdOptions) -> None:
     _check(options)
     if options.max_local is not None and options.central is None:
-        raise BadParameter("--max-local needs --central; it limits no given --local-epsilon")
+        raise BadParameter("--max-local needs --central; it does not limit --local-epsilon")
     padded = options.dummies or options.dummies_each
     if options.hashes > 1 and (padded or options.values == 2):  # noqa: PLR2004 two
         raise BadParameter(

@@ -226,7 +226,7 @@ class BreakdownOptions:
 
 @command(
     "breakdown",
-    description="For a metric with a breakdown: for each value of a public field the shares "
+    description="Shows, for a metric with a breakdown, for each value of a public field the shares "
     "among its reports, and how they differ from the shares among all other "
     "reports. A value with fewer reports than the minimum batch has no answer.",
 )
@@ -269,8 +269,8 @@ class CrossOptions:
 
 @command(
     "cross",
-    description="For a metric with parts: for each value of the first part, the share of each "
-    "value of the second part, with intervals; and whether the two parts depend on "
+    description="Shows, for a metric with parts and each value of the first part, the share of "
+    "each value of the second part, with intervals; and whether the two parts depend on "
     "each other. Name two parts if the metric has more; without names the first "
     "two are used. A third part has a table for each of its values, if devices "
     "report three parts together.",

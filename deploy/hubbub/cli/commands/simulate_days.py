@@ -48,9 +48,9 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
     if summary.refused == len(runs):
         most = max(run.reports for run in runs)
         raise BatchTooSmall(
-            f'metric "{metric.name}": no day of any run has as many reports as its minimum batch '
-            f"of {metric.fewest:,}, all {len(days.days):,} days together {most:,} at most; give "
-            "more people, or lower min_batch"
+            f'metric "{metric.name}": no day of any run reaches the minimum batch of '
+            f"{metric.fewest:,}; all {len(days.days):,} days together have {most:,} reports at "
+            "most; give more people, or lower min_batch"
         )
     counts = days.held.sum(axis=0).tolist()  # a person once a day
     if options.json:

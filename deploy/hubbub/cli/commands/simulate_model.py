@@ -92,9 +92,9 @@ def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:
     judges = people * model.held_out
     round_people = (people - judges) * model.rounds_each / (model.rounds + 1)
     if round_people < planned.crowd or 0 < judges < planned.crowd:
-        judging = f", and {judges:,.0f} judge" if judges else ""
+        judging = f", and {judges:,.0f} people judge" if judges else ""
         raise BadParameter(
-            f"{people:,} people are {round_people:,.0f} a round{judging}; a crowd of "
+            f"of {people:,} people, {round_people:,.0f} are in a round{judging}; a crowd of "
             f"{planned.crowd:,} would never leave: lower crowd, gather more people, or "
             "have fewer rounds"
         )

@@ -148,10 +148,9 @@ class OpenConnections:
     def _end(self, connection: Connection) -> None:
         if not self.refusals["gave_way"]:
             _log.warning(
-                "more connections are open than the limit of one address, or of all, or their "
-                "bodies or unread answers are larger than the memory for them: those that have "
-                "waited longest, or are largest, give way (reason gave_way of "
-                "hubbub_throttled_calls_total)"
+                "too many connections are open, of one address or of all, or their bodies or "
+                "unread answers need too much memory: connections that have waited longest, or are "
+                "largest, are closed (reason gave_way of hubbub_throttled_calls_total)"
             )
         self.refusals["gave_way"] += 1
         self.remove(connection)

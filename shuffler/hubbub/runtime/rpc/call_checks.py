@@ -111,7 +111,7 @@ class Strict(grpc.aio.ServerInterceptor):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
         wait_seconds = self._admit(context) if self._admit else 0.0
         if wait_seconds:
-            why = "no room for you now; send again later"
+            why = "no room for this caller now; send again later"
             await come_back(context, wait_seconds, why, self._calls.trailers)
 
 

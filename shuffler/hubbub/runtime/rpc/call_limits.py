@@ -106,7 +106,7 @@ class Calls:
         """Counts a call as its peer's until its answer is read; refuses it if too many are open."""
         if self.of_peer:
             if self._open_of[peer] >= self.of_peer:
-                await self._refuse(context, "peer_calls", "too many calls of yours at once")
+                await self._refuse(context, "peer_calls", "too many calls from this caller at once")
             self._open_of[peer] += 1
             done: Any = lambda _context: self._done(peer)  # noqa: E731 its stub asks for a class
             context.add_done_callback(done)
