@@ -209,9 +209,9 @@ class ModelLearner:
 
 def due_at(metric: Metric, learning: Learning, before: list[FinishedRound], now: float) -> int:
     """When the step of the next round may be taken, in seconds since 1970."""
-    first = _first(metric, learning, before, now)
+    first_epoch = _first(metric, learning, before, now)
     travel = _DEVELOPMENT_TRAVEL_SECONDS if metric.development else _TRAVEL_SECONDS
-    following = learning.epoch_of(len(before) + 1, metric.epoch, first)
+    following = learning.epoch_of(len(before) + 1, metric.epoch, first_epoch)
     return epoch_start(following, metric.epoch) + travel
 
 

@@ -23,14 +23,14 @@ from hubbub.query_results.rows import Row
 _LONGEST: Final = 300  # of a reason that an object store gives
 
 
-def arrow(what: str) -> tuple[ModuleType, ModuleType]:
-    """Pyarrow and pyarrow.parquet, which `what` needs. Raises MissingDependency without them."""
+def arrow(feature: str) -> tuple[ModuleType, ModuleType]:
+    """Pyarrow and pyarrow.parquet, which `feature` needs. Raises MissingDependency without them."""
     try:
         import pyarrow as pa  # noqa: PLC0415 40 MB that few need
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError as error:
         raise MissingDependency(
-            f"{what} needs pyarrow, which is not installed here: {install_with('tables')}"
+            f"{feature} needs pyarrow, which is not installed here: {install_with('tables')}"
         ) from error
     return pa, parquet
 

@@ -81,8 +81,10 @@ class Promised:
         current = days_of(metric.keep)
         ended = {
             length: {
-                number: epoch_at(moment, length) if last is None and number != current else last
-                for number, last in days.items()
+                number: epoch_at(moment, length)
+                if last_epoch is None and number != current
+                else last_epoch
+                for number, last_epoch in days.items()
             }
             for length, days in self.days.items()
         }
@@ -91,7 +93,11 @@ class Promised:
     def is_over(self, epoch: int, now: float) -> bool:
         """Whether the shortest promise for this epoch's totals is over."""
         length = length_of(epoch, self.days, now)
-        day_counts = [n for n, last in self.days[length].items() if last is None or epoch <= last]
+        day_counts = [
+            n
+            for n, last_epoch in self.days[length].items()
+            if last_epoch is None or epoch <= last_epoch
+        ]
         return bool(day_counts) and epoch_start(epoch + 1, length) <= now - min(day_counts) * _DAY
 
 
@@ -99,9 +105,9 @@ def _days(length: str, value: object) -> dict[int, int | None]:
     """The stored numbers of days of one length. Raises ValueError."""
     match value:
         case dict(days) if length in EPOCH_SECONDS and all(
-            last is None or is_whole(last) for last in days.values()
+            last_epoch is None or is_whole(last_epoch) for last_epoch in days.values()
         ):
-            return {int(number): last for number, last in days.items()}
+            return {int(number): last_epoch for number, last_epoch in days.items()}
     raise ValueError("no promise")
 
 

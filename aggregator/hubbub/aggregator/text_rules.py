@@ -13,12 +13,12 @@ _TURNS: Final = frozenset(
 )
 
 
-def check_words(what: str, text: str, longest: int) -> None:
+def check_words(subject: str, text: str, longest: int) -> None:
     """Raises BadParameter for a long text, and for control or unencodable characters."""
     if len(text) > longest:
-        raise BadParameter(f"{what} has {len(text)} characters; {longest} at most")
+        raise BadParameter(f"{subject} has {len(text)} characters; {longest} at most")
     if any(map(_is_bad, text)):
-        raise BadParameter(f"{what} has control or invalid characters; write it in plain text")
+        raise BadParameter(f"{subject} has control or invalid characters; write it in plain text")
 
 
 def mended(text: str) -> str:

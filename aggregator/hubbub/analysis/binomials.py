@@ -68,8 +68,8 @@ def least(share: float, trials: int, chance: float) -> int:
 
 def likely(trials: int, chance: float, cut: float) -> Floats:
     """Numbers of successes, without tails whose probability is at most `cut` together."""
-    [first], [last] = likely_ends(np.array([float(trials)]), chance, cut)
-    return np.arange(first, last + 1)
+    [lowest], [highest] = likely_ends(np.array([float(trials)]), chance, cut)
+    return np.arange(lowest, highest + 1)
 
 
 def likely_ends(trials: Floats, chance: float, cut: float) -> tuple[Floats, Floats]:

@@ -148,7 +148,7 @@ def _heaviest(layout: Layout, weights: Floats) -> dict[int, int]:
         case CohortBits():
             rows = weights.reshape(layout.cohorts, layout.bits + 1)
             cohort = int(np.argmax(rows[:, 0] + np.clip(rows[:, 1:], 0, None).sum(axis=1)))
-            first = cohort * (layout.bits + 1)
-            one_bits = first + 1 + np.flatnonzero(rows[cohort, 1:] > 0)
-            return dict.fromkeys([first, *one_bits.tolist()], 1)
+            start = cohort * (layout.bits + 1)
+            one_bits = start + 1 + np.flatnonzero(rows[cohort, 1:] > 0)
+            return dict.fromkeys([start, *one_bits.tolist()], 1)
     raise AssertionError(f"no attack on {layout}")  # pragma: no cover

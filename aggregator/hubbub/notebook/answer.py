@@ -65,7 +65,7 @@ def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
     Paler cells are less certain; bold ones are significant.
     """
     names = list(dict.fromkeys(row["column"] for row in rows))
-    cells = [rows[first : first + len(names)] for first in range(0, len(rows), len(names))]
+    cells = [rows[start : start + len(names)] for start in range(0, len(rows), len(names))]
     shares = [[row["within"] for row in line] for line in cells]
     sureness = [[1 - (row["within_high"] - row["within_low"]) for row in line] for line in cells]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", alpha=sureness)

@@ -103,14 +103,14 @@ def splits(crowd: ShuffledEpoch, block_size: float) -> list[tuple[int, int]]:
     """
     if crowd.lie == 0:
         return [(0, 0)]
-    splits, first = [], 0
+    splits, start = [], 0
     if crowd.others * crowd.lie > _MUCH_NOISE**2 / 16:
         block_size = max(block_size, _WIDE_SPLIT)
-    while first <= crowd.others // 2:
-        share = block_size if first else _FIRST_SPLIT
-        last = min(first + max(floor(share * crowd.others), 0), crowd.others // 2)
-        splits.append((first, crowd.others - last))
-        first = last + 1
+    while start <= crowd.others // 2:
+        share = block_size if start else _FIRST_SPLIT
+        stop = min(start + max(floor(share * crowd.others), 0), crowd.others // 2)
+        splits.append((start, crowd.others - stop))
+        start = stop + 1
     return splits
 
 

@@ -26,8 +26,8 @@ def begins(epoch: int, seconds: int) -> int:
     if seconds != MONTH_SECONDS:
         return epoch * seconds
     cycles, months = divmod(epoch, _CYCLE_MONTHS)
-    first = datetime(1970 + months // 12, months % 12 + 1, 1, tzinfo=UTC)
-    return cycles * _CYCLE_SECONDS + int(first.timestamp())
+    first_day = datetime(1970 + months // 12, months % 12 + 1, 1, tzinfo=UTC)
+    return cycles * _CYCLE_SECONDS + int(first_day.timestamp())
 
 
 def holding(moment: float, seconds: int) -> int:
@@ -41,10 +41,10 @@ def holding(moment: float, seconds: int) -> int:
 
 def epoch_date(epoch: int, seconds: int) -> str:
     """When an epoch begins in UTC, as text: 2026-11-22, 2026-11-22T14:00, or 2026-11 (month)."""
-    first = datetime.fromtimestamp(min(begins(epoch, seconds), _LATEST), UTC)
+    first_day = datetime.fromtimestamp(min(begins(epoch, seconds), _LATEST), UTC)
     if seconds == MONTH_SECONDS:
-        return f"{first:%Y-%m}"
-    return f"{first:%Y-%m-%d}" if seconds % _DAY_SECONDS == 0 else f"{first:%Y-%m-%dT%H:%M}"
+        return f"{first_day:%Y-%m}"
+    return f"{first_day:%Y-%m-%d}" if seconds % _DAY_SECONDS == 0 else f"{first_day:%Y-%m-%dT%H:%M}"
 
 
 def minute(seconds: float) -> str:

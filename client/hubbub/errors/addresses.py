@@ -23,10 +23,12 @@ def has_port(address: str) -> bool:
     return match is not None and int(match[1]) <= _LAST_PORT
 
 
-def check_address(what: str, address: str) -> None:
-    """Raises BadParameter unless the address is HOST:PORT; `what` is the name of its option."""
+def check_address(subject: str, address: str) -> None:
+    """Raises BadParameter unless the address is HOST:PORT; `subject` is the name of its option."""
     if not has_port(address):
-        raise BadParameter(f"{what} {address!a} is not an address; write HOST:PORT, with {PORTS}")
+        raise BadParameter(
+            f"{subject} {address!a} is not an address; write HOST:PORT, with {PORTS}"
+        )
 
 
 def is_loopback(address: str) -> bool:

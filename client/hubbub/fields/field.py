@@ -116,9 +116,9 @@ class CatalogField:
             return self.entry.missing(self.name)
         return self.problem(table[self.name])
 
-    def of(self, thing: Any) -> Any:
+    def of(self, instance: Any) -> Any:
         """The field's value in an object."""
-        owner = getattr(thing, self.part) if self.part else thing
+        owner = getattr(instance, self.part) if self.part else instance
         return self.default if owner is None else getattr(owner, self.attribute)
 
     def is_default(self, value: Any) -> bool:
@@ -168,17 +168,17 @@ def joined(section: type, values: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def check(thing: Any) -> None:
+def check(instance: Any) -> None:
     """Raises BadParameter for an object's first field with a value that is not permitted."""
-    section: type = type(thing)
+    section: type = type(instance)
     for member in fields_of(section):
-        value = member.of(thing)
+        value = member.of(instance)
         if not member.is_default(value) and (problem := member.problem(value)):
             raise BadParameter(f"{member.name} {problem}")
 
 
 def dumped(
-    thing: Any, *, in_definition: bool | None = None, operator: bool = False
+    instance: Any, *, in_definition: bool | None = None, operator: bool = False
 ) -> dict[str, Any]:
     """The JSON of an object's fields, without defaults, so that a new field changes no old bundle.
 
@@ -186,9 +186,9 @@ def dumped(
     includes those of the operator's bundle.
     """
     table: dict[str, Any] = {}
-    section: type = type(thing)
+    section: type = type(instance)
     for member in fields_of(section):
-        says, holds = member.entry, member.of(thing)
+        says, holds = member.entry, member.of(instance)
         if says.operator and not operator:
             continue
         if in_definition in {None, says.in_definition} and (says.always or holds != member.default):

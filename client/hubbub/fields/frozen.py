@@ -31,10 +31,10 @@ def frozen(*, kw_only: bool = False) -> Callable[[type[Class]], type[Class]]:
     return decorate
 
 
-def set_derived(thing: object, **values: object) -> None:
+def set_derived(instance: object, **values: object) -> None:
     """Sets fields that follow from the others, in an object's `__post_init__`."""
     for name, value in values.items():
-        object.__setattr__(thing, name, value)
+        object.__setattr__(instance, name, value)
 
 
 def _equal(self: Any, other: Any) -> Any:

@@ -45,8 +45,8 @@ _TEXTS: Final[Schema] = {
 _ROUNDING: Final = 1e-9
 
 
-def _same(thing: Any) -> Any:
-    return thing
+def _same(value: Any) -> Any:
+    return value
 
 
 @frozen(kw_only=True)

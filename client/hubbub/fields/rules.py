@@ -23,18 +23,18 @@ def as_whole(number: Any) -> Any:
     return int(number) if small else number
 
 
-def as_tuple(thing: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
     """The entries of a list of JSON. Raises TypeError for anything else."""
-    if not isinstance(thing, list):
+    if not isinstance(value, list):
         raise TypeError("a list is expected")
-    return tuple(thing)
+    return tuple(value)
 
 
-def as_table(thing: Any) -> dict[str, Any]:
+def as_table(value: Any) -> dict[str, Any]:
     """A table of JSON. Raises TypeError for anything else."""
-    if not isinstance(thing, dict):
+    if not isinstance(value, dict):
         raise TypeError("a table is expected")
-    return thing
+    return value
 
 
 def is_writable(text: str) -> bool:
@@ -46,12 +46,12 @@ def is_writable(text: str) -> bool:
     return True
 
 
-def is_number(thing: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is a finite number in the range of a float."""
     return (
-        isinstance(thing, int | float)
-        and not isinstance(thing, bool)
-        and -sys.float_info.max <= thing <= sys.float_info.max
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -sys.float_info.max <= value <= sys.float_info.max
     )
 
 
@@ -84,30 +84,30 @@ class Interval:
         return f" in {self.ends[0]}{_figure(self.low)}, {_figure(self.high)}{self.ends[1]}"
 
 
-def is_whole(thing: Any) -> bool:
+def is_whole(value: Any) -> bool:
     """Whether it is an integer."""
-    return isinstance(thing, int) and not isinstance(thing, bool)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_text(thing: Any) -> bool:
+def is_text(value: Any) -> bool:
     """Whether it is a non-empty text that can be encoded."""
     return (
-        isinstance(thing, str)
-        and bool(thing.strip())
-        and len(thing) <= MAX_TEXT
-        and is_writable(thing)
+        isinstance(value, str)
+        and bool(value.strip())
+        and len(value) <= MAX_TEXT
+        and is_writable(value)
     )
 
 
-def is_address(thing: Any) -> bool:
+def is_address(value: Any) -> bool:
     """Whether it is HOST:PORT or https://HOST:PORT, with a host name in ASCII."""
-    return isinstance(thing, str) and ADDRESS.fullmatch(thing) is not None and has_port(thing)
+    return isinstance(value, str) and ADDRESS.fullmatch(value) is not None and has_port(value)
 
 
-def is_log_name(thing: Any) -> bool:
+def is_log_name(value: Any) -> bool:
     """Whether it is host and path under which a log is served."""
-    is_name = isinstance(thing, str) and LOG_NAME.fullmatch(thing) is not None
-    return is_name and url_parts(f"https://{thing}") is not None
+    is_name = isinstance(value, str) and LOG_NAME.fullmatch(value) is not None
+    return is_name and url_parts(f"https://{value}") is not None
 
 
 def metric_name_of(stream: str) -> str:

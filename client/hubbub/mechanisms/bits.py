@@ -112,10 +112,10 @@ def _mask(draw: Draw, probability: Probability, width: int) -> int:
         return all_ones
     undecided, answer = all_ones, 0
     digit = DIGITS
-    last = (threshold & -threshold).bit_length() if threshold else DIGITS + 1
-    while undecided and digit >= last:
+    last_digit = (threshold & -threshold).bit_length() if threshold else DIGITS + 1
+    while undecided and digit >= last_digit:
         # Each round halves what is undecided: with these, seven in eight masks need one draw.
-        rounds = min(digit - last + 1, width.bit_length() + 3)
+        rounds = min(digit - last_digit + 1, width.bit_length() + 3)
         coins = draw(width * rounds)
         for _ in range(rounds):
             digit -= 1

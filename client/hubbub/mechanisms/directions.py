@@ -46,11 +46,12 @@ def book_bytes(seed: str, number: int, words: int, dimensions: int) -> bytes:
 
 def book(seed: str, number: int, words: int, dimensions: int) -> list[list[int]]:
     """The words of one book, each with `dimensions` whole coordinates, in 1/UNIT."""
-    drawn, levels = book_bytes(seed, number, words, dimensions), steps()
+    book_data, levels = book_bytes(seed, number, words, dimensions), steps()
     flat = [
-        levels[(drawn[index] | drawn[index + 1] << 8) % _STEPS] for index in range(0, len(drawn), 2)
+        levels[(book_data[index] | book_data[index + 1] << 8) % _STEPS]
+        for index in range(0, len(book_data), 2)
     ]
-    return [flat[first : first + dimensions] for first in range(0, len(flat), dimensions)]
+    return [flat[start : start + dimensions] for start in range(0, len(flat), dimensions)]
 
 
 @cache

@@ -58,5 +58,5 @@ class Grouped(PureMechanism[Value_contra], Protocol[Value_contra]):
     def by_group(self, totals: Totals) -> Iterator[Sequence[int]]:
         """The cells of each group. Raises ShapeMismatch for totals of another shape."""
         totals.check(self.layout)
-        for first in range(0, self.layout.size, self.points):
-            yield totals.cells[first : first + self.points]
+        for start in range(0, self.layout.size, self.points):
+            yield totals.cells[start : start + self.points]

@@ -34,9 +34,11 @@ class GeneralizedRandomizedResponse(pure.OneIndex):
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
-        odds, others = exp_at_most(self.epsilon), self.categories - 1
-        keep = Probability.at_most(odds / (odds + others))  # PRIVACY: down, towards uniform
-        set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact / others))
+        odds, other_count = exp_at_most(self.epsilon), self.categories - 1
+        keep = Probability.at_most(odds / (odds + other_count))  # PRIVACY: down, towards uniform
+        set_derived(
+            self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact / other_count)
+        )
 
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q)
@@ -45,5 +47,5 @@ class GeneralizedRandomizedResponse(pure.OneIndex):
         self.check(value)
         if source.chance(self.keep):
             return self.layout.encode(value)
-        other = source.below(self.categories - 1)  # skip over the value itself
-        return self.layout.encode(other + (other >= value))
+        other_index = source.below(self.categories - 1)  # skip over the value itself
+        return self.layout.encode(other_index + (other_index >= value))

@@ -96,8 +96,8 @@ class HaarResponse(number_range.IndexInBuckets):
         size, gap = 1 << self.levels, float(2 * self.keep.exact - 1)
         values = [totals.reports / size] * self.buckets
         for level in range(self.levels):
-            first = 2 * ((1 << level) - 1)
-            pairs = totals.cells[first : first + (2 << level)]
+            start = 2 * ((1 << level) - 1)
+            pairs = totals.cells[start : start + (2 << level)]
             signs = [plus - minus for plus, minus in zip(pairs[::2], pairs[1::2], strict=True)]
             sums = WalshHadamard(1 << level).apply(signs)
             weight = self.levels * (1 << level) / (size * gap)

@@ -63,11 +63,11 @@ class HadamardResponse(pure.ListedMechanism):
         row = value + 1  # row 0 is +1 everywhere and carries no information
         is_true = source.chance(self.keep)
         # All bits of the column but one are free; the one settles on which half it falls.
-        last = row & -row
+        lowest_bit = row & -row
         free = source.below(self.transform.size // 2)
-        column = (free & -last) << 1 | free & last - 1
+        column = (free & -lowest_bit) << 1 | free & lowest_bit - 1
         if negative(row, column) == is_true:
-            column ^= last
+            column ^= lowest_bit
         return self.layout.encode(column)
 
     def estimate(self, totals: Totals) -> Estimates:

@@ -76,7 +76,7 @@ class HadamardSketch(sketch.Sketch):
         totals.check(self.layout)
         size = 2 * self.width
         functions = (
-            totals.cells[first : first + size] for first in range(0, len(totals.cells), size)
+            totals.cells[start : start + size] for start in range(0, len(totals.cells), size)
         )
         return joined(map(self._of_function, functions), totals.reports)
 

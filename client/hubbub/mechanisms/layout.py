@@ -249,8 +249,8 @@ class Samples:
         width = one_hot.payload_bytes
         cells: dict[int, int] = {}
         last = -1
-        for first in range(0, len(payload), width):
-            [cell] = one_hot.cells(payload[first : first + width])
+        for start in range(0, len(payload), width):
+            [cell] = one_hot.cells(payload[start : start + width])
             if not cell // 2 > last:
                 raise BadPayload("buckets do not ascend")
             last = cell // 2
@@ -298,9 +298,9 @@ class CohortBits:
         cohort = int.from_bytes(payload[:2], "little")
         if not cohort < self.cohorts:
             raise BadPayload(f"cohort is outside [0, {self.cohorts})")
-        first = cohort * (self.bits + 1)
+        start = cohort * (self.bits + 1)
         vector = BitVector(self.bits).cells(payload[2:])
-        return {first: 1} | {first + 1 + bit: amount for bit, amount in vector.items()}
+        return {start: 1} | {start + 1 + bit: amount for bit, amount in vector.items()}
 
 
 def _index_bytes(size: int) -> int:

@@ -54,6 +54,6 @@ class LocalHashing(sketch.Sketch, Grouped[str]):
         function = source.below(self.hashes)
         bucket = position(string, function, self.width)
         if not source.chance(self.response.keep):
-            other = source.below(self.width - 1)  # skip over the bucket itself
-            bucket = other + (other >= bucket)
+            other_bucket = source.below(self.width - 1)  # skip over the bucket itself
+            bucket = other_bucket + (other_bucket >= bucket)
         return self.layout.encode(function * self.width + bucket)

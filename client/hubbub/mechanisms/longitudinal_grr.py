@@ -62,14 +62,16 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         report, forever = odds(self.epsilon, self.permanent_epsilon)
-        others = self.categories - 1
-        permanent = Probability.at_most(forever / (forever + others))  # PRIVACY: down, to uniform
-        keep_chance, lied = permanent.exact, permanent.complement.exact / others
+        other_count = self.categories - 1
+        permanent = Probability.at_most(
+            forever / (forever + other_count)
+        )  # PRIVACY: down, to uniform
+        keep_chance, lied = permanent.exact, permanent.complement.exact / other_count
         # The chances of the true value and of another one after both steps are linear in the chance
         # that the second one keeps; the latter is taken where their ratio is `report` exactly.
         truth_per_keep, truth = keep_chance - lied, lied
-        lie_per_keep = (lied - keep_chance) / others
-        lie = (keep_chance + (others - 1) * lied) / others
+        lie_per_keep = (lied - keep_chance) / other_count
+        lie = (keep_chance + (other_count - 1) * lied) / other_count
         # PRIVACY: down, to uniform.
         fresh = Probability.at_most(
             (report * lie - truth) / (truth_per_keep - report * lie_per_keep)
@@ -81,8 +83,8 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
         return log_at_least(self.channel.p / self.channel.q)
 
     def permanent_loss(self) -> float:
-        others = self.categories - 1
-        return log_at_least(self.permanent.exact * others / self.permanent.complement.exact)
+        other_count = self.categories - 1
+        return log_at_least(self.permanent.exact * other_count / self.permanent.complement.exact)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
         return self.layout.encode(self.respond(value, memo, source))
@@ -97,8 +99,8 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
     def _response(self, value: int, keep: Probability, source: BitSource) -> int:
         if source.chance(keep):
             return value
-        other = source.below(self.categories - 1)  # skip over the value itself
-        return other + (other >= value)
+        other_index = source.below(self.categories - 1)  # skip over the value itself
+        return other_index + (other_index >= value)
 
 
 def odds(epsilon: float, permanent_epsilon: float) -> tuple[Fraction, Fraction]:

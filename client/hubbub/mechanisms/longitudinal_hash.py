@@ -133,6 +133,16 @@ def _best(
     for pool in pools:
         if pool.functions <= allowed:
             response = LongitudinalGrr(epsilon, permanent_epsilon, pool.prime)
-            true, lie, collide = response.channel.p, response.channel.q, pool.collisions
-            options.append((pool, response, pure.Pure(true, collide * true + (1 - collide) * lie)))
+            true_chance, lie_chance, collide = (
+                response.channel.p,
+                response.channel.q,
+                pool.collisions,
+            )
+            options.append(
+                (
+                    pool,
+                    response,
+                    pure.Pure(true_chance, collide * true_chance + (1 - collide) * lie_chance),
+                )
+            )
     return min(options, key=lambda option: (option[2].variance(0, 1), option[0].functions))

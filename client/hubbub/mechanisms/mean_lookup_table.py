@@ -129,8 +129,8 @@ class TableMean(Windowed, number_range.OfMean):
         return float(reports * (squares - (self._gap * total) ** 2) / (self._gap * self._span) ** 2)
 
     def step(self, value: float) -> tuple[int, int]:
-        first = self.sums[0] << DIGITS
-        total = first + self.range.scaled(value, self._span << DIGITS)
+        lowest_sum = self.sums[0] << DIGITS
+        total = lowest_sum + self.range.scaled(value, self._span << DIGITS)
         start = bisect_right(self.sums, total >> DIGITS) - 1
         if start == len(self.sums) - 1:
             return start, 0
@@ -150,11 +150,16 @@ def _table(epsilon: float) -> tuple[int, int, tuple[int, ...]]:
     """Width, number of steps, and integer output of each outcome, the same on every machine."""
     nearest = max(epsilon, ROWS[0][0])
     row_number = min(bisect_right(ROWS, nearest, key=lambda row: row[0]), len(ROWS) - 1)
-    (low, width, fewest, first), (high, _, most, last) = ROWS[row_number - 1 : row_number + 1]
+    (low, width, fewest, lower_coefficients), (high, _, most, upper_coefficients) = ROWS[
+        row_number - 1 : row_number + 1
+    ]
     above_units = Range(low, high).scaled(nearest, _UNITS)
     down = _UNITS - above_units
     steps = (fewest * down + most * above_units + _UNITS // 2) // _UNITS  # the nearest
-    jump, *odd_points = (a * down + b * above_units for a, b in zip(first, last, strict=True))
+    jump, *odd_points = (
+        a * down + b * above_units
+        for a, b in zip(lower_coefficients, upper_coefficients, strict=True)
+    )
     end = steps + width - 1
     powers = (1, 3, 5, 7)
     upper = []

@@ -143,8 +143,8 @@ class PrivSet(pure.PureMechanism[int]):
         size, d, k = value.bit_count(), self.categories, self.layout.ones
         if size > self.most:
             set_members = list(members(value))
-            drawn = numbered(size, self.most, source.below(comb(size, self.most)))
-            own_places = [set_members[place] for place in members(drawn)]
+            chosen_members = numbered(size, self.most, source.below(comb(size, self.most)))
+            own_places = [set_members[place] for place in members(chosen_members)]
         else:
             own_places = [*members(value), *range(d, self._filled(size))]
         # PRIVACY: the only coin that depends on epsilon; then all such choices are equally likely.
@@ -155,9 +155,9 @@ class PrivSet(pure.PureMechanism[int]):
         else:
             number, some = source.below(comb(d, k)), 0
         mine, theirs = divmod(number, comb(d, k - some))
-        others = [place for place in range(self.layout.size) if place not in set(own_places)]
+        other_places = [place for place in range(self.layout.size) if place not in set(own_places)]
         picked = [own_places[place] for place in members(numbered(self.most, some, mine))]
-        picked += [others[place] for place in members(numbered(d, k - some, theirs))]
+        picked += [other_places[place] for place in members(numbered(d, k - some, theirs))]
         return self.layout.encode(sum(1 << place for place in picked))
 
     def probes(self) -> Sequence[int]:

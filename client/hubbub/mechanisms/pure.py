@@ -59,10 +59,10 @@ class Pure:
         reports, cells = totals.reports, max(len(totals.cells), 1)
         floor, gap = float(reports * self.q) + totals.dummies / cells, self.gap
         values = tuple((support - floor) / gap for support in supports)
-        true_spread, other = _spreads(self.p, self.q)
+        true_spread, other_spread = _spreads(self.p, self.q)
         clipped = [min(max(value, 0.0), reports) for value in values]
         variances = tuple(
-            true * true_spread + (reports - true) * other + extra
+            true * true_spread + (reports - true) * other_spread + extra
             for true, extra in zip(clipped, self.dummies_variances(clipped, totals), strict=True)
         )
         return Estimates(values, variances, reports)
@@ -75,18 +75,19 @@ class Pure:
     def dummies_variances(self, true_counts: Sequence[float], totals: Totals) -> list[float]:
         """The variance that dummies add to each estimate, for these true counts."""
         share = 1 / max(len(totals.cells), 1)
-        drawn = totals.spread() / self.gap**2
+        spread_variance = totals.spread() / self.gap**2
         offset = (share - float(self.q)) / self.gap
-        drawn += totals.beside_variance * offset**2
+        spread_variance += totals.beside_variance * offset**2
         traded = 1 / max(totals.reports, 1)
         return [
-            drawn + totals.dummies_variance * (offset - true * traded) ** 2 for true in true_counts
+            spread_variance + totals.dummies_variance * (offset - true * traded) ** 2
+            for true in true_counts
         ]
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared; `true` in [0, reports]."""
-        true_spread, other = _spreads(self.p, self.q)
-        return true * true_spread + (reports - true) * other
+        true_spread, other_spread = _spreads(self.p, self.q)
+        return true * true_spread + (reports - true) * other_spread
 
 
 class PureMechanism(Mechanism[Value_contra], Protocol[Value_contra]):
@@ -180,7 +181,7 @@ def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estim
     """Estimates per cohort and bit, at index cohort * bits + bit. Raises ShapeMismatch."""
     totals.check(layout)
     size = layout.bits + 1
-    cohorts = (totals.cells[first : first + size] for first in range(0, layout.size, size))
+    cohorts = (totals.cells[start : start + size] for start in range(0, layout.size, size))
     estimates = (channel.estimates(counts, reports) for reports, *counts in cohorts)
     return joined(estimates, totals.reports)
 

@@ -90,9 +90,12 @@ class Rappor(Memoized, Mechanism[str]):
         def ones(p: Fraction) -> list[Fraction]:
             return [comb(h, k) * p**k * (1 - p) ** (h - k) for k in range(h + 1)]
 
-        law, other = ones(chance.p), ones(chance.q)
+        law, other_law = ones(chance.p), ones(chance.q)
         pairs = [(i, j) for i in range(h + 1) for j in range(h + 1)]
-        return sum((abs(law[i] * other[j] - other[i] * law[j]) for i, j in pairs), Fraction()) / 2
+        return (
+            sum((abs(law[i] * other_law[j] - other_law[i] * law[j]) for i, j in pairs), Fraction())
+            / 2
+        )
 
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(self.hashes)

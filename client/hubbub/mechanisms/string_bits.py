@@ -128,7 +128,7 @@ class _Flat:
     def __init__(self, *spans: str) -> None:
         self._spans = [(ord(span[0]), ord(span[-1])) for span in spans]
         # 1 is any letter that is not among them.
-        count = 2 + sum(last - first + 1 for first, last in self._spans)
+        count = 2 + sum(last_point - first_point + 1 for first_point, last_point in self._spans)
         self._size = (count - 1).bit_length()
         self._marked = self._size >= _MARKED_BITS
         self.least = self._size + self._marked
@@ -140,10 +140,10 @@ class _Flat:
         if not letter:
             return 0, 1 if self._marked else size
         point, place = ord(letter), 2
-        for first, last in self._spans:
-            if first <= point <= last:
-                return mark | place + point - first, size
-            place += last - first + 1
+        for first_point, last_point in self._spans:
+            if first_point <= point <= last_point:
+                return mark | place + point - first_point, size
+            place += last_point - first_point + 1
         return (mark | 1) << _ESCAPED_BITS | point, size + _ESCAPED_BITS
 
     def next(self, before: str, bits: _Bits) -> str | None:
@@ -154,10 +154,10 @@ class _Flat:
         if place <= 1:
             return bits.escaped() if place else None if self._marked else ""
         place -= 2
-        for first, last in self._spans:
-            if place <= last - first:
-                return chr(first + place)
-            place -= last - first + 1
+        for first_point, last_point in self._spans:
+            if place <= last_point - first_point:
+                return chr(first_point + place)
+            place -= last_point - first_point + 1
         return None
 
 
@@ -233,11 +233,13 @@ def _no_more(alphabet: _Alphabet, before: str, room: int) -> int:
 
 def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
     """The alphabet that fits most letters, the end among them, in the fewest bits."""
-    best, most, least = _alphabets()[0], -1, size
+    best, max_letters, min_bits = _alphabets()[0], -1, size
     for candidate in _alphabets():
         (_, needed), alphabet = candidate
         count, letters = 0, min(len(text), (size - needed) // alphabet.least)
-        if letters + 1 < most or (letters < most and needed + letters * alphabet.least >= least):
+        if letters + 1 < max_letters or (
+            letters < max_letters and needed + letters * alphabet.least >= min_bits
+        ):
             continue
         for _, bit_count in _codes(alphabet, text):
             if needed + bit_count > size:
@@ -245,8 +247,8 @@ def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
                 needed += 0 if count else bit_count
                 break
             count, needed = count + 1, needed + bit_count
-        if count > most or (count == most and needed < least):
-            best, most, least = candidate, count, needed
+        if count > max_letters or (count == max_letters and needed < min_bits):
+            best, max_letters, min_bits = candidate, count, needed
     return best
 
 

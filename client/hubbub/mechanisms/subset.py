@@ -61,7 +61,7 @@ class SubsetSelection(pure.ListedMechanism):
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
         included = source.chance(self.include)
-        others = choose(self.categories - 1, self.layout.ones - included, source)
+        other_bits = choose(self.categories - 1, self.layout.ones - included, source)
         # The others are numbered without the value itself: make room for its bit.
-        smaller = others & (1 << value) - 1
-        return self.layout.encode(others - smaller << 1 | included << value | smaller)
+        smaller = other_bits & (1 << value) - 1
+        return self.layout.encode(other_bits - smaller << 1 | included << value | smaller)

@@ -85,10 +85,10 @@ class PrefixTree(Grouped[str]):
     def __post_init__(self) -> None:
         check_whole(self, "bits", "cells", "hashes")
         set_derived(self, response=ProjectiveResponse(self.epsilon, self.cells))
-        first = self.cells.bit_length() - 1
-        step = max(1, first - _ROW_BITS)
-        levels = -(-max(self.bits - first, 0) // step)
-        ends = tuple(first + step * level for level in range(levels + 1))
+        first_level_bits = self.cells.bit_length() - 1
+        step = max(1, first_level_bits - _ROW_BITS)
+        levels = -(-max(self.bits - first_level_bits, 0) // step)
+        ends = tuple(first_level_bits + step * level for level in range(levels + 1))
         set_derived(self, ends=ends)
         if self.bits < self.ends[0]:
             raise BadParameter(
@@ -121,8 +121,8 @@ class PrefixTree(Grouped[str]):
         levels = MAX_CELLS // (self.points * self.hashes) - 1
         if levels < 1:
             return ""
-        first = self.ends[0]
-        return f" to {first + max(1, first - _ROW_BITS) * (levels - 1)}"
+        first_level_bits = self.ends[0]
+        return f" to {first_level_bits + max(1, first_level_bits - _ROW_BITS) * (levels - 1)}"
 
     def _other_remedy(self) -> str:
         """For an error: half as many cells if those fit, which changes least; else hashes."""

@@ -232,7 +232,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         """Per book and word: how many of the book's reports are of vectors near it."""
         totals.check(self.layout)
         size = self.words
-        books = (totals.cells[first : first + size] for first in range(0, self.layout.size, size))
+        books = (totals.cells[start : start + size] for start in range(0, self.layout.size, size))
         estimates = (self.channel.estimates(supports, sum(supports)) for supports in books)
         return joined(estimates, totals.reports)
 

@@ -29,8 +29,8 @@ class WalshHadamard:
         answer = list(vector)
         step = 1
         while step < self.size:
-            for first in range(0, self.size, 2 * step):
-                for low in range(first, first + step):
+            for start in range(0, self.size, 2 * step):
+                for low in range(start, start + step):
                     upper, other = answer[low], answer[low + step]
                     answer[low], answer[low + step] = upper + other, upper - other
             step *= 2

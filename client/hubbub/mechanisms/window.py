@@ -70,8 +70,8 @@ class Window:
             start += source.chance(Probability(up))
         if source.chance(self.inside):
             return self.layout.encode(start + source.below(self.width))
-        other = source.below(self.starts - 1)  # skip over the window
-        return self.layout.encode(other + self.width * (other >= start))
+        other_start = source.below(self.starts - 1)  # skip over the window
+        return self.layout.encode(other_start + self.width * (other_start >= start))
 
 
 class Windowed(OverRange, Protocol):

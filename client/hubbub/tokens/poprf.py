@@ -72,8 +72,8 @@ def check_elements(elements: Sequence[bytes]) -> None:
 
 def new_blind() -> bytes:
     """Draws a random scalar to blind one input with."""
-    drawn: bytes = rbcl.crypto_core_ristretto255_scalar_random()
-    return drawn
+    scalar_bytes: bytes = rbcl.crypto_core_ristretto255_scalar_random()
+    return scalar_bytes
 
 
 def blind(value: bytes, blinding: bytes) -> Blinded:
@@ -205,8 +205,10 @@ def _hash_to_scalar(value: bytes) -> bytes:
 def _expand_message(value: bytes, tag: bytes) -> bytes:
     """expand_message_xmd of RFC 9380 with SHA-512, to 64 bytes: one block."""
     suffix = tag + bytes([len(tag)])
-    first = sha512(bytes(_BLOCK_BYTES) + value + _WIDE_BYTES.to_bytes(2) + b"\0" + suffix).digest()
-    return sha512(first + b"\1" + suffix).digest()
+    first_digest = sha512(
+        bytes(_BLOCK_BYTES) + value + _WIDE_BYTES.to_bytes(2) + b"\0" + suffix
+    ).digest()
+    return sha512(first_digest + b"\1" + suffix).digest()
 
 
 def _check_element(element: bytes, message: str) -> None:

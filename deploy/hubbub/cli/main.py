@@ -149,15 +149,17 @@ def _refuse_slips(arguments: Sequence[str]) -> None:
 
 def _refuse_former_forms(arguments: Sequence[str]) -> None:
     """Raises BadParameter, naming today's command, for a form of version 0.1."""
-    command, first = [*arguments, "", ""][:2]
+    command, first_argument = [*arguments, "", ""][:2]
     if command == "export":
         raise BadParameter(
             "export is part of other commands: hubbub query METRIC --out FILE; "
             "with a row per epoch, hubbub trend METRIC --number 50 --out FILE"
         )
-    if command == "privacy" and (first.endswith(".toml") or first in {"--format", "--delta"}):
+    if command == "privacy" and (
+        first_argument.endswith(".toml") or first_argument in {"--format", "--delta"}
+    ):
         raise BadParameter("the card is a command of its own: hubbub privacy card metrics.toml")
-    if command == "plan" and first not in {"central", "model", "attack", "capacity"}:
+    if command == "plan" and first_argument not in {"central", "model", "attack", "capacity"}:
         for option in (word.partition("=")[0] for word in arguments):
             if option in _PLANS:
                 raise BadParameter(f"plan {option} is a command of its own: {_PLANS[option]}")

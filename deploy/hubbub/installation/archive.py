@@ -159,8 +159,8 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
                 archive.extractall(folder, members)  # noqa: S202 only files and folders inside
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            what = f"{folder}: cannot be written: {refusal_with_remedy(error)}"
-            raise StateUnusable(what) from error
+            problem = f"{folder}: cannot be written: {refusal_with_remedy(error)}"
+            raise StateUnusable(problem) from error
         raise BackupUnusable(
             f"{sealed}: is not a complete archive ({type(error).__name__}); {_REMEDY}"
         ) from error

@@ -125,9 +125,9 @@ class Child:
                 + "\n".join(lines[-_LAST_LINES:])
             )
 
-    def _lines(self, first: int) -> list[str]:
+    def _lines(self, start: int) -> list[str]:
         """The lines it has logged from this byte on."""
-        return self._log.read_bytes()[first:].decode(errors="replace").splitlines()
+        return self._log.read_bytes()[start:].decode(errors="replace").splitlines()
 
     def stop(self) -> None:
         """Terminates it and waits; kills it if it does not end."""

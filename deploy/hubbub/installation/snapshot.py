@@ -269,10 +269,10 @@ async def _parts(source: RedisServer, key: bytes, kind: bytes) -> AsyncIterator[
     if kind == b"string":
         yield [await source.ask("GET", key)]
     elif kind == b"list":
-        first = 0
-        while part := await source.ask("LRANGE", key, first, first + _PART - 1):
+        start = 0
+        while part := await source.ask("LRANGE", key, start, start + _PART - 1):
             yield part
-            first += _PART
+            start += _PART
     else:
         cursor: bytes | int = 0
         while True:

@@ -206,9 +206,9 @@ def _series_with_truth(
     """Yields every series of a trend with the truth of each day."""
     places = {day: place for place, day in enumerate(days.days)}
     for series in trend.series:
-        true = truth[series.value]
+        true_shares = truth[series.value]
         rows = tuple(
-            with_truth(DayRow, point, true=float(true[places[point.epoch]]))
+            with_truth(DayRow, point, true=float(true_shares[places[point.epoch]]))
             for point in series.points
         )
         yield DaySeries(series.value, rows, tuple(series.shifts), tuple(series.weekdays))

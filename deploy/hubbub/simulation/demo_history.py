@@ -106,18 +106,18 @@ def days_before(
         weights = np.where(degrees, 1 - _FEWER * ago / DAYS, 1.0)
         people = chance.choice(len(everyone), size=number, p=weights / weights.sum())
         movers = int(chance.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
-        drawn = (metric.day(people, movers, today - ago, chance) for metric in metrics)
-        days += [day for day in drawn if day]
+        day_counts = (metric.day(people, movers, today - ago, chance) for metric in metrics)
+        days += [day for day in day_counts if day]
     return days
 
 
 def drawn_notice(today: int) -> str:
     """A notice that says which days are drawn."""
-    first, last = (epoch_date(today - ago, _DAY_SECONDS) for ago in (DAYS, 1))
+    first_day, last_day = (epoch_date(today - ago, _DAY_SECONDS) for ago in (DAYS, 1))
     return (
-        f"{first} to {last} are simulated: nobody reported then. The totals of those {DAYS} days "
-        "come from the exact law of the same randomizers, so that there is a past to look at. "
-        "Today is real."
+        f"{first_day} to {last_day} are simulated: nobody reported then. The totals of those "
+        f"{DAYS} days come from the exact law of the same randomizers, so that there is a past to "
+        "look at. Today is real."
     )
 
 

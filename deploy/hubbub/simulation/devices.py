@@ -99,7 +99,7 @@ def _send_some(share: tuple[Sequence[Person], Path], tell: Tell) -> None:
     people, bundle_path = share
     bundle = read_bundle(bundle_path)
     transport = transport_to(bundle.shuffler, roots=bundle.roots)
-    chunks = [people[first : first + _TOLD_EVERY] for first in range(0, len(people), _TOLD_EVERY)]
+    chunks = [people[start : start + _TOLD_EVERY] for start in range(0, len(people), _TOLD_EVERY)]
     with ThreadPoolExecutor(_THREADS) as threads:
         for sent in threads.map(lambda chunk: _send_chunk(chunk, bundle, transport), chunks):
             tell(sent)

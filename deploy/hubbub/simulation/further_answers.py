@@ -148,8 +148,10 @@ async def associations(
         table = np.zeros((mechanism.sizes[first], mechanism.sizes[other]))
         np.add.at(table, (places[:, first], places[:, other]), counts)
         answer = (await cross(query, metric.name, question, (rows, columns, ""))).association
-        true = _cramers_v(table)
-        result.append(with_truth(Associated, answer, rows=rows, columns=columns, true=true))
+        true_strength = _cramers_v(table)
+        result.append(
+            with_truth(Associated, answer, rows=rows, columns=columns, true=true_strength)
+        )
     return result
 
 
@@ -175,9 +177,9 @@ async def public_rows(
         for row in answer.values:
             if row.part not in shares:
                 part_counts = people.counts_of(public_field, row.part)
-                true = true_values(metric.randomizer, names, people.codes, part_counts)
+                true_counts = true_values(metric.randomizer, names, people.codes, part_counts)
                 people_of_part = 1 if answer.kind in OF_NUMBERS else max(part_counts.sum(), 1)
-                shares[row.part] = dict(zip(names, true / people_of_part, strict=True))
+                shares[row.part] = dict(zip(names, true_counts / people_of_part, strict=True))
             share = float(shares[row.part].get(row.value, 0.0))
             rows.append(with_truth(PublicRow, row, by=public_field, true=share))
     return rows

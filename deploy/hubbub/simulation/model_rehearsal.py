@@ -68,8 +68,10 @@ def rehearse_model(
     for chance in np.random.default_rng(seed).spawn(runs):
         size = len(people.labels)
         # Everybody once, or a number of people with repetition.
-        drawn = chance.permutation(size) if reports is None else chance.integers(0, size, reports)
-        held_out, order = np.split(drawn, [round(len(drawn) * model.held_out)])
+        chosen_people = (
+            chance.permutation(size) if reports is None else chance.integers(0, size, reports)
+        )
+        held_out, order = np.split(chosen_people, [round(len(chosen_people) * model.held_out)])
         learned = _train(model, people, order, chance)
         foretold = scores(model.kind, test.columns, learned.weights)
         judges = People(people.columns[held_out], people.labels[held_out], 0)

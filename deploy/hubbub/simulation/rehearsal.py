@@ -253,10 +253,10 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     return asyncio.run(_run_of(plan, DrawnStore(windows), reported, withheld))
 
 
-async def _run_of(plan: Plan, drawn: DrawnStore, reported: Counts, withheld: int) -> Run:
+async def _run_of(plan: Plan, drawn_store: DrawnStore, reported: Counts, withheld: int) -> Run:
     """Asks all questions of drawn totals; `reported` is the number of reports of each code."""
     metric, codes, reports = plan.metric, list(plan.truth.codes), int(reported.sum())
-    query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
+    query = QueryEngine(plan.bundle, drawn_store, clock=lambda: 0.0)
     strings: tuple[str, ...] = ()
     if metric.randomizer.VALUES == "strings" and not plan.finds:
         strings = tuple(dict.fromkeys((*codes, *plan.candidates)))
@@ -358,9 +358,9 @@ def _rows_with_truth(
 ) -> Iterator[Row]:
     """Yields every value's answer with its truth."""
     names = [value.value for value in answer.values]
-    true = true_values(metric.randomizer, names, codes, reported)
+    truths = true_values(metric.randomizer, names, codes, reported)
     beginnings = set(answer.beginnings)
-    for value, truth in zip(answer.values, true.tolist(), strict=True):
+    for value, truth in zip(answer.values, truths.tolist(), strict=True):
         shown, beginning = value.value in visible_names, value.value in beginnings
         yield with_truth(Row, value, true=truth, shown=shown, beginning=beginning)
 

@@ -41,8 +41,8 @@ def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares:
     mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
     cumulative = np.cumsum(shares)
     edge = int(np.argmin(np.abs(cumulative[:-1] - percentile / 100))) + 1
-    drawn = min(plan_row.reports, _MAX_DRAWN)
-    people_below = (cumulative / cumulative[-1] * round(drawn)).round().astype(np.int64)
+    drawn_reports = min(plan_row.reports, _MAX_DRAWN)
+    people_below = (cumulative / cumulative[-1] * round(drawn_reports)).round().astype(np.int64)
     people_by_part = np.diff(people_below, prepend=0).tolist()
     reach, widths = reach_of(0.95), []
     for seed in range(_DRAWINGS):
@@ -51,7 +51,7 @@ def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares:
         # Of the share below the edge.
         low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))
         widths.append(high - low)
-    return sum(widths) / _DRAWINGS / 2 * sqrt(drawn / plan_row.reports)
+    return sum(widths) / _DRAWINGS / 2 * sqrt(drawn_reports / plan_row.reports)
 
 
 def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:
@@ -70,11 +70,11 @@ def check_rank_goal(percentile: float, within: float | None, shares: Floats | No
         )
     if within is None or shares is None:
         return
-    if within <= (least := _half_part(percentile, shares)):
+    if within <= (half_part := _half_part(percentile, shares)):
         raise BadParameter(
             f"--within {within:g} is too small for {len(shares)} buckets: an interval ends at "
-            f"their edges, so --within must be above {least:.2g}; use "
-            f"{ceil(4 * least / within * len(shares))} buckets"
+            f"their edges, so --within must be above {half_part:.2g}; use "
+            f"{ceil(4 * half_part / within * len(shares))} buckets"
         )
 
 
@@ -103,14 +103,14 @@ def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
     result = answer(mechanism, totals, _names(question), strings)
     reports = max(totals.reports, 1)
     width = question.high - question.low
-    true = true_values(mechanism, [value.value for value in result.values], values, counts)
+    truths = true_values(mechanism, [value.value for value in result.values], values, counts)
     if question.kind in MEANS:
-        true = (true - question.low) / width
+        truths = (truths - question.low) / width
     else:
-        true /= reports
+        truths /= reports
     predicted = family_for(mechanism).expected(mechanism, values, counts / reports, reports)
     unit = width if question.kind in MEANS else reports
-    triples = zip(result.values, result.places.tolist(), true.tolist(), strict=True)
+    triples = zip(result.values, result.places.tolist(), truths.tolist(), strict=True)
     table_rows: list[dict[str, Any]] = [
         {"value": row.value, "true": truth, "estimated": place, "stderr": row.stderr / unit}
         for row, place, truth in triples

@@ -189,16 +189,16 @@ class TokensApp:
         answer_headers = ((b"content-type", _MESSAGE), (b"cache-control", b"no-store"))
         return HTTPStatus.OK, answer_headers, response.SerializeToString()
 
-    def _refused(self, reason: str, status: HTTPStatus, why: str) -> Refused:
+    def _refused(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
         self.counts[reason] += 1
-        return Refused(status, why)
+        return Refused(status, detail)
 
     def _charge(self, caller: str) -> None:
         """Charges the caller for one token; raises Refused if it has asked for too many."""
         if wait_seconds := self._limiter.wait_seconds(caller):
-            why = "too many requests for tokens from one address; try again later"
+            detail = "too many requests for tokens from one address; try again later"
             self.counts["peer_limit"] += 1
-            raise refused_for_now(hint_seconds(wait_seconds), why)
+            raise refused_for_now(hint_seconds(wait_seconds), detail)
         self._limiter.charge(caller, 1)
 
     async def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
@@ -231,8 +231,8 @@ class TokensApp:
                 allowed |= zip(((name, period[1]) for name in blinded), answers, strict=True)
             return await asyncio.to_thread(self._evaluated, request, allowed, table.streams)
         except StoreUnavailable:
-            why = "the accounts' records are not available now; try again"
-            raise self._refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
+            detail = "the accounts' records are not available now; try again"
+            raise self._refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, detail) from None
         except BadParameter as error:
             raise self._refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
 
@@ -245,8 +245,8 @@ class TokensApp:
         keys: set[tuple[str, int]] = set()
         for stream_request in request.wanted:
             if (stream_request.stream, stream_request.epoch) in keys or not stream_request.blinded:
-                why = f"{stream_request.stream!a}: ask once, for one token or more"
-                raise self._refused("no_request", HTTPStatus.BAD_REQUEST, why)
+                detail = f"{stream_request.stream!a}: ask once, for one token or more"
+                raise self._refused("no_request", HTTPStatus.BAD_REQUEST, detail)
             keys.add((stream_request.stream, stream_request.epoch))
             stream = streams.get(stream_request.stream)
             if stream is not None and stream.tokens and stream.is_open(stream_request.epoch, now):

@@ -40,8 +40,8 @@ def run_program(program: Callable[[], int]) -> int:
         refused = error
     lost = _drop_if_lost(sys.stdout)
     if refused and not lost and not isinstance(refused, BrokenPipeError):
-        what = f"{refused.filename or 'a file'}: {refusal_with_remedy(refused)}"
-        status = complain(what)
+        problem = f"{refused.filename or 'a file'}: {refusal_with_remedy(refused)}"
+        status = complain(problem)
     if lost and not isinstance(lost, BrokenPipeError):
         why = "is closed" if lost.errno == errno.EBADF else lost.strerror
         status = complain(

@@ -91,8 +91,8 @@ def first_row_and_rest(
     rows: Iterator[tuple[int, list[str]]],
 ) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The cells of the first row, empty if there is none, and an iterator over all rows."""
-    first = next(rows, None)
-    return ([], rows) if first is None else (first[1], chain([first], rows))
+    first_row = next(rows, None)
+    return ([], rows) if first_row is None else (first_row[1], chain([first_row], rows))
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -156,15 +156,15 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
     if "\0" in str(path):
         raise ValueError(f"{str(path)!a}: is not a path")
     with _open_file(path) as file:
-        first = True
+        is_first = True
         while raw := file.readline(_MAX_BYTES + 1):
             if len(raw) > _MAX_BYTES:
                 raise OSError(errno.EFBIG, f"a line has more than {_MAX_BYTES >> 20} MiB")
-            if first and raw.startswith(_WIDE):
+            if is_first and raw.startswith(_WIDE):
                 raise ValueError(f"{path}: line 1: is UTF-16 or UTF-32; {_SAVE}")
-            if first:
+            if is_first:
                 raw = raw.removeprefix(codecs.BOM_UTF8)
-            first = False
+            is_first = False
             yield from raw.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")
 
 

@@ -68,24 +68,24 @@ class RelayApp:
             return HTTPStatus.NO_CONTENT, (), b""
         if scope["method"] in {"GET", "HEAD"} and scope["path"] == "/health":
             return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
-        why = "only POST of sealed requests is supported"
-        raise self._refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, why)
+        detail = "only POST of sealed requests is supported"
+        raise self._refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, detail)
 
     async def _take(self, scope: Scope, receive: Receive) -> Answer:
         caller = network_of(scope["client"])
         if wait_seconds := self._limiter.wait_seconds(caller):
             self.counts["peer_limit"] += 1
-            why = "too many requests of one address; send again later"
-            raise refused_for_now(hint_seconds(wait_seconds), why)
+            detail = "too many requests of one address; send again later"
+            raise refused_for_now(hint_seconds(wait_seconds), detail)
         self._limiter.charge(caller, 1)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if media_type(headers) != _REQUEST or b"content-encoding" in headers:
-            why = f"send {_REQUEST.decode()}, as it is"
-            raise self._refused("no_request", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
+            detail = f"send {_REQUEST.decode()}, as it is"
+            raise self._refused("no_request", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
         body = await read_body(receive, _LARGEST_BYTES)
         if body is None:
-            why = "a sealed request has 2 MiB at most"
-            raise self._refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+            detail = "a sealed request has 2 MiB at most"
+            raise self._refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
         return await self._pass_on(body)
 
     async def _pass_on(self, body: bytes) -> Answer:
@@ -103,22 +103,22 @@ class RelayApp:
         except (httpx2.HTTPError, TimeoutError) as error:
             if not self.counts["gateway_away"]:
                 _log.warning("the gateway cannot be reached: %s", type(error).__name__)
-            why = "the gateway is away"
-            raise self._refused("gateway_away", HTTPStatus.BAD_GATEWAY, why) from error
+            detail = "the gateway is away"
+            raise self._refused("gateway_away", HTTPStatus.BAD_GATEWAY, detail) from error
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if answer.status_code == HTTPStatus.OK and kind == _RESPONSE:
             self.counts["passed"] += 1
             content_type = (b"content-type", _RESPONSE.encode())
             return HTTPStatus.OK, (content_type, (b"cache-control", b"no-store")), answer_bytes
         if answer.status_code not in _GATEWAYS or kind != PROBLEM_TYPE:
-            why = "the gateway's answer is invalid"
-            raise self._refused("gateway_refused", HTTPStatus.BAD_GATEWAY, why)
+            detail = "the gateway's answer is invalid"
+            raise self._refused("gateway_refused", HTTPStatus.BAD_GATEWAY, detail)
         self.counts["gateway_refused"] += 1
         after = answer.headers.get("retry-after", "")
         headers = ((b"retry-after", after.encode()),) if after and after.isascii() else ()
         content_type = (b"content-type", PROBLEM_TYPE.encode())
         return answer.status_code, (content_type, *headers), answer_bytes
 
-    def _refused(self, reason: str, status: HTTPStatus, why: str) -> Refused:
+    def _refused(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
         self.counts[reason] += 1
-        return Refused(status, why)
+        return Refused(status, detail)

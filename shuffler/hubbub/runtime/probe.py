@@ -46,8 +46,8 @@ def main() -> int:
     return 0
 
 
-def _no(why: str) -> int:
-    print(why, file=sys.stderr)  # noqa: T201 for whoever reads the log of the check
+def _no(problem: str) -> int:
+    print(problem, file=sys.stderr)  # noqa: T201 for whoever reads the log of the check
     return 1
 
 

@@ -183,7 +183,7 @@ def run_service(
 def _allow_files() -> None:
     """Raises this process's limit of open files, up to _MAX_FILES."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
-    if soft != resource.RLIM_INFINITY and soft < most:
+    max_files = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < max_files:
         with suppress(ValueError, OSError):  # the system has a lower bound of its own
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, hard))

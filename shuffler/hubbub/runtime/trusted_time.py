@@ -127,10 +127,10 @@ class Clocks:
         if not _alike(offsets):
             self._settled_since = now
         else:
-            last = self._agreed[-1] if self._agreed else (now - _LOOK_SECONDS, offsets[0])
-            if not _alike([*offsets, last[1]]):
+            last_offsets = self._agreed[-1] if self._agreed else (now - _LOOK_SECONDS, offsets[0])
+            if not _alike([*offsets, last_offsets[1]]):
                 self._settled_since = now
-            if now - last[0] >= _LOOK_SECONDS or not _alike([*offsets, last[1]]):
+            if now - last_offsets[0] >= _LOOK_SECONDS or not _alike([*offsets, last_offsets[1]]):
                 self._agreed.append((now, sorted(offsets)[len(offsets) // 2]))
                 size = -1
         if size != len(self._agreed):

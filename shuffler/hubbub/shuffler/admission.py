@@ -46,8 +46,8 @@ _CROWDED_SECONDS: Final = 20.0
 class ComeBack(Exception):
     """Not all reports could be accepted now; resend all after `wait_seconds` (None: any time)."""
 
-    def __init__(self, why: str, wait_seconds: float | None) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, wait_seconds: float | None) -> None:
+        super().__init__(message)
         self.wait_seconds = wait_seconds
 
 

@@ -36,10 +36,10 @@ class HiddenCounts:
         text = await self._once(window, "named", ",".join(map(str, law.draw())))
         return [int(number) for number in text.split(b",")] if text else []
 
-    async def _once(self, window: Window, field: str, drawn: int | str) -> bytes:
+    async def _once(self, window: Window, field: str, drawn_count: int | str) -> bytes:
         """Stores what was drawn unless the field has a value; returns the field's value."""
         key = window.key("shuffler:law")
-        await self._server.durable([("HSETNX", key, field, drawn)])
+        await self._server.durable([("HSETNX", key, field, drawn_count)])
         return await self._server.ask("HGET", key, field) or b""
 
     async def keep(self, window: Window, sealed: Collection[bytes]) -> None:

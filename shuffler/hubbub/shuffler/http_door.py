@@ -171,8 +171,8 @@ class ReportsApp:
                     "X-Forwarded-For; until then its requests get status 500"
                 )
             self._admission.refusals["no_forwarded_for"] += 1
-            why = "the proxy before this shuffler does not send X-Forwarded-For"
-            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, why)
+            detail = "the proxy before this shuffler does not send X-Forwarded-For"
+            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
         return network_of(scope["client"])
 
     async def _submit_within(self, caller: str, request: Request) -> bytes:
@@ -190,8 +190,8 @@ class ReportsApp:
         if wait_seconds:
             raise self._come_back(wait_seconds, "no room for this caller now; send again later")
         if media_type(headers) != expected or b"content-encoding" in headers:
-            why = f"send {expected.decode()}, as it is"
-            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
+            detail = f"send {expected.decode()}, as it is"
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
         if int(headers.get(b"content-length", b"0")) > LARGEST_SUBMIT_BYTES:
             raise _too_large()
         if self._worked_on >= _MAX_WORKED_ON:
@@ -219,11 +219,11 @@ class ReportsApp:
             response.models = self._admission.models
         return response.SerializeToString()
 
-    def _come_back(self, wait_seconds: float, why: str) -> Refused:
+    def _come_back(self, wait_seconds: float, detail: str) -> Refused:
         """A refusal for now, with the notice: it can lower a flood before devices are let in."""
         hint = hint_seconds(wait_seconds)
         milliseconds = round(1000 * hint) + 1
-        return refused_for_now(hint, why, retry_after_ms=milliseconds, **self._notice_member())
+        return refused_for_now(hint, detail, retry_after_ms=milliseconds, **self._notice_member())
 
     def _notice_member(self) -> dict[str, str]:
         notice = self._admission.notice
@@ -243,6 +243,6 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _too_large() -> Refused:
-    why = f"a submission has at most {LARGEST_SUBMIT_BYTES >> 20} MiB"
+    detail = f"a submission has at most {LARGEST_SUBMIT_BYTES >> 20} MiB"
     close = (b"connection", b"close")
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why, _FOR_GOOD, close)
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, _FOR_GOOD, close)

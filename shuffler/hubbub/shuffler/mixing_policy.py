@@ -83,8 +83,8 @@ class Policy:
 
         `fitting` reports fit in a message.
         """
-        drawn = self._drawn.setdefault(pool, _random.random())
-        reserve = 0 if is_over else round(min_batch * (self._reserve + self._spread * drawn))
+        random_share = self._drawn.setdefault(pool, _random.random())
+        reserve = 0 if is_over else round(min_batch * (self._reserve + self._spread * random_share))
         if pooled < min_batch + reserve:
             return None
         largest = max(min_batch, min(self._max_batch, fitting))
@@ -120,8 +120,8 @@ def shuffled(reports: Sequence[bytes]) -> list[bytes]:
     They are sorted by random keys, which costs a third of a draw for every place.
     """
     size = _KEY_BYTES * len(reports)
-    drawn = secrets.token_bytes(size)
-    places = [drawn[first : first + _KEY_BYTES] for first in range(0, size, _KEY_BYTES)]
+    random_bytes = secrets.token_bytes(size)
+    places = [random_bytes[start : start + _KEY_BYTES] for start in range(0, size, _KEY_BYTES)]
     keyed = dict(zip(places, reports, strict=True))
     if len(keyed) < len(reports):  # equal ones would lose a report; they are practically impossible
         return shuffled(reports)

@@ -263,8 +263,8 @@ class Pool:
 
     async def unknown_since(self, window: Window, now: float) -> float:
         """When a window was first found to be missing in the stream table; `now` if it is new."""
-        first = ("HSETNX", "shuffler:unknown", window.name, str(now))
-        _, since = await self.server.execute([first, ("HGET", *first[1:3])])
+        record_command = ("HSETNX", "shuffler:unknown", window.name, str(now))
+        _, since = await self.server.execute([record_command, ("HGET", *record_command[1:3])])
         return self._replies.since(since, now)
 
     async def windows(self) -> list[Window]:

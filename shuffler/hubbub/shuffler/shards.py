@@ -69,10 +69,10 @@ def may_spread(stream: Stream) -> bool:
     return stream.mix != "pool" and not stream.is_padded
 
 
-def chunks(things: Sequence[Thing], size: int = CHUNK) -> Iterator[Sequence[Thing]]:
+def chunks(items: Sequence[Thing], size: int = CHUNK) -> Iterator[Sequence[Thing]]:
     """Yields the things in parts, as one command takes them."""
-    for first in range(0, len(things), size):
-        yield things[first : first + size]
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def spread(

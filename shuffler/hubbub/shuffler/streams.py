@@ -282,7 +282,7 @@ def _stream(path: Path, name: str, fields: Mapping[str, Any], fewest: int) -> St
     if not 0 < len(name) <= _LONGEST_NAME:
         raise ValueError(f"a stream's name must have 1 to {_LONGEST_NAME} characters")
     try:
-        drawn = {law: CountNoise(*fields[law]) for law in _LAWS if law in fields}
-        return Stream(**{**fields, **drawn}, fewest=fewest)
+        noise_laws = {law: CountNoise(*fields[law]) for law in _LAWS if law in fields}
+        return Stream(**{**fields, **noise_laws}, fewest=fewest)
     except ValueError as error:
         raise BadParameter(f"{path}: stream {name!a}: {error}; {_REMEDY}") from error

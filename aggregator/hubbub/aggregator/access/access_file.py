@@ -133,10 +133,10 @@ class _Table:
             raise self.wrong(field, 'is not a list of texts such as ["theme", "browser.*"]')
         return tuple(values)
 
-    def number(self, field: str, default: int, most: int) -> int:
+    def number(self, field: str, default: int, maximum: int) -> int:
         value = self.fields.get(field, default)
-        if type(value) is not int or not 1 <= value <= most:
-            raise self.wrong(field, f"is not a whole number in [1, {most}]")
+        if type(value) is not int or not 1 <= value <= maximum:
+            raise self.wrong(field, f"is not a whole number in [1, {maximum}]")
         return value
 
     def table(self, field: str) -> "_Table":
@@ -238,8 +238,8 @@ def _keys(path: Path) -> tuple[bytes, ...]:
     return tuple(lines)
 
 
-def _read(path: Path, what: str) -> str:
+def _read(path: Path, kind: str) -> str:
     try:
         return read_text(path)
     except ValueError as error:
-        raise BadParameter(f"--http-access: {what}, {error}") from error
+        raise BadParameter(f"--http-access: {kind}, {error}") from error

@@ -35,8 +35,8 @@ def count_ones_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     """As `count_ones` for each group: shape (number, 8 * bytes); `groups` has each row's group."""
     counts = np.zeros((number, 8 * rows.shape[1]), dtype=np.int64)
     step = max(_BLOCK_BYTES // rows.shape[1], _ROWS_A_GROUP * number)
-    for first in range(0, len(rows), step):
-        counts += _count_in_groups(rows[first : first + step], groups[first : first + step], number)
+    for start in range(0, len(rows), step):
+        counts += _count_in_groups(rows[start : start + step], groups[start : start + step], number)
     return counts
 
 
@@ -73,8 +73,8 @@ def _count(words: Words) -> Cells:
     counts = np.zeros(8 * row_bytes, dtype=np.int64)
     levels: list[list[Words]] = []
     step = max(_FEW_ROWS, _BLOCK_BYTES // row_bytes)
-    for first in range(0, len(words), step):
-        _add(words[first : first + step], levels)
+    for start in range(0, len(words), step):
+        _add(words[start : start + step], levels)
     for weight, parts in enumerate(levels):
         bits = np.unpackbits(np.concatenate(parts).view(np.uint8), axis=1, bitorder="little")
         counts += bits.sum(axis=0, dtype=np.int64) << weight

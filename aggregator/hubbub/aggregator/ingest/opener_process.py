@@ -35,11 +35,11 @@ def open_chunk(
     key = _keys.get(key_id)
     nothing = bytes(length - SEAL_BYTES[key_id[1]])
     payloads, did_open = [], bytearray()
-    for first in range(0, len(sealed), length):
+    for start in range(0, len(sealed), length):
         payload = None
         if key is not None:
             try:
-                payload = open_sealed(sealed[first : first + length], key, info)
+                payload = open_sealed(sealed[start : start + length], key, info)
             except BadPayload:
                 payload = None
         payloads.append(nothing if payload is None else payload)

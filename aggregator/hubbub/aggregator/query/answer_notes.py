@@ -205,7 +205,7 @@ def whole_answer(
     """The answer from totals, without the shuffler's terms; `envelope` has the common fields."""
     metric, answer = selection.metric, estimate.answer
     ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
-    first, last = selection.epochs[0], selection.epochs[-1]
+    first_epoch, last_epoch = selection.epochs[0], selection.epochs[-1]
     lowest, highest = answer.span or (None, None)
     edges: Sequence[float] = metric.edges
     if edges:
@@ -215,8 +215,8 @@ def whole_answer(
     return Estimated(
         **envelope,
         description=metric.description,
-        since=iso_time(epoch_start(first, metric.epoch)),
-        until=iso_time(epoch_start(last + 1, metric.epoch)),
+        since=iso_time(epoch_start(first_epoch, metric.epoch)),
+        until=iso_time(epoch_start(last_epoch + 1, metric.epoch)),
         updated=iso_time(estimate.updated) if estimate.updated else None,
         reports_stderr=reports_stderr(selection) if metric.central else 0.0,
         waiting=None,

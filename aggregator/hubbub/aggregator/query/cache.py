@@ -55,8 +55,8 @@ Value = TypeVar("Value")
 class LruCache(Generic[Key, Value]):
     """The most recently used entries, up to a total size; each entry has its own size."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self._most = max_entries
         self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self.size = 0
 
@@ -97,8 +97,8 @@ class SingleFlightCache(Generic[Value]):
     newer one was ready first.
     """
 
-    def __init__(self, most: int) -> None:
-        self._recent: LruCache[Hashable, _Result[Value]] = LruCache(most)
+    def __init__(self, max_entries: int) -> None:
+        self._recent: LruCache[Hashable, _Result[Value]] = LruCache(max_entries)
         self._working: dict[Hashable, asyncio.Task[Value]] = {}
         self._begun = count()
 

@@ -97,13 +97,13 @@ async def compare(
     """
     query = await engine.resolved(name, query)
     *holdings, why = await engine.collected.pair(name, query.range, after)
-    first, second = (holding.epochs for holding in holdings)
-    if shared := set(first) & set(second):
+    earlier_epochs, later_epochs = (holding.epochs for holding in holdings)
+    if shared := set(earlier_epochs) & set(later_epochs):
         raise BadParameter(
             f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
             "independent; compare ranges without common epochs"
         )
-    if first and second and first[0] > second[-1]:
+    if earlier_epochs and later_epochs and earlier_epochs[0] > later_epochs[-1]:
         holdings.reverse()
     works = [await engine.work(holding, query) for holding in holdings]
     old, new = [work.answer for work in works]

@@ -57,8 +57,8 @@ def select_epochs(
     if chosen.last and chosen.epochs:
         raise BadParameter("give epochs or last, not both")
     if chosen.last:
-        first, newest = _last(chosen.last, length, now)
-        return [epoch for epoch in all_epochs if first <= epoch <= newest]
+        oldest, newest = _last(chosen.last, length, now)
+        return [epoch for epoch in all_epochs if oldest <= epoch <= newest]
     match chosen.epochs.strip():
         case "" | "newest":
             return list(all_epochs[-1:])
@@ -97,12 +97,12 @@ def _last(text: str, length: str, now: float) -> tuple[int, int]:
 
 def _range(text: str, length: str, now: float) -> tuple[int, int]:
     begin, dots, end = text.strip().partition("..")
-    first, last = _ends(begin, length, now)
+    start, stop = _ends(begin, length, now)
     if dots:
-        last = _ends(end, length, now)[1]
-    if first > last:
+        stop = _ends(end, length, now)[1]
+    if start > stop:
         raise BadParameter(f'epochs "{_short(text)}" end before they begin')
-    return first, last
+    return start, stop
 
 
 def _ends(text: str, length: str, now: float) -> tuple[int, int]:
@@ -120,7 +120,7 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
     try:
         begin = datetime.fromisoformat(f"{text}-01" if is_month else dated)
         begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
-        first = begin.timestamp()
+        start = begin.timestamp()
     except (ValueError, OverflowError):
         if problem := absent_date(text):
             raise BadParameter(f"epochs: {problem}") from None
@@ -129,10 +129,10 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
             "2026-11, 2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
             f"{did_you_mean(text, _WORDS)}"
         ) from None
-    last = first + _DAY_SECONDS - 1 if _DAY.fullmatch(text) else first
+    stop = start + _DAY_SECONDS - 1 if _DAY.fullmatch(text) else start
     if is_month:
-        last = epoch_start(epoch_at(first, "month") + 1, "month") - 1
-    return epoch_at(max(first, 0), length), epoch_at(max(last, 0), length)
+        stop = epoch_start(epoch_at(start, "month") + 1, "month") - 1
+    return epoch_at(max(start, 0), length), epoch_at(max(stop, 0), length)
 
 
 def _short(text: str) -> str:

@@ -327,12 +327,12 @@ def _sentences(
             "The arms' sizes do not fit their weights: find out why before you trust an effect. "
             "An arm whose people leave sends fewer reports."
         )
-    first = sorted(rows, key=lambda row: not row.shown)
-    for row in first[:_LISTED]:
+    shown_first = sorted(rows, key=lambda row: not row.shown)
+    for row in shown_first[:_LISTED]:
         yield f"{row.metric}, {row.measure}: {row.verdict}."
     bounds = [(row.difference, row.low, row.high) for row in rows]
     yield from (f"{note}." for note in notes_of_outside(bounds, "An effect", reports))
-    if others := first[_LISTED:]:
+    if others := shown_first[_LISTED:]:
         shown_number = sum(row.shown for row in others)
         yield f"The table has {len(others):,} more, {shown_number:,} of them shown."
     for gap in unanswered:

@@ -136,18 +136,18 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
     check_confidence(confidence)
     learning, done = metric.model, await query.rounds.finished(name)
     now = query.collected.clocks.now()
-    first = done[0].epoch if done else learning.first_epoch(metric.epoch, now)
+    first_epoch = done[0].epoch if done else learning.first_epoch(metric.epoch, now)
     lines = [
-        _line(metric, learning.epoch_of(number, metric.epoch, first), done, number, now)
+        _line(metric, learning.epoch_of(number, metric.epoch, first_epoch), done, number, now)
         for number in range(learning.last + 1)
     ]
     judged = done[learning.last].judged if len(done) > learning.last else ()
     done = done[: learning.rounds + 1]
-    last, finished = (done[-1] if done else None), len(done) > learning.rounds
+    last_round, finished = (done[-1] if done else None), len(done) > learning.rounds
     following = due_at(metric, learning, done, now)
     if metric.development and not done and following <= now:  # not begun: rounds come again
         following += (learning.last + 1) * EPOCH_SECONDS[metric.epoch]
-    weights: list[float] = last.weights if last else []
+    weights: list[float] = last_round.weights if last_round else []
     edges: list[float] = []
     if learning.held_out and len(done) > learning.rounds:
         # The finished model for its evaluation: centred weights, and edges of bins.
@@ -170,7 +170,7 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
         high=learning.range[1],
         coefficients=_coefficients(metric, learning, done, confidence),
         steps=lines[: learning.rounds + 1],
-        centre=last.centre if last else [],
+        centre=last_round.centre if last_round else [],
         weights=weights,
         notice=NOTICES[metric.development],
         edges=edges,

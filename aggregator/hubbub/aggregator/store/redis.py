@@ -103,8 +103,8 @@ class RedisStore:
         await self._server.check_rights("aggregator", trial, rights)
 
     async def shards(self, window: Window) -> int:
-        first = ("HSETNX", "aggregator:windows", window.name, str(self._shards))
-        _, shards = await self._server.durable([first, ("HGET", *first[1:3])])
+        record_command = ("HSETNX", "aggregator:windows", window.name, str(self._shards))
+        _, shards = await self._server.durable([record_command, ("HGET", *record_command[1:3])])
         try:
             return _number(shards, 1, _MAX_SHARDS)
         except ValueError as error:
@@ -168,10 +168,10 @@ class RedisStore:
             _, generations = await self._server.durable(
                 [("HSET", tags, "forgotten", 1), ("HGET", tags, "generations")]
             )
-            keys = [_key(what, window, shard) for what in ("seen", "batches")]
+            keys = [_key(kind, window, shard) for kind in ("seen", "batches")]
             keys += bucket_keys(tags, generations or b"")
-            for first in range(0, len(keys), _KEYS):
-                await self._server.durable([("UNLINK", *keys[first : first + _KEYS])])
+            for start in range(0, len(keys), _KEYS):
+                await self._server.durable([("UNLINK", *keys[start : start + _KEYS])])
             await self._server.durable([("UNLINK", tags)])
             self._salts.pop(tags, None)
         self._expected.pop(window, None)
@@ -379,8 +379,8 @@ def _number(value: bytes | float, low: int, high: int) -> int:
     return number
 
 
-def _key(what: str, window: Window, shard: int) -> str:
-    return window.key(f"aggregator:{what}", f"#{shard}" if shard else "")
+def _key(kind: str, window: Window, shard: int) -> str:
+    return window.key(f"aggregator:{kind}", f"#{shard}" if shard else "")
 
 
 def tags_by_place(tags: bytes, salt: bytes) -> list[Any]:

@@ -104,9 +104,13 @@ class Guard:
             return problem(403, "OtherOrigin", "pages of other origins may not send requests")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
-        most = LARGEST_STRINGS_BYTES if scope["path"].startswith(_OF_STRINGS) else _LARGEST_BODY
-        if int(headers.get("content-length") or 0) > most:
-            return problem(413, "TooLarge", f"a request of this path has at most {most:,} bytes")
+        max_bytes = (
+            LARGEST_STRINGS_BYTES if scope["path"].startswith(_OF_STRINGS) else _LARGEST_BODY
+        )
+        if int(headers.get("content-length") or 0) > max_bytes:
+            return problem(
+                413, "TooLarge", f"a request of this path has at most {max_bytes:,} bytes"
+            )
         return None
 
     async def _unknown(self, scope: Scope, headers: Headers) -> App | None:

@@ -60,7 +60,7 @@ def table_covariance(
             _refuse_large(tier_mechanism, table)
     reports = [totals.reports for _, totals in tiers]
     scales = tier_scales(variances, reports) if len(tiers) > 1 else np.ones(1)
-    total, drawn = np.zeros((len(shares), len(shares))), 0.0
+    total, drawn_variance = np.zeros((len(shares), len(shares))), 0.0
     for (tier_mechanism, totals), number, scale in zip(
         tiers, reports, scales.tolist(), strict=True
     ):
@@ -68,8 +68,8 @@ def table_covariance(
         total += scale**2 * number * _report_covariance(mechanism, tables)
         if totals.dummies:
             total += _dummy_covariance(mechanism, totals, tables[0], of_shares=repeats > 0)
-        drawn += number * repeats * scale**2
-    total += drawn * (np.diag(shares) - np.outer(shares, shares))
+        drawn_variance += number * repeats * scale**2
+    total += drawn_variance * (np.diag(shares) - np.outer(shares, shares))
     return total
 
 
@@ -153,8 +153,8 @@ def _joint_support_chances(mechanism: PairedParts, shares: Floats) -> Floats:
     planes = vectors_of(space, np.arange(cells))[0].astype(np.float64)  # makes products fast
     matrix = np.zeros((cells, cells))
     step = max(_AT_ONCE // cells, 1)
-    for first in range(0, space.points, step):
-        points, _ = vectors_of(space, np.arange(first, min(first + step, space.points)))
+    for start in range(0, space.points, step):
+        points, _ = vectors_of(space, np.arange(start, min(start + step, space.points)))
         meets = (points @ planes.T % space.prime == 0).astype(np.float64)
         likely = p_off + (p_on - p_off) * (meets @ shares)
         matrix += meets.T @ (likely[:, None] * meets)

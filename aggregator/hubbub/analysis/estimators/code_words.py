@@ -51,10 +51,10 @@ def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
     """Words of several books from their centres, in steps; shape (books, words, dimensions)."""
     size = (mechanism.words, mechanism.dimensions)
     if len(numbers) > 1 and mechanism.books * mechanism.words * mechanism.dimensions <= _CACHED:
-        drawn = _all_word_bytes(mechanism)[numbers]
+        word_bytes = _all_word_bytes(mechanism)[numbers]
     else:
-        drawn = _word_bytes(mechanism, numbers)
-    words: Floats = _step_of_bytes()[drawn].reshape(len(numbers), *size)
+        word_bytes = _word_bytes(mechanism, numbers)
+    words: Floats = _step_of_bytes()[word_bytes].reshape(len(numbers), *size)
     squares = np.einsum("bwd,bwd->bw", words, words) / UNIT**2
     chances = np.polyval(_centre(mechanism)[0], squares)
     words -= chances[:, None, :] @ words
@@ -137,9 +137,11 @@ def near_words(
     half = ceil(mechanism.words * NormalDist().pdf(boundary) * _FAR * angle) + _MIN_HALF
     allowed = max(_MIN_HALF, _KEPT // (len(numbers) * size))
     is_whole, half = half <= allowed, min(half, allowed)
-    first, last = max(near_count - half, 0), min(near_count + half, mechanism.words)
+    nearest, farthest = max(near_count - half, 0), min(near_count + half, mechanism.words)
     sums = np.empty((len(numbers), size))
-    ends = [(np.empty_like(sums), np.empty((len(numbers), last - first, size))) for _ in range(2)]
+    ends = [
+        (np.empty_like(sums), np.empty((len(numbers), farthest - nearest, size))) for _ in range(2)
+    ]
     batch = books_at_once(mechanism)
     for start in range(0, len(numbers), batch):
         block = slice(start, start + batch)
@@ -148,14 +150,16 @@ def near_words(
         order = np.argsort(words @ direction, axis=1)
         for (sure_sum, unsure_edge), places in zip(ends, (order[:, ::-1], order), strict=True):
             is_sure = np.zeros(places.shape)
-            np.put_along_axis(is_sure, places[:, :first], 1.0, axis=1)
+            np.put_along_axis(is_sure, places[:, :nearest], 1.0, axis=1)
             sure_sum[block] = (is_sure[:, None, :] @ words)[:, 0]
-            unsure_edge[block] = np.take_along_axis(words, places[:, first:last, None], axis=1)
+            unsure_edge[block] = np.take_along_axis(
+                words, places[:, nearest:farthest, None], axis=1
+            )
     return NearWords(
         mechanism=mechanism,
         every=sums,
         ends=(ends[0], ends[1]),
-        lacking=near_count - first,
+        lacking=near_count - nearest,
         is_whole=is_whole,
     )
 

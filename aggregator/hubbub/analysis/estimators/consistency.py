@@ -52,8 +52,8 @@ def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
     excess = np.cumsum(estimates[order]) - reports
     shift = excess / np.cumsum(variances[order])
     stays = estimates[order] - shift * variances[order] > 0
-    last = int(np.nonzero(stays)[0][-1]) if stays.any() else 0
-    answer: Floats = np.maximum(estimates - shift[last] * variances, 0.0)
+    last_index = int(np.nonzero(stays)[0][-1]) if stays.any() else 0
+    answer: Floats = np.maximum(estimates - shift[last_index] * variances, 0.0)
     return answer
 
 
@@ -98,12 +98,12 @@ _LEAST: Final = 1e-6
 
 def tables(sizes: Sequence[int], cells: Floats, ways: int = 2) -> list[Floats]:
     """Splits all cells, in one row, into the tables of every two or three parts (`ways`)."""
-    result, first = [], 0
+    result, start = [], 0
     for table in tables_of(len(sizes), ways):
         shape = [sizes[part] for part in table]
-        end = first + prod(shape)
-        result.append(cells[first:end].reshape(shape))
-        first = end
+        end = start + prod(shape)
+        result.append(cells[start:end].reshape(shape))
+        start = end
     return result
 
 
@@ -167,9 +167,9 @@ def _likely_share(
         dependence = rows - reports * np.outer(shares[part], other)
         dependence = dependence - np.outer(dependence.sum(axis=1), other)
         free = max(1 - float(other @ other), _LEAST)
-        true = max(float((dependence**2).sum()) - table.noise * rows.size, 0.0) / free
+        true_square = max(float((dependence**2).sum()) - table.noise * rows.size, 0.0) / free
         departures = np.diag(other) - np.outer(other, other)
-        scales = true * shares[part][:, None, None]
+        scales = true_square * shares[part][:, None, None]
         spread = table.noise * np.eye(len(other)) + scales * departures
         weights = np.linalg.solve(
             spread, np.broadcast_to(other[:, None], (len(rows), *other.shape, 1))
@@ -187,8 +187,8 @@ def shrunk_table(cells: Floats, noise: float, product: Floats, reports: float) -
     """
     beyond = cells - product
     scale = max(float((beyond**2).sum()) - noise * beyond.size, 0.0) / max(reports, 1.0)
-    true = scale * product
-    return product + beyond * true / np.maximum(true + noise, 1e-30)
+    true_variance = scale * product
+    return product + beyond * true_variance / np.maximum(true_variance + noise, 1e-30)
 
 
 def _agreeing_tables(

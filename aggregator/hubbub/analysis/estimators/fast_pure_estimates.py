@@ -41,8 +41,11 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     without_truth = float(reports * q) + totals.dummies / len(totals.cells)
     values = (supports - without_truth) / float(p - q)
     clipped = np.clip(values, 0, reports)
-    true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
-    variances = clipped * true_variance + (reports - clipped) * other
+    true_variance, other_variance = (
+        mechanism.channel.variance(1, 1),
+        mechanism.channel.variance(0, 1),
+    )
+    variances = clipped * true_variance + (reports - clipped) * other_variance
     if totals.dummies:
         variances += mechanism.channel.dummies_variances(clipped.tolist(), totals)
     return Estimates(tuple(values.tolist()), tuple(variances.tolist()), reports)

@@ -111,9 +111,9 @@ class Bloom(Strings):
         places, inverse, splits = _string_decoder(mechanism, strings)
         one_counts = np.zeros(cohorts * bits + 1)
         np.add.at(one_counts, places, (shares[: len(strings), None] / cohorts))
-        true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
+        true_variance, other_variance = channel.variance(1, 1), channel.variance(0, 1)
         coins = (inverse**2) @ (
-            one_counts[:-1] * true_variance + (1 / cohorts - one_counts[:-1]) * other
+            one_counts[:-1] * true_variance + (1 / cohorts - one_counts[:-1]) * other_variance
         )
         # A string's reports fall into cohorts at random. Its number of reports is fixed, and the
         # decoder has the size of each cohort; any other unevenness is noise.

@@ -87,14 +87,14 @@ def bucket_holders(buckets: Counts, width: int, counts: Counts, chance: Generato
     return people
 
 
-def bit_counts(true: Counts, reports: Counts, channel: Pure, chance: Generator) -> Counts:
-    """Draws how often each bit is sent as 1, if it is truly 1 in `true` of the reports."""
-    one_counts: Counts = chance.binomial(true, float(channel.p))
-    return one_counts + chance.binomial(reports - true, float(channel.q))
+def bit_counts(true_counts: Counts, reports: Counts, channel: Pure, chance: Generator) -> Counts:
+    """Draws how often each bit is sent as 1, if it is truly 1 in `true_counts` of the reports."""
+    one_counts: Counts = chance.binomial(true_counts, float(channel.p))
+    return one_counts + chance.binomial(reports - true_counts, float(channel.q))
 
 
 def lasting_bits(
-    true: Counts,
+    true_counts: Counts,
     reports: Counts,
     permanent: tuple[float, float],
     fresh: tuple[float, float],
@@ -105,7 +105,9 @@ def lasting_bits(
     `permanent` has the probability of a permanent 1 for a true 1 and for a true 0; `fresh` that of
     a reported 1 for a permanent 1 and for a permanent 0.
     """
-    forever = chance.binomial(true, permanent[0]) + chance.binomial(reports - true, permanent[1])
+    forever = chance.binomial(true_counts, permanent[0]) + chance.binomial(
+        reports - true_counts, permanent[1]
+    )
 
     def ones() -> Counts:
         sent: Counts = chance.binomial(forever, fresh[0])
@@ -148,9 +150,9 @@ def draw_points(
 ) -> Counts:
     """Draws how often each point is sent, for one report per plane."""
     cells = np.zeros(response.layout.size, dtype=np.int64)
-    for first in range(0, len(planes), _AT_ONCE):
-        drawn = _points(response, planes[first : first + _AT_ONCE], chance)
-        cells += np.bincount(drawn, minlength=len(cells))
+    for start in range(0, len(planes), _AT_ONCE):
+        points = _points(response, planes[start : start + _AT_ONCE], chance)
+        cells += np.bincount(points, minlength=len(cells))
     return cells
 
 

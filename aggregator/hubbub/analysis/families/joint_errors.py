@@ -111,8 +111,16 @@ def coin_variances(
     ratio and ratio squared; shape (3, values).
     """
     coins = _coins(mechanism, repeats)
-    first, other = (np.einsum("xij,i->xj", coins, weights) for weights in (numerator, denominator))
-    return np.array([first @ numerator, -2 * first @ denominator, other @ denominator])
+    numerator_sums, denominator_sums = (
+        np.einsum("xij,i->xj", coins, weights) for weights in (numerator, denominator)
+    )
+    return np.array(
+        [
+            numerator_sums @ numerator,
+            -2 * numerator_sums @ denominator,
+            denominator_sums @ denominator,
+        ]
+    )
 
 
 def _products(numerator: Floats | float, denominator: Floats | float) -> Floats:
@@ -129,11 +137,11 @@ def pair_covariances(mechanism: Any, repeats: int) -> tuple[float, float]:
     size = mechanism.categories
     if isinstance(mechanism.layout, BitVector):
         return 0.0, 0.0
-    true, other = spreads(mechanism, 1)
+    true_spread, other_spread = spreads(mechanism, 1)
     again_true, again_other = spreads(mechanism, repeats)
     if isinstance(mechanism.layout, Subset):
         # Every report has the same number of 1s, so the sum of all estimates has no variance.
-        own_and_other, variance_of_others = -true / (size - 1), true
+        own_and_other, variance_of_others = -true_spread / (size - 1), true_spread
     else:
         chances = np.array(one_hot_chances(mechanism, 0))
         adds, others = (_LISTED.weights(mechanism, who)[0] for who in ([0], range(1, size)))
@@ -141,22 +149,24 @@ def pair_covariances(mechanism: Any, repeats: int) -> tuple[float, float]:
         own_and_other = float(chances @ (adds * deviations)) / (size - 1)
         variance_of_others = float(chances @ deviations**2)
     pairs = max((size - 1) * (size - 2), 1)
-    repeats_after_first = again_other / other
+    repeats_after_first = again_other / other_spread
     return (
-        float(own_and_other * np.sqrt(again_true / true * repeats_after_first)),
-        float((variance_of_others - (size - 1) * other) / pairs * repeats_after_first),
+        float(own_and_other * np.sqrt(again_true / true_spread * repeats_after_first)),
+        float((variance_of_others - (size - 1) * other_spread) / pairs * repeats_after_first),
     )
 
 
 @lru_cache(maxsize=64)
 def _coins(mechanism: Any, repeats: int) -> Floats:
     """Covariance of what a report adds to all estimates, by the value it holds; shape (x, i, j)."""
-    size, (true, other) = mechanism.categories, spreads(mechanism, 1)
+    size, (true_spread, other_spread) = mechanism.categories, spreads(mechanism, 1)
     own_value = np.eye(size)
     if isinstance(mechanism.layout, BitVector | Subset):
         includes_own_value = own_value[:, :, None] + own_value[:, None, :] > 0
         coins = np.where(includes_own_value, *pair_covariances(mechanism, 1))
-        coins[:, np.arange(size), np.arange(size)] = true * own_value + other * (1 - own_value)
+        coins[:, np.arange(size), np.arange(size)] = true_spread * own_value + other_spread * (
+            1 - own_value
+        )
     else:
         chances = np.array([one_hot_chances(mechanism, value) for value in range(size)])
         adds = np.array([_LISTED.weights(mechanism, [value])[0] for value in range(size)])
@@ -164,6 +174,8 @@ def _coins(mechanism: Any, repeats: int) -> Floats:
         coins = np.einsum("xc,ic,jc->xij", chances, adds, adds)
         coins -= means[:, :, None] * means[:, None, :]
     again_true, again_other = spreads(mechanism, repeats)
-    scales = np.sqrt(again_true / true) * own_value + np.sqrt(again_other / other) * (1 - own_value)
+    scales = np.sqrt(again_true / true_spread) * own_value + np.sqrt(again_other / other_spread) * (
+        1 - own_value
+    )
     answer: Floats = scales[:, :, None] * coins * scales[:, None, :]
     return answer

@@ -77,13 +77,13 @@ class Listed(Family):
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
     ) -> ValueEstimates:
         """Counts the permanent part of a lie as often as it is repeated, the fresh part once."""
-        true_spread, other = spreads(mechanism, repeats)
+        true_spread, other_spread = spreads(mechanism, repeats)
         inside = np.clip(figures.estimates, 0.0, reports)
         return replace(
             figures,
-            stderrs=np.sqrt(inside * true_spread + (reports - inside) * other),
-            absent=np.full_like(figures.absent, sqrt(reports * other)),
-            growth=np.full_like(figures.growth, true_spread - other),
+            stderrs=np.sqrt(inside * true_spread + (reports - inside) * other_spread),
+            absent=np.full_like(figures.absent, sqrt(reports * other_spread)),
+            growth=np.full_like(figures.growth, true_spread - other_spread),
             tail=_tail(mechanism, max(reports // repeats, 1), repeats),
             count_law=None,
         )
@@ -117,11 +117,11 @@ class Listed(Family):
                 times=2,
             )
         support_counts = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
-        drawn = 0.0
+        drawn_variance = 0.0
         if totals.has_dummies:
-            drawn = totals.spread() + totals.dummies_variance + totals.beside_variance
+            drawn_variance = totals.spread() + totals.dummies_variance + totals.beside_variance
         yield from support_deviations(
-            "value", support_counts, np.full_like(support_counts, n), channel, drawn
+            "value", support_counts, np.full_like(support_counts, n), channel, drawn_variance
         )
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
@@ -136,8 +136,8 @@ class Listed(Family):
                 target
             ) in targets:  # a report has one chance if it supports the target, else another
                 chances = [mechanism.likelihood(target, {cell: 1}) for cell in range(layout.size)]
-                most = max(chances)
-                weights += [float(chance == most) / gap for chance in chances]
+                max_chance = max(chances)
+                weights += [float(chance == max_chance) / gap for chance in chances]
         else:
             weights[list(targets)] = 1 / gap
         return weights, -len(targets) * float(channel.q) / gap
@@ -245,9 +245,10 @@ def _lasting_names(
     mechanism: LongitudinalGrr, counts: Counts, chance: Generator
 ) -> Callable[[], Counts]:
     """Draws each device's permanent value; each call draws how many reports name each value."""
-    others = mechanism.categories - 1
+    other_count = mechanism.categories - 1
     forever, fresh = (
-        float(keep.complement.exact) / others for keep in (mechanism.permanent, mechanism.fresh)
+        float(keep.complement.exact) / other_count
+        for keep in (mechanism.permanent, mechanism.fresh)
     )
     permanent = draw_named_values(counts, forever, chance)
     return lambda: draw_named_values(permanent, fresh, chance).reshape(-1)
@@ -292,14 +293,14 @@ def _max_changes(mechanism: Any) -> int:
     layout = mechanism.layout
     match getattr(mechanism, "transform", None):
         case WalshHadamard():
-            most: int = layout.size // 2  # two columns of a Hadamard matrix
+            max_changes: int = layout.size // 2  # two columns of a Hadamard matrix
         case Incidence() as space:
-            most = 2 * (space.on_one - space.on_two)
+            max_changes = 2 * (space.on_one - space.on_two)
         case HashPool() as pool:
-            most = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket holds this many values
+            max_changes = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket holds this many values
         case _:
-            most = _apart(layout)
-    return min(values, most)
+            max_changes = _apart(layout)
+    return min(values, max_changes)
 
 
 def _apart(layout: OneHot | Subset | BitVector) -> int:
@@ -321,20 +322,20 @@ def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
     variance of a single report's. The fresh lie is drawn anew each time. How often each device
     reported is unknown, so `repeats`, the largest possible number, is assumed.
     """
-    true_spread, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
+    true_spread, other_spread = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
     lasts = isinstance(mechanism, Memoized)
     if repeats == 1 or not lasts:
-        return true_spread, other
+        return true_spread, other_spread
     step = _permanent_step(mechanism)
     if step is None:
-        return true_spread * repeats, other * repeats
+        return true_spread * repeats, other_spread * repeats
     keep_chance, lied, fresh_gap = step
     # Variance of a permanent bit with chance b, seen through the fresh step: seen^2 b (1 - b).
     unit = (fresh_gap / (mechanism.channel.p - mechanism.channel.q)) ** 2
     repeats_after_first = repeats - 1
     return true_spread + repeats_after_first * float(
         unit * keep_chance * (1 - keep_chance)
-    ), other + repeats_after_first * float(unit * lied * (1 - lied))
+    ), other_spread + repeats_after_first * float(unit * lied * (1 - lied))
 
 
 def _permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:
@@ -344,10 +345,10 @@ def _permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fracti
     """
     match mechanism:
         case LongitudinalGrr():
-            others = mechanism.categories - 1
+            other_count = mechanism.categories - 1
             keep_chance = mechanism.permanent.exact
-            lied = mechanism.permanent.complement.exact / others
-            fresh_gap = mechanism.fresh.exact - mechanism.fresh.complement.exact / others
+            lied = mechanism.permanent.complement.exact / other_count
+            fresh_gap = mechanism.fresh.exact - mechanism.fresh.complement.exact / other_count
         case LongitudinalHash():  # the function is for life, too, and who collides under it
             step = _permanent_step(mechanism.response)
             assert step is not None  # noqa: S101 a long.grr has one

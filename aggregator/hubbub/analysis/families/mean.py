@@ -103,12 +103,12 @@ class Means(Numbers):
     def sums(self, mechanism: Meaning, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         everybody = np.full_like(cells, totals.reports)
         reported = cells - np.array(totals.by_cell())
-        drawn = totals.spread() + totals.beside_variance
+        drawn_variance = totals.spread() + totals.beside_variance
         if isinstance(mechanism, OneBitMean):
             what, pure = "answer", Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
         else:
             what, pure = "place", Pure(mechanism.window.near, mechanism.window.far)
-        yield from support_deviations(what, reported, everybody, pure, drawn)
+        yield from support_deviations(what, reported, everybody, pure, drawn_variance)
 
     def expected(
         self, mechanism: Meaning, values: Sequence[object], shares: Floats, reports: float

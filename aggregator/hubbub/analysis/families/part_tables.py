@@ -57,12 +57,12 @@ class Pairs(Family):
         channel = mechanism.channel
         raw_counts = (support_counts - trials * float(channel.q)) / float(channel.p - channel.q)
         estimates = mechanism.groups * (raw_counts - trials * uniform) + n * uniform
-        other, growth = _spreads(mechanism)
+        other_variance, growth = _spreads(mechanism)
         true_counts = np.clip(estimates, 0.0, n)
         return ValueEstimates(
             estimates=estimates,
-            stderrs=np.sqrt(n * other + true_counts * growth),
-            absent=np.sqrt(n * other),
+            stderrs=np.sqrt(n * other_variance + true_counts * growth),
+            absent=np.sqrt(n * other_variance),
             growth=growth,
         )
 
@@ -107,8 +107,11 @@ class Pairs(Family):
         true_shares = np.zeros(sum(mechanism.cells))
         for value, share in zip(values, shares.tolist(), strict=True):
             true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
-        other, growth = _spreads(mechanism)
-        return Expected(np.sqrt((other + growth * true_shares) / reports), np.sqrt(other / reports))
+        other_variance, growth = _spreads(mechanism)
+        return Expected(
+            np.sqrt((other_variance + growth * true_shares) / reports),
+            np.sqrt(other_variance / reports),
+        )
 
     def labels(self, mechanism: PairedParts, values: Sequence[str] | None) -> Sequence[str]:
         """Every cell, as "theme=dark, country=de"."""
@@ -174,6 +177,6 @@ def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
     With probability 1/G it adds G (x - even); x has mean h, variance v: G v + (G - 1) (h - even)^2.
     """
     groups, uniform, channel = mechanism.groups, _even(mechanism), mechanism.channel
-    true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
-    growth = groups * (true_variance - other) + (groups - 1) * (1 - 2 * uniform)
-    return groups * other + (groups - 1) * uniform**2, growth
+    true_variance, other_variance = channel.variance(1, 1), channel.variance(0, 1)
+    growth = groups * (true_variance - other_variance) + (groups - 1) * (1 - 2 * uniform)
+    return groups * other_variance + (groups - 1) * uniform**2, growth

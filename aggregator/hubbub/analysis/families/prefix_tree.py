@@ -73,9 +73,9 @@ class Trees(Strings):
         weights = np.zeros((mechanism.groups, mechanism.points))
         for target in targets:
             bits = mechanism.spelled(target)
-            first = mechanism.ends_at(bits)
-            scale = mechanism.jobs / (mechanism.jobs - first) * cells / (cells - 1)
-            for group in range(first * mechanism.hashes, mechanism.groups):
+            first_bits = mechanism.ends_at(bits)
+            scale = mechanism.jobs / (mechanism.jobs - first_bits) * cells / (cells - 1)
+            for group in range(first_bits * mechanism.hashes, mechanism.groups):
                 # A point lies on another's hyperplane where that lies on its own.
                 point = np.zeros(mechanism.points, dtype=np.int64)
                 point[mechanism.place(bits, group)] = 1
@@ -87,12 +87,15 @@ class Trees(Strings):
         self, mechanism: PrefixTree, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Errors from randomization, and from who drew the jobs that count the string."""
-        true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        true_variance, other_variance = (
+            mechanism.channel.variance(1, 1),
+            mechanism.channel.variance(0, 1),
+        )
         levels = [mechanism.ends_at(mechanism.spelled(str(value))) for value in values]
         scales = mechanism.jobs / (mechanism.jobs - np.array(levels))
-        growth = scales * (true_variance - other) + scales - 1
-        errors = np.sqrt((scales * other + growth * shares) / reports)
-        return Expected(errors, np.sqrt(scales * other / reports))
+        growth = scales * (true_variance - other_variance) + scales - 1
+        errors = np.sqrt((scales * other_variance + growth * shares) / reports)
+        return Expected(errors, np.sqrt(scales * other_variance / reports))
 
     def draw(
         self, mechanism: PrefixTree, values: Sequence[str], counts: Counts, chance: Generator

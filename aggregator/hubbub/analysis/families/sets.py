@@ -113,9 +113,9 @@ def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, chance: Ge
         chances = np.minimum(to_pick / to_come[rows, None], 1.0)
         picked = chance.binomial(remaining[rows], chances)
         cells[element] = picked.sum()
-        others = remaining[rows] - picked
-        others[:, :-1] += picked[:, 1:]
-        remaining[rows] = others
+        unpicked = remaining[rows] - picked
+        unpicked[:, :-1] += picked[:, 1:]
+        remaining[rows] = unpicked
         to_come[rows] -= 1
     return cells
 
@@ -125,15 +125,15 @@ def _reported_sets(
 ) -> dict[int, int]:
     """Number of people who report each set; larger sets are sampled down to `most` members."""
     reported: Counter[int] = Counter()
-    drawn = 0
+    drawn_people = 0
     for value, people in zip(values, counts.tolist(), strict=True):
         mechanism.check(value)
         set_members = list(members(value))
         if len(set_members) <= mechanism.most:
             reported[value] += people
             continue
-        drawn += people
-        if drawn > _MAX_DRAWN:
+        drawn_people += people
+        if drawn_people > _MAX_DRAWN:
             raise BadParameter(
                 "too many people hold more than `most` to be simulated; simulate fewer"
             )

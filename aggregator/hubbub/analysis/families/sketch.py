@@ -111,9 +111,9 @@ class Sketches(Strings):
                     weights[mechanism.layout.cell(function, -1)] -= spread * q / gap
                     continue
                 if isinstance(mechanism, LocalHashing):
-                    first = function * width
-                    weights[first : first + width] -= spread * q / gap
-                    weights[first + bucket] += spread / gap
+                    start = function * width
+                    weights[start : start + width] -= spread * q / gap
+                    weights[start + bucket] += spread / gap
                     continue
                 for entry in range(width):
                     minus = negative(bucket, entry)
@@ -127,12 +127,15 @@ class Sketches(Strings):
     ) -> Expected:
         """Errors from randomization, and from collisions over the choice of hash functions."""
         width, functions = mechanism.width, mechanism.hashes
-        true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        true_variance, other_variance = (
+            mechanism.channel.variance(1, 1),
+            mechanism.channel.variance(0, 1),
+        )
         spread, stretch = (1 - 1 / width) / width, width / (width - 1)
 
         def error(share: Floats) -> Floats:
             in_bucket = share + (1 - share) / width
-            coins = (in_bucket * true_variance + (1 - in_bucket) * other) / reports
+            coins = (in_bucket * true_variance + (1 - in_bucket) * other_variance) / reports
             squares = (shares**2).sum() - share**2
             collisions = spread * (squares / functions + (1 - share) / reports)
             answer: Floats = stretch * np.sqrt(coins + collisions)
@@ -150,9 +153,9 @@ class Sketches(Strings):
         if isinstance(mechanism, LocalHashing):
             people = bucket_holders(buckets, mechanism.width, counts, chance)
             return draw_named_values(people, float(mechanism.channel.q), chance).reshape(-1)
-        first = mechanism.width * np.arange(mechanism.hashes)
+        starts = mechanism.width * np.arange(mechanism.hashes)
         people, reports = cohort_holders(
-            mechanism.layout, (buckets + first)[:, :, None], counts, chance
+            mechanism.layout, (buckets + starts)[:, :, None], counts, chance
         )
         return cohort_cells(
             reports, bit_counts(people, reports[:, None], mechanism.channel, chance)

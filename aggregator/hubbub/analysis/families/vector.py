@@ -162,8 +162,8 @@ class Vectors(Family):
         cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
         order = np.argsort(books, kind="stable")
         batch = books_at_once(mechanism)
-        for first in range(0, len(units), batch):
-            block = order[first : first + batch]
+        for start in range(0, len(units), batch):
+            block = order[start : start + batch]
             used, inverse = np.unique(books[block], return_inverse=True)
             words = words_of_each(mechanism, used.tolist())[inverse]
             ranks = np.argsort(-np.einsum("pd,pwd->pw", units[block], words), axis=1, kind="stable")
@@ -181,8 +181,8 @@ class Vectors(Family):
         }
 
     def far_apart(self, mechanism: VectorCodes) -> tuple[Any, Any]:
-        first, other = mechanism.probes()[:2]
-        return first, other
+        probe, other_probe = mechanism.probes()[:2]
+        return probe, other_probe
 
     def targets(self, mechanism: VectorCodes, number: int) -> Sequence[int]:
         return [0]
@@ -250,10 +250,10 @@ def _mean_and_variances(
     books = np.flatnonzero(cells.any(axis=1)).tolist()
     by_book, squares = np.zeros((len(books), size)), np.zeros(axes.shape[1])
     batch = books_at_once(mechanism)
-    for first in range(0, len(books), batch):
-        block = books[first : first + batch]
+    for start in range(0, len(books), batch):
+        block = books[start : start + batch]
         words = words_of_each(mechanism, block)
-        by_book[first : first + batch] = np.einsum("bw,bwd->bd", cells[block], words)
+        by_book[start : start + batch] = np.einsum("bw,bwd->bd", cells[block], words)
         squares += np.einsum("bw,bwd->d", cells[block], (words @ axes) ** 2)
     scale = scale_of(mechanism)
     mean = scale * by_book.sum(axis=0) / n

@@ -278,9 +278,9 @@ def noise_of(people: float, rounds: int, squared_error: float, rounds_each: int 
 
 def deal(people: int, rounds: int) -> Iterator[slice]:
     """Slices of randomly ordered people: for the centre, then for each round."""
-    first = min(max(int(people * _CENTRE_SHARE), 1), people)
-    ends = np.linspace(first, people, rounds + 1).astype(int).tolist()
-    yield slice(0, first)
+    centre_people = min(max(int(people * _CENTRE_SHARE), 1), people)
+    ends = np.linspace(centre_people, people, rounds + 1).astype(int).tolist()
+    yield slice(0, centre_people)
     yield from (slice(a, b) for a, b in pairwise(ends))
 
 

@@ -167,9 +167,9 @@ class _Sent:
         return Share(ratio, min(bounds), max(bounds))
 
 
-def _ratio_ends(numerator: float, denominator: float, most: Floats) -> list[float]:
-    """Ends of the s in [0, 1] with (above - s below)^2 at most `most`, given by powers of s."""
-    constant, linear, square = (float(number) for number in most)
+def _ratio_ends(numerator: float, denominator: float, max_ratio: Floats) -> list[float]:
+    """Ends of the s in [0, 1] with (above - s below)^2 at most `max_ratio`, by powers of s."""
+    constant, linear, square = (float(number) for number in max_ratio)
     bounds = [
         s
         for s in (0.0, 1.0)
@@ -274,9 +274,11 @@ def _groups(foretold: Floats, labels: Floats) -> tuple[tuple[Group, ...], float]
 def _auc(foretold: Floats, labels: Floats) -> float | None:
     """Chance that a person with the label has the higher prediction: Mann, Whitney (1947)."""
     positive = labels > 0.5  # noqa: PLR2004 0 or 1
-    have, others = int(positive.sum()), int((~positive).sum())
-    if not have or not others:
+    with_label, without_label = int(positive.sum()), int((~positive).sum())
+    if not with_label or not without_label:
         return None
     _, place, counts = np.unique(foretold, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    return float((ranks[positive].sum() - have * (have + 1) / 2) / (have * others))
+    return float(
+        (ranks[positive].sum() - with_label * (with_label + 1) / 2) / (with_label * without_label)
+    )

@@ -175,13 +175,13 @@ def _search(design: Design, rate: float) -> Fit:
 
 def _fit_standing_out(design: Design, rate: float) -> Fit:
     """The fit on the candidates that stand out in this same fit."""
-    most = int(min(design.equations * _MAX, _MAX_COLUMNS))
+    max_columns = int(min(design.equations * _MAX, _MAX_COLUMNS))
     columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     keys: set[bytes] = set()
     for _ in range(_ROUNDS):
         scores = _fit(design, columns, everywhere=False).scores
         standing = np.nonzero(discoveries(ndtr(-scores), rate))[0]
-        columns = standing[np.argsort(-scores[standing], kind="stable")[:most]]
+        columns = standing[np.argsort(-scores[standing], kind="stable")[:max_columns]]
         if (key := np.sort(columns).tobytes()) in keys:
             break
         keys.add(key)

@@ -157,8 +157,8 @@ class Design:
         many = np.append(np.diff(starts), 0)
         answer = np.empty((len(candidates), size))
         step = max(1, _PAIRS // max(1, width * (len(cells) // len(self.target) + 1)))
-        for first in range(0, len(candidates), step):
-            rows = self.places[candidates[first : first + step]]
+        for start in range(0, len(candidates), step):
+            rows = self.places[candidates[start : start + step]]
             flat_rows = rows.reshape(-1)
             lengths = many[flat_rows]
             offsets = np.repeat(starts[flat_rows] - (np.cumsum(lengths) - lengths), lengths)
@@ -166,11 +166,11 @@ class Design:
             row = np.repeat(np.arange(len(rows)), lengths.reshape(rows.shape).sum(axis=1))
             parts = np.repeat(self._weights[flat_rows] ** 2, lengths)
             sums = np.bincount(row * size + partners, parts, minlength=len(rows) * size)
-            answer[first : first + step] = sums.reshape(len(rows), size)
+            answer[start : start + step] = sums.reshape(len(rows), size)
         return answer
 
     def _sums(self, padded: Floats) -> Floats:
-        parts = (self.places[first : first + _CHUNK] for first in range(0, len(self), _CHUNK))
+        parts = (self.places[start : start + _CHUNK] for start in range(0, len(self), _CHUNK))
         sums = [padded[places].sum(axis=1) for places in parts]
         return np.concatenate(sums) if sums else np.zeros(0)
 
@@ -180,11 +180,11 @@ def bloom_places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
     bits, cohorts, hashes = mechanism.bits, mechanism.cohorts, mechanism.hashes
     blocks = -(-hashes // WORDS)
     seeds = [2 * cohort + block for cohort in range(cohorts) for block in range(blocks)]
-    first = np.arange(cohorts, dtype=np.int32)[:, None] * bits
+    starts = np.arange(cohorts, dtype=np.int32)[:, None] * bits
     parts = [np.empty((0, cohorts * hashes), dtype=np.int32)]
     for words in _words(candidates, seeds):
         positions = words.reshape(len(words), cohorts, blocks * WORDS)[:, :, :hashes] % bits
-        cells = (positions.astype(np.int32) + first).reshape(len(words), -1)
+        cells = (positions.astype(np.int32) + starts).reshape(len(words), -1)
         parts.append(once(cells, cohorts * bits))
     return np.concatenate(parts)
 
@@ -201,8 +201,8 @@ def sketch_buckets(mechanism: Sketch, candidates: Sequence[str]) -> npt.NDArray[
 def _words(candidates: Sequence[str], seeds: Sequence[int]) -> Iterator[npt.NDArray[np.uint32]]:
     """Four hash words per candidate and seed, for a group of candidates at a time."""
     step = max(1, _DIGESTS // len(seeds))
-    for first in range(0, len(candidates), step):
-        some = [encoded(candidate) for candidate in candidates[first : first + step]]
+    for start in range(0, len(candidates), step):
+        some = [encoded(candidate) for candidate in candidates[start : start + step]]
         digests = b"".join([digest(string, seed) for string in some for seed in seeds])
         yield np.frombuffer(digests, dtype="<u4").reshape(len(some), len(seeds), WORDS)
 
@@ -289,8 +289,8 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     if not everywhere:
         unfitted &= gains > _NEAR * sigma * np.sqrt(squares_left)
     rows = np.nonzero(unfitted)[0]
-    for first in range(0, len(rows), _ROWS):
-        chunk = rows[first : first + _ROWS]
+    for start in range(0, len(rows), _ROWS):
+        chunk = rows[start : start + _ROWS]
         shared = np.column_stack([design.products(chunk, fitted), with_others[chunk]])
         explained = np.einsum("ij,ij->i", shared @ inverse, shared)
         squares_left[chunk] = np.maximum(design.squares[chunk] - explained, least)

@@ -146,11 +146,11 @@ class Places:
             p, q = float(mechanism.channel.p), float(mechanism.channel.q)
             self.held += scale * ((supports - sizes[:, None] * q) / (p - q))
             self._sizes += scale * sizes
-            other = mechanism.channel.variance(0, 1)
-            self._noise += scale**2 * sizes * other
+            other_variance = mechanism.channel.variance(0, 1)
+            self._noise += scale**2 * sizes * other_variance
             part = totals.reports / self.reports
             self._step = max(self._step, scale / float(mechanism.channel.p - mechanism.channel.q))
-            self._own += part * scale**2 * (mechanism.channel.variance(1, 1) - other)
+            self._own += part * scale**2 * (mechanism.channel.variance(1, 1) - other_variance)
             self._chosen += part * (scale - 1) ** 2
 
     def groups_of(self, first: int, last: int) -> slice:

@@ -165,8 +165,8 @@ def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail
     if variance > _MANY:
         return None
     deviation = np.sqrt(variance)
-    first, last = int(mean), int(mean + (_FAR + 2) * deviation) + 12
-    counts = np.arange(first, min(last, reports) + 1, dtype=np.float64)
+    lowest, highest = int(mean), int(mean + (_FAR + 2) * deviation) + 12
+    counts = np.arange(lowest, min(highest, reports) + 1, dtype=np.float64)
     # The chance of so many or more.
     worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
     return _rising_tail(counts - mean, worth, deviation)
@@ -186,7 +186,7 @@ def _padded_tail(q: float, totals: Totals) -> Tail | None:
     """Tail of the sum of supports from reports, dummies of any value, and dummies of one value."""
     share = 1 / len(totals.cells)
     law: Floats = np.array(totals.value_law or (1.0,))
-    first = 0
+    lowest = 0
     mean = float(law @ np.arange(len(law)))
     variance = float(law @ (np.arange(len(law)) - mean) ** 2)
     binomials = (totals.reports, q), (round(totals.evenly()), share)
@@ -195,15 +195,15 @@ def _padded_tail(q: float, totals: Totals) -> Tail | None:
         return None
     for trials, chance in binomials:
         numbers = likely(trials, chance, _MIN_CHANCE**3)
-        law, first = np.convolve(law, pmf(numbers, trials, chance)), first + int(numbers[0])
+        law, lowest = np.convolve(law, pmf(numbers, trials, chance)), lowest + int(numbers[0])
         mean += trials * chance
-    tail = _upper_tail(law, first, mean, sqrt(variance))
+    tail = _upper_tail(law, lowest, mean, sqrt(variance))
     return replace(tail, down=tail) if totals.value_law else tail
 
 
-def _upper_tail(law: Floats, first: int, mean: float, deviation: float) -> Tail:
-    """Upper tail of a law of counts that begins at `first`."""
-    counts = first + np.arange(float(len(law)))
+def _upper_tail(law: Floats, lowest: int, mean: float, deviation: float) -> Tail:
+    """Upper tail of a law of counts that begins at `lowest`."""
+    counts = lowest + np.arange(float(len(law)))
     upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]
     counts = counts[counts >= int(mean)]
     worth = -ndtri(np.clip(upper, _MIN_CHANCE**2, 1 - _MIN_CHANCE))
@@ -233,15 +233,15 @@ def repeated_tail(
     spread = repeats * fresh + lied * (1 - lied) * (repeats * (show_chance - lie)) ** 2
     mean, deviation = devices * of_device, np.sqrt(devices * spread)
     length = 1 << int(2 * (_FAR + 2) * deviation + 20 * repeats + 64).bit_length()
-    first = int(mean)
+    lowest = int(mean)
     turn = 2j * np.pi * np.fft.rfftfreq(length)
     set_, unset = (
         np.exp(repeats * np.log1p(chance * np.expm1(turn))) for chance in (show_chance, lie)
     )
-    law = np.exp(devices * np.log(lied * set_ + (1 - lied) * unset) - turn * (first - length // 4))
+    law = np.exp(devices * np.log(lied * set_ + (1 - lied) * unset) - turn * (lowest - length // 4))
     chances = np.fft.irfft(law.conj(), length)[length // 4 :]
     upper = np.cumsum(chances[::-1])[::-1]
-    counts = first + np.arange(float(len(upper)))
+    counts = lowest + np.arange(float(len(upper)))
     worth = -ndtri(np.clip(upper, _MIN_CHANCE, 1 - _MIN_CHANCE))
     worth = np.where(upper > _MIN_CHANCE, worth, 2 * _FAR)
     return _rising_tail(counts - mean, worth, deviation)

@@ -110,12 +110,12 @@ def worst_variance(mechanism: Any, promise: Crowd) -> float:
     steps = len(shares) - 1
 
     def variance(place: float) -> float:
-        drawn = 0.0
+        noise_variance = 0.0
         if promise.sum_noise:
-            drawn = promise.sum_noise.variance * (shares[1] - shares[0]) ** 2
+            noise_variance = promise.sum_noise.variance * (shares[1] - shares[0]) ** 2
         elif promise.noise:
-            drawn = promise.noise.variance * sum((share - place) ** 2 for share in shares)
-        return float(mechanism.variance(place * reports, reports)) + drawn
+            noise_variance = promise.noise.variance * sum((share - place) ** 2 for share in shares)
+        return float(mechanism.variance(place * reports, reports)) + noise_variance
 
     # Halfway between two steps, where rounding adds most: at the end and in the middle.
     return max(variance(0.5 / steps), variance((steps // 2 + 0.5) / steps))
@@ -164,14 +164,14 @@ def _too_fine(
 ) -> str:
     """Error text about too many parts, with the crowd that would suffice."""
     steps = ceil(promise.max_local_epsilon / _GRAIN)
-    first = bisect_left(
+    first_even = bisect_left(
         range(1, steps + 1),
         True,  # noqa: FBT003 from where on they are even
         key=lambda step: lies_evenly(build(name, epsilon=step * _GRAIN, **arguments)),
     )
     needed = None
-    if first < steps:
-        needed = accountant.crowd_needed(promise, cells, (first + 1) * _GRAIN)
+    if first_even < steps:
+        needed = accountant.crowd_needed(promise, cells, (first_even + 1) * _GRAIN)
     would = "raise max_local_epsilon" if needed is None else f"gather a crowd of {needed:,}"
     return (
         f"a crowd of {promise.reports:,} allows too small an epsilon for "

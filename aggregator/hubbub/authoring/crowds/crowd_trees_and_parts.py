@@ -92,22 +92,23 @@ def noisy_parts(
     paired: Any = build(CROWD_PARTS, epsilon=plain.epsilon, **pairs)
     with_noise, without = (
         sum(
-            cell_variance(mechanism, parts, share, promise.reports, drawn)
+            cell_variance(mechanism, parts, share, promise.reports, noise_variance)
             for parts in paired.tables
             for share in (0.0, 0.1)
         )
-        for mechanism, drawn in ((joint, padded.noise.variance), (paired, 0.0))
+        for mechanism, noise_variance in ((joint, padded.noise.variance), (paired, 0.0))
     )
     return padded if EQUAL * with_noise < without else promise
 
 
 def cell_variance(
-    mechanism: Any, parts: Sequence[int], share: float, reports: int, drawn: float = 0.0
+    mechanism: Any, parts: Sequence[int], share: float, reports: int, noise_variance: float = 0.0
 ) -> float:
     """Variance of a cell of the table of these parts, which this share of the reports hold.
 
-    `drawn` is the variance of the number of dummies of each cell. The mechanism reports this table,
-    or all parts: then a cell is a sum, of which a report names one with the chances a and b.
+    `noise_variance` is the variance of the number of dummies of each cell. The mechanism reports
+    this table, or all parts: then a cell is a sum, of which a report names one with the chances a
+    and b.
     """
     channel, groups, holders = mechanism.channel, mechanism.groups, share * reports
     if groups > 1:
@@ -121,7 +122,7 @@ def cell_variance(
     b = summed * float(channel.q)
     a = channel.gap + b
     lies = holders * a * (1 - a) + (reports - holders) * b * (1 - b)
-    dummies = drawn * (summed * (1 - 2 * b) + mechanism.points * b**2)
+    dummies = noise_variance * (summed * (1 - 2 * b) + mechanism.points * b**2)
     return float((lies + dummies) / channel.gap**2)
 
 

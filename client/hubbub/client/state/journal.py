@@ -269,12 +269,12 @@ def _decode(body: bytes) -> PendingPayload:
     created_at, epoch, generation, stream, tag = _BODY.unpack_from(body)
     if not 0 <= created_at < _MAX_SECONDS:
         raise ValueError("has no valid time")
-    first, second = _BODY.size + stream, _BODY.size + stream + tag
+    stream_end, tag_end = _BODY.size + stream, _BODY.size + stream + tag
     return PendingPayload(
-        stream=body[_BODY.size : first].decode(),
+        stream=body[_BODY.size : stream_end].decode(),
         epoch=epoch,
-        tag=body[first:second].decode(),
-        payload=body[second:],
+        tag=body[stream_end:tag_end].decode(),
+        payload=body[tag_end:],
         generation=generation,
         made=created_at,
     )

@@ -87,7 +87,7 @@ class MemoryState:
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
         return self._noted - self._done < self._bounds.reports
 
-    def note(self, drawn: PendingPayload) -> int:  # noqa: ARG002 the caller holds it, and that is all
+    def note(self, payload: PendingPayload) -> int:  # noqa: ARG002 the caller holds it, and that is all
         """As the State protocol defines, but in this process's memory."""
         self._noted += 1
         return self._noted
@@ -158,7 +158,9 @@ class MemoryState:
             entries = self._remaining(exclusions)
             if entries:
                 self._shared.confirm(self._standing)
-            drawn = secrets.SystemRandom().sample(list(entries.items()), min(most, len(entries)))
+            chosen_entries = secrets.SystemRandom().sample(
+                list(entries.items()), min(most, len(entries))
+            )
             reports = [
                 OutboxReport(
                     id=id_,
@@ -169,7 +171,7 @@ class MemoryState:
                     person=entry.person,
                     generation=entry.drawn.generation if entry.person else 0,
                 )
-                for id_, entry in drawn
+                for id_, entry in chosen_entries
             ]
             return fitting(reports, max_bytes), dropped
 
@@ -272,11 +274,11 @@ class MemoryState:
         self._standing.events.clear()
         self._noted = self._done = 0
 
-    def unstored(self, drawn: Sequence[tuple[int, PendingPayload]]) -> list[Dropped]:
+    def unstored(self, payloads: Sequence[tuple[int, PendingPayload]]) -> list[Dropped]:
         """As the State protocol defines; none if the app made this state, and may go on with it."""
         if not self._shared.replaces_folder:
             return []
-        reports = [*(entry.drawn for entry in self.entries()), *(report for _, report in drawn)]
+        reports = [*(entry.drawn for entry in self.entries()), *(report for _, report in payloads)]
         return [Dropped(report.stream, UNSTORED) for report in reports]
 
     def close(self) -> None:

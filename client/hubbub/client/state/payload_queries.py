@@ -183,8 +183,8 @@ def draw(
         "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"
     )
     free = rows.execute(words + clause, (now, claim_seconds, *arguments)).fetchall()
-    drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
-    reports = [_waiting(rows, id_) for (id_,) in drawn]
+    chosen_rows = secrets.SystemRandom().sample(free, min(most, len(free)))
+    reports = [_waiting(rows, id_) for (id_,) in chosen_rows]
     return (
         [report for report in reports if isinstance(report, OutboxReport)],
         [report for report in reports if isinstance(report, Dropped)],

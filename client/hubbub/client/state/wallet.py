@@ -40,8 +40,8 @@ class Wallet:
 
     def ask(self, new_inputs: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
         """Returns the inputs to request: those drawn now, or those of an earlier request."""
-        open_ = {kind: drawn for kind, drawn in new_inputs.items() if kind not in self.free}
-        return {kind: self.pending.setdefault(kind[:2], drawn) for kind, drawn in open_.items()}
+        open_ = {kind: inputs for kind, inputs in new_inputs.items() if kind not in self.free}
+        return {kind: self.pending.setdefault(kind[:2], inputs) for kind, inputs in open_.items()}
 
     def keep(self, minted: Mapping[Kind, Sequence[Minted]]) -> None:
         """Stores the issuer's answer. PRIVACY: the blinds are deleted."""
@@ -68,7 +68,7 @@ class Wallet:
     def close(self, closed: Iterable[Period]) -> None:
         """Forgets tokens of epochs for which nothing can be sent any more."""
         gone = set(closed)
-        self.pending = {kind: drawn for kind, drawn in self.pending.items() if kind not in gone}
+        self.pending = {kind: inputs for kind, inputs in self.pending.items() if kind not in gone}
         self.free = {kind: tokens for kind, tokens in self.free.items() if kind[:2] not in gone}
         self.spending = {key: t for key, t in self.spending.items() if key[1][:2] not in gone}
 

@@ -255,10 +255,10 @@ def _secret(path: Path) -> str:
 
 
 @contextmanager
-def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
+def _bars(title: str) -> Iterator[Callable[[str, int, int], None]]:
     """Shows progress by role on a terminal."""
     with progress() as bars:
-        tasks = {role: bars.add_task(f"{role}, {what}", total=None) for role in ROLES}
+        tasks = {role: bars.add_task(f"{role}, {title}", total=None) for role in ROLES}
 
         def on(role: str, done: int, total: int) -> None:
             bars.update(tasks[role], completed=done, total=total)

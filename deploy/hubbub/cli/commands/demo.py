@@ -280,8 +280,8 @@ def _add_history(run: LocalRun, everyone: Sequence[Person], today: int) -> None:
     mark = {"date": change_date, "text": text, "metric": "homepage"}
     run.endpoints.service.ask("/v1/marks/yahoo", body=mark, method="PUT")
     say(paragraph(f"{drawn_notice(today)} {STORY}"))
-    first, now = (epoch_date(epoch, _DAY_SECONDS) for epoch in (today - DAYS, today))
-    show_change(run.endpoints.connection, BOTH_WAYS[0], "Bachelors", first, now)
+    first_day, now = (epoch_date(epoch, _DAY_SECONDS) for epoch in (today - DAYS, today))
+    show_change(run.endpoints.connection, BOTH_WAYS[0], "Bachelors", first_day, now)
     say("")
 
 

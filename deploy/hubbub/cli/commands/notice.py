@@ -220,13 +220,13 @@ def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
 
 def _until(day: date | None, now: int, former: Notice | None) -> int:
     if day is None:
-        least = now + _DAYS * _DAY
-        return max(least, former.until if former else 0)
+        earliest = now + _DAYS * _DAY
+        return max(earliest, former.until if former else 0)
     until = first_second(day)
     if not now < until <= now + _LONGEST_DAYS * _DAY:
-        first, last = (day_of(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
+        first_day, last_day = (day_of(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
         raise BadParameter(
-            f"--until {day} is outside [{first}, {last}]; renew the notice before it ends"
+            f"--until {day} is outside [{first_day}, {last_day}]; renew the notice before it ends"
         )
     return until
 

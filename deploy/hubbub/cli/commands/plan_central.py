@@ -193,10 +193,10 @@ def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _catalog_fields(promise: Crowd, epsilon_local: float) -> str:
     """The catalog's fields for this promise, but for those whose default it has."""
-    most = promise.max_local_epsilon
+    max_local = promise.max_local_epsilon
     fields: dict[str, Any] = {"central_epsilon": promise.epsilon, "crowd": promise.reports}
-    if epsilon_local > USUAL_MAX_LOCAL or most < USUAL_MAX_LOCAL:
-        fields["max_local_epsilon"] = min(ceil(epsilon_local), most)
+    if epsilon_local > USUAL_MAX_LOCAL or max_local < USUAL_MAX_LOCAL:
+        fields["max_local_epsilon"] = min(ceil(epsilon_local), max_local)
     fields |= {
         name: getattr(promise, name)
         for name in ("delta", "honest", "dummies", "dummies_each")

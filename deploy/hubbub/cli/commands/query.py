@@ -323,7 +323,7 @@ def show_cross(answer: Document) -> None:
 def _grid(answer: Document, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
     """Heads and lines of the whole table; None if it is too wide for the terminal."""
     names = list(dict.fromkeys(cell["column"] for cell in cells))
-    lines = [cells[first : first + len(names)] for first in range(0, len(cells), len(names) or 1)]
+    lines = [cells[start : start + len(names)] for start in range(0, len(cells), len(names) or 1)]
     head = [answer["rows"], *names]
     body = [[line[0]["row"], *map(_share, line)] for line in lines]
     columns = zip(head, *body, strict=True)

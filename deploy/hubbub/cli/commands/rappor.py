@@ -282,22 +282,22 @@ def _show(rows: list[tuple[str | int, ...]]) -> None:
 def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> None:
     """Summarises the decoding on standard error, so that a pipe gets results only."""
     detected = int(decoded.detected.sum())
-    first = (
+    summary_line = (
         f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a false "
         f"discovery rate of {rate:.0%}; not explained by any candidate: "
     )
     if decoded.others and decoded.misfit:
-        others, error = (amount / reports for amount in decoded.others)
+        other_share, error = (amount / reports for amount in decoded.others)
         misfit, chance = decoded.misfit
-        first += (
-            f"{others:.1%} of the reports (standard error {error:.1%}); misfit {misfit:.2f}, "
+        summary_line += (
+            f"{other_share:.1%} of the reports (standard error {error:.1%}); misfit {misfit:.2f}, "
             f"where 1 is expected (p {chance:.2g})"
         )
         if chance < _UNLIKELY:
-            first += ": a string that is not a candidate shares bits with them"
+            summary_line += ": a string that is not a candidate shares bits with them"
     else:
-        first += "unknown, since there are too many candidates for these bits"
-    lines = [first] + [
+        summary_line += "unknown, since there are too many candidates for these bits"
+    lines = [summary_line] + [
         "set the same bits in every cohort, so each has the figures of all together: "
         + ", ".join(f'"{names[index]}"' for index in group)
         for group in decoded.twins[:_TWINS]

@@ -73,7 +73,7 @@ def _simulate(options: SimulateOptions) -> None:
             runs.clear()  # the last one that was answered is shown
         runs.append(run)
     if tally.refused == number:
-        most = max(run.reports for run in runs)
+        max_reports = max(run.reports for run in runs)
         if metric.crowd:
             raise BatchTooSmall(
                 f'metric "{metric.name}": no epoch of any run has a crowd of {metric.fewest:,}, so '
@@ -81,7 +81,7 @@ def _simulate(options: SimulateOptions) -> None:
                 "local epsilon smaller"
             )
         raise BatchTooSmall(
-            f'metric "{metric.name}": no run has more reports than {most:,}, '
+            f'metric "{metric.name}": no run has more reports than {max_reports:,}, '
             f"below its minimum batch of {metric.min_batch:,}; draw more people (--reports), more "
             "--epochs, or lower min_batch"
         )
@@ -118,16 +118,16 @@ def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, An
     }
 
 
-def _show(plan: Plan, last: Run, summary: Summary) -> None:
+def _show(plan: Plan, last_run: Run, summary: Summary) -> None:
     """Shows the last run as a table, and a summary of all."""
     metric = plan.metric
-    mean = bool(last.values) and last.values[0].detected is None
+    mean = bool(last_run.values) and last_run.values[0].detected is None
     digits = ",.5g" if mean else ",.0f"
-    rows = sorted(last.values, key=lambda row: -row.estimate)
-    _say_percentiles(metric, last, summary)
+    rows = sorted(last_run.values, key=lambda row: -row.estimate)
+    _say_percentiles(metric, last_run, summary)
     heads = "value", "true", "estimate", f"{100 * plan.confidence:g}% interval"
     table(
-        f"{metric.name}: {several(last.reports, 'report')} by {metric.mechanism}, "
+        f"{metric.name}: {several(last_run.reports, 'report')} by {metric.mechanism}, "
         f"epsilon {metric.report_loss:.3f} per report; the last run",
         (*heads, "" if mean else "detected", ""),
         [
@@ -156,9 +156,9 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
             f"{several(summary.refused, 'run')} without an answer: fewer reports than the minimum "
             f"batch of {metric.min_batch:,}"
         )
-    _say_recall(last, summary)
-    _say_beside(plan, last, summary, digits=",.5g" if mean else ".2%")
-    _say_figures(last, summary)
+    _say_recall(last_run, summary)
+    _say_beside(plan, last_run, summary, digits=",.5g" if mean else ".2%")
+    _say_figures(last_run, summary)
     if mean:
         say(f"intervals that contain the truth: {_percent(summary.coverage)}")
     else:
@@ -174,7 +174,7 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
     say(f"error of an estimate (root of the mean square): {summary.rms_error:,.4g}{unit}")
 
 
-def _say_recall(last: Run, summary: Summary) -> None:
+def _say_recall(last_run: Run, summary: Summary) -> None:
     """Says how many of the frequent strings were found, completely or in part."""
     if summary.recall is not None:
         begun = summary.recall_begun
@@ -182,16 +182,16 @@ def _say_recall(last: Run, summary: Summary) -> None:
         if begun != summary.recall:
             text += f" whole, {_percent(begun)} by its beginning at least"
         say(text)
-    if any(row.beginning for row in last.values):
+    if any(row.beginning for row in last_run.values):
         say(
             "strings that end in … are only known by their beginning: raise `bits`, or list their "
             "beginnings in `beginnings`"
         )
 
 
-def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
+def _say_percentiles(metric: Metric, last_run: Run, summary: Summary) -> None:
     """Shows percentiles with the buckets that contain the true ones."""
-    if not last.percentiles:
+    if not last_run.percentiles:
         return
     table(
         f"percentiles{metric.unit and f' in {metric.unit}'}",
@@ -204,7 +204,7 @@ def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
                 _interval(row.low, row.high),
                 "" if row.holds else "misses",
             )
-            for row in last.percentiles
+            for row in last_run.percentiles
         ],
     )
     say(f"intervals of percentiles that hold it: {_percent(summary.coverage_percentiles)}")
@@ -214,9 +214,9 @@ def _interval(low: float, high: float) -> str:
     return f"{number_text(low, end='low')} to {number_text(high, end='high')}"
 
 
-def _say_figures(last: Run, summary: Summary) -> None:
+def _say_figures(last_run: Run, summary: Summary) -> None:
     """Figures beside the true ones of the file."""
-    if not last.figures:
+    if not last_run.figures:
         return
     table(
         "figures",
@@ -230,25 +230,25 @@ def _say_figures(last: Run, summary: Summary) -> None:
                 f"{row.low:,.4g} " + ("up" if row.high is None else f"to {row.high:,.4g}"),
                 "" if row.holds else "misses",
             )
-            for row in last.figures[:_ROWS]
+            for row in last_run.figures[:_ROWS]
         ],
     )
     say(f"intervals of figures that hold it: {_percent(summary.coverage_figures)}")
 
 
-def _say_beside(plan: Plan, last: Run, summary: Summary, *, digits: str) -> None:
+def _say_beside(plan: Plan, last_run: Run, summary: Summary, *, digits: str) -> None:
     """Says how associations, public fields and too large sets came out."""
     say_above_most(plan.metric, plan.truth.codes, plan.truth.counts)
-    for association in last.associations:
+    for association in last_run.associations:
         value_text = "unknown" if association.cramers_v is None else f"{association.cramers_v:.3f}"
         say(
             f"Cramer's V of {association.rows} and {association.columns}: true "
             f"{association.true:.3f}, estimated {value_text}, {association.low:.3f} to "
             f"{association.high:.3f}"
         )
-    if last.associations:
+    if last_run.associations:
         say(f"intervals of V that hold it: {_percent(summary.coverage_associations)}")
-    if last.public:
+    if last_run.public:
         table(
             "differences by public field",
             ("", "value", "true", "estimate", "interval", ""),
@@ -261,13 +261,13 @@ def _say_beside(plan: Plan, last: Run, summary: Summary, *, digits: str) -> None
                     f"{row.low:{digits}} to {row.high:{digits}}",
                     "" if row.low <= row.true <= row.high else "misses",
                 )
-                for row in last.public[:_ROWS]
+                for row in last_run.public[:_ROWS]
             ],
         )
-        if len(last.public) > _ROWS:
-            say(f"and {len(last.public) - _ROWS:,} more: --json has them all")
+        if len(last_run.public) > _ROWS:
+            say(f"and {len(last_run.public) - _ROWS:,} more: --json has them all")
         say(f"intervals of public values that hold it: {_percent(summary.coverage_public)}")
-    for effect in last.effects:
+    for effect in last_run.effects:
         say(f"{effect.measure}: {effect.verdict}")
     if summary.effects_shown is not None:
         say(f"runs that show an effect: {_percent(summary.effects_shown)}")

@@ -46,11 +46,11 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
     runs = list(tracked(rehearsal, number, "rehearsing", FEWER_RUNS))
     summary, seconds = summary_of(runs), time.monotonic() - started
     if summary.refused == len(runs):
-        most = max(run.reports for run in runs)
+        max_reports = max(run.reports for run in runs)
         raise BatchTooSmall(
             f'metric "{metric.name}": no day of any run reaches the minimum batch of '
-            f"{metric.fewest:,}; all {len(days.days):,} days together have {most:,} reports at "
-            "most; give more people, or lower min_batch"
+            f"{metric.fewest:,}; all {len(days.days):,} days together have {max_reports:,} reports "
+            "at most; give more people, or lower min_batch"
         )
     counts = days.held.sum(axis=0).tolist()  # a person once a day
     if options.json:
@@ -69,13 +69,13 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
         }
         say(json.dumps(document, ensure_ascii=False))
         return
-    last = [run for run in runs if run.answered][-1]
-    for series in last.series[:_SERIES]:
+    last_run = [run for run in runs if run.answered][-1]
+    for series in last_run.series[:_SERIES]:
         _show(metric, series)
-    if len(last.series) > _SERIES:
-        say(f"and {len(last.series) - _SERIES:,} more values: --json has them all")
+    if len(last_run.series) > _SERIES:
+        say(f"and {len(last_run.series) - _SERIES:,} more values: --json has them all")
     say_above_most(metric, days.codes, counts)
-    _say(metric, last, summary)
+    _say(metric, last_run, summary)
     say(f"{several(number, 'run')} in {seconds:.1f} s")
 
 
@@ -117,12 +117,15 @@ def _show(metric: Metric, series: DaySeries) -> None:
         )
 
 
-def _say(metric: Metric, last: DayRun, summary: DaySummary) -> None:
+def _say(metric: Metric, last_run: DayRun, summary: DaySummary) -> None:
     """Summarises all runs."""
-    if metric.report_on and last.missed:
-        say(f"{last.missed:,} times a person was absent on the one day of their period")
-    if last.below:
-        say(f"{last.below:,} days have no answer: fewer reports than min_batch, {metric.fewest:,}")
+    if metric.report_on and last_run.missed:
+        say(f"{last_run.missed:,} times a person was absent on the one day of their period")
+    if last_run.below:
+        say(
+            f"{last_run.below:,} days have no answer: fewer reports than min_batch, "
+            f"{metric.fewest:,}"
+        )
     digits = ".4%" if metric.values is not None else ",.5g"
     for what, hold, error in (
         ("estimates of a day", summary.coverage, summary.rms_error),

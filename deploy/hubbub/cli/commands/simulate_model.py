@@ -101,10 +101,10 @@ def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:
 
 
 def _question(
-    model: Model, options: SimulateOptions, last: Trained, people: People, test: People
+    model: Model, options: SimulateOptions, last_model: Trained, people: People, test: People
 ) -> dict[str, Any]:
     """The rehearsed question as JSON, with its noise."""
-    codes, rounds = codes_of(model), len(last.learned.rounds) - 1
+    codes, rounds = codes_of(model), len(last_model.learned.rounds) - 1
     count = options.reports or len(people.labels)
     return {
         "model": model.name,

@@ -153,7 +153,7 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
     """
     explain(answer["notice"])
     explain("Every report as it is counted, what was sent in hex, and what it could have meant:")
-    last, message = 0, ""
+    last_number, message = 0, ""
     while True:
         for arrival in answer["arrivals"]:
             meanings = [(meant["value"], meant["probability"]) for meant in arrival["meanings"]]
@@ -162,10 +162,10 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
                 f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
                 f"epsilon {arrival['epsilon']:.3f}  {sent(arrival['payload'])}  {likeliest_value}"
             )
-            last = arrival["number"]
+            last_number = arrival["number"]
         time.sleep(every_seconds)
         try:
-            answer, message = after(last), ""
+            answer, message = after(last_number), ""
         except ServiceUnavailable as error:  # it comes back, or the watching person ends this
             answer = {"arrivals": []}
             if str(error) != message:
@@ -215,8 +215,8 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
         if column.field not in TERMS or any(stream[column.field] != 0 for stream in streams)
     ]
     left_out = [column.title for column in columns if column not in visible_columns]
-    drawn = [*table_rows, total] if len(streams) > 1 else table_rows
-    show_table("status", answer, _equation(answer, total), drawn, columns=visible_columns)
+    shown_rows = [*table_rows, total] if len(streams) > 1 else table_rows
+    show_table("status", answer, _equation(answer, total), shown_rows, columns=visible_columns)
     rest_count = len(streams) - len(table_rows)
     if rest_count:
         explain(f"and {several(rest_count, 'stream')} more, without waiting or refused reports")

@@ -214,8 +214,8 @@ def _errors_of_tables(
     for ways in range(2, min(len(sizes), 4)):
         for parts in tables_of(len(sizes), ways):
             variances = [
-                cell_variance(mechanism, parts, share, promise.reports, drawn)
-                for mechanism, drawn in ((mechanisms[ways], 0.0), joint)
+                cell_variance(mechanism, parts, share, promise.reports, noise_variance)
+                for mechanism, noise_variance in ((mechanisms[ways], 0.0), joint)
                 for share in (0.0, 0.1)
             ]
             table = tuple(sizes[part] for part in parts)

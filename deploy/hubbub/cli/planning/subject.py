@@ -162,10 +162,12 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
             size, low, high = figures
             return MetricDraft(kind="ranges", size=_size(size, 2), low=low, high=high)
         case "set":
-            size, most = figures
-            if not 1 <= most <= _size(size, 2):
-                raise BadParameter(f"{most} of {size} reported values are outside [1, {size}]")
-            return MetricDraft(kind="sets", size=size, most=most)
+            size, max_members = figures
+            if not 1 <= max_members <= _size(size, 2):
+                raise BadParameter(
+                    f"{max_members} of {size} reported values are outside [1, {size}]"
+                )
+            return MetricDraft(kind="sets", size=size, most=max_members)
         case "parts":
             if not 2 <= len(figures) <= MAX_PARTS or min(figures) < 2:  # noqa: PLR2004 a part has a choice
                 raise BadParameter(
@@ -177,11 +179,11 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
             return _draft_by(VectorCodes(epsilon=1.0, dimensions=_size(size, 1), max_length=length))
 
 
-def _size(number: float, least: int) -> int:
+def _size(number: float, minimum: int) -> int:
     if not float(number).is_integer():
         raise BadParameter(f"{number:g} is not a whole number")
-    if not least <= number <= _MAX_VALUES:  # as many as a bundle may list
-        raise BadParameter(f"{number:,.0f} values are outside [{least}, {_MAX_VALUES:,}]")
+    if not minimum <= number <= _MAX_VALUES:  # as many as a bundle may list
+        raise BadParameter(f"{number:,.0f} values are outside [{minimum}, {_MAX_VALUES:,}]")
     return int(number)
 
 

@@ -104,9 +104,13 @@ def _heading(answer: Answer) -> str:
 
 def _days(answer: Answer) -> str:
     """The epochs; of a single one that is longer than a day, its first and its last day."""
-    first = date.fromisoformat(answer["since"][:10])
-    last = date.fromisoformat(answer["until"][:10]) - timedelta(days=1)
-    return f"{first} to {last}" if len(answer["epochs"]) == 1 and first < last else answer["dates"]
+    first_day = date.fromisoformat(answer["since"][:10])
+    last_day = date.fromisoformat(answer["until"][:10]) - timedelta(days=1)
+    return (
+        f"{first_day} to {last_day}"
+        if len(answer["epochs"]) == 1 and first_day < last_day
+        else answer["dates"]
+    )
 
 
 def say_notice(*answers: Answer) -> None:
@@ -188,7 +192,7 @@ def show_table(
     answer: Answer,
     heading: str,
     table_rows: Sequence[Row] | None = None,
-    drawn: Intervals | None = None,
+    intervals: Intervals | None = None,
     *,
     columns: Sequence[Column] | None = None,
     sparks: Sequence[str] = (),
@@ -201,7 +205,7 @@ def show_table(
     """
     say_notice(*(answer["metrics"] if question == "metrics" else [answer]))
     table_rows = rows(question, answer) if table_rows is None else table_rows
-    cells, pictures = _add_pictures(question, answer, table_rows, drawn, columns)
+    cells, pictures = _add_pictures(question, answer, table_rows, intervals, columns)
     above = _ABOVE_SPARKS if sparks else _PICTURE
     _table(question, answer, heading, cells, sparks or pictures, above=above, below=below)
 
@@ -214,7 +218,7 @@ def _add_pictures(
     question: QueryName,
     answer: Answer,
     table_rows: Sequence[Row],
-    drawn: Intervals | None,
+    intervals: Intervals | None,
     columns: Sequence[Column] | None = None,
 ) -> tuple[dict[Column, list[str]], list[str]]:
     """The cells of some rows and columns, and on a terminal their bars."""
@@ -223,9 +227,9 @@ def _add_pictures(
         column: [cell(column, row, of_means=of_means) for row in table_rows]
         for column in columns or columns_of(question, answer)
     }
-    if drawn is None or not sys.stdout.isatty():
+    if intervals is None or not sys.stdout.isatty():
         return cells, []
-    return _columns_with_bars(cells, partial(title, question=question, answer=answer), drawn)
+    return _columns_with_bars(cells, partial(title, question=question, answer=answer), intervals)
 
 
 def _table(
@@ -255,7 +259,7 @@ def _table(
 
 
 def _columns_with_bars(
-    columns: Mapping[Column, list[str]], name: Callable[[Column], str], drawn: Intervals
+    columns: Mapping[Column, list[str]], name: Callable[[Column], str], intervals: Intervals
 ) -> tuple[dict[Column, list[str]], list[str]]:
     """The columns that leave room for bars, and the bars; if there is no room, all columns."""
     spares = sorted({column.spare for column in columns} | {0})
@@ -265,7 +269,7 @@ def _columns_with_bars(
         width = sum(3 + max(map(len, (name(c), *cells))) for c, cells in fitting.items())
         room = get_terminal_size().columns - width - 4
         if room >= _NARROWEST:
-            return fitting, bars(drawn, min(room, _WIDEST))
+            return fitting, bars(intervals, min(room, _WIDEST))
     return dict(columns), []
 
 
@@ -275,8 +279,8 @@ def _intervals(table_rows: Sequence[Row], middle: str) -> Intervals:
 
 def _spark(numbers: list[int]) -> str:
     """A sparkline whose highest block is the largest number."""
-    most = max(numbers, default=0) or 1
-    return "".join(_SPARKS[(len(_SPARKS) - 1) * number // most] for number in numbers)
+    highest = max(numbers, default=0) or 1
+    return "".join(_SPARKS[(len(_SPARKS) - 1) * number // highest] for number in numbers)
 
 
 def _say_more(number: int) -> None:
@@ -291,15 +295,15 @@ def bars(rows: Intervals, width: int = 32) -> list[str]:
     """
     if not rows:
         return []
-    least = min(0.0, *(row[1] for row in rows))
-    most = max(0.0, *(row[2] for row in rows))
-    step = (most - least) / width or 1.0
-    return [_bar(row, least, step, width) for row in rows]
+    lowest = min(0.0, *(row[1] for row in rows))
+    highest = max(0.0, *(row[2] for row in rows))
+    step = (highest - lowest) / width or 1.0
+    return [_bar(row, lowest, step, width) for row in rows]
 
 
-def _bar(row: tuple[float, float, float], least: float, step: float, width: int) -> str:
-    estimate, low, high = ((number - least) / step for number in row)
-    zero = -least / step
+def _bar(row: tuple[float, float, float], lowest: float, step: float, width: int) -> str:
+    estimate, low, high = ((number - lowest) / step for number in row)
+    zero = -lowest / step
     begin, end = sorted((zero, estimate))
     cells = []
     for place in range(width):
@@ -310,12 +314,12 @@ def _bar(row: tuple[float, float, float], least: float, step: float, width: int)
             cells.append("▐")  # what lies below zero begins at its right end
         else:
             cells.append(_EIGHTHS[max(0, int(8 * covered))])
-    first, last = (min(max(int(place), 0), width - 1) for place in (low, high))
-    if first < last:
-        cells[first], cells[last] = "├", "┤"
-        cells[first + 1 : last] = "─" * (last - first - 1)
+    start, stop = (min(max(int(place), 0), width - 1) for place in (low, high))
+    if start < stop:
+        cells[start], cells[stop] = "├", "┤"
+        cells[start + 1 : stop] = "─" * (stop - start - 1)
     middle = min(max(int(estimate), 0), width - 1)
-    cells[middle] = "┼" if first < last else "│"
+    cells[middle] = "┼" if start < stop else "│"
     return "".join(cells).rstrip()
 
 

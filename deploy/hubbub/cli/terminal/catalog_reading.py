@@ -158,19 +158,19 @@ def _unfinished_warning(metric: Metric, now: datetime) -> str:
     model = metric.model
     if model is None:
         return ""
-    first = model.first_epoch(metric.epoch, now.timestamp())
-    last = model.epoch_of(model.last, metric.epoch, first)
-    if epoch_start(last + 1, metric.epoch) > first_second(metric.expires + timedelta(days=1)):
+    first_epoch = model.first_epoch(metric.epoch, now.timestamp())
+    last_epoch = model.epoch_of(model.last, metric.epoch, first_epoch)
+    if epoch_start(last_epoch + 1, metric.epoch) > first_second(metric.expires + timedelta(days=1)):
         return (
             f"expires on {metric.expires}, before its last round, of "
-            f"{_date(metric, last)}, is over: it never finishes; let it expire later, begin sooner "
-            "or have fewer rounds"
+            f"{_date(metric, last_epoch)}, is over: it never finishes; let it expire later, begin "
+            "sooner or have fewer rounds"
         )
-    if epoch_start(first + 1, metric.epoch) <= now.timestamp():
+    if epoch_start(first_epoch + 1, metric.epoch) <= now.timestamp():
         return (
-            f"its first round, of {_date(metric, first)}, is over: devices that receive it only "
-            "now do not help to measure its columns; unless it was shipped by then, set a later "
-            "begin"
+            f"its first round, of {_date(metric, first_epoch)}, is over: devices that receive it "
+            "only now do not help to measure its columns; unless it was shipped by then, set a "
+            "later begin"
         )
     return ""
 

@@ -105,7 +105,7 @@ def table(
 
 def listing(
     title: str,
-    things: Iterable[Any],
+    items: Iterable[Any],
     columns: Mapping[str, str | Callable[[Any], str]],
     *,
     text_columns: int = 1,
@@ -117,10 +117,10 @@ def listing(
     """
     rows = [
         [
-            content(thing) if callable(content) else content.format_map(_Fields(thing))
+            content(item) if callable(content) else content.format_map(_Fields(item))
             for content in columns.values()
         ]
-        for thing in things
+        for item in items
     ]
     table(title, list(columns), rows, text_columns=text_columns)
 

@@ -21,19 +21,19 @@ class Refused(Exception):
     """A request that is answered with a problem; `members` adds or replaces members of its JSON."""
 
     def __init__(
-        self, status: HTTPStatus, why: str, *headers: tuple[bytes, bytes], **members: Any
+        self, status: HTTPStatus, detail: str, *headers: tuple[bytes, bytes], **members: Any
     ) -> None:
-        super().__init__(why)
-        fields = {"type": "about:blank", "title": status.phrase, "status": status, "detail": why}
+        super().__init__(detail)
+        fields = {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
         self.status = status
         self.headers: Headers = ((b"content-type", PROBLEM_TYPE.encode()), *headers)
         self.body = json.dumps({**fields, **members}).encode()
 
 
-def refused_for_now(seconds: float, why: str, **members: Any) -> Refused:
+def refused_for_now(seconds: float, detail: str, **members: Any) -> Refused:
     """A refusal of a request that may be sent again after these seconds."""
     after = (b"retry-after", str(math.ceil(seconds)).encode())
-    return Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, **members)
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, after, **members)
 
 
 async def respond(

@@ -187,10 +187,10 @@ class RedisServer:
         if reasons:
             return 1.0, 0.0
         memory_pairs = ((int(node.get("maxmemory", 0)), int(node["used_memory"])) for node in nodes)
-        most = [(limit, used) for limit, used in memory_pairs if limit]
+        limited_nodes = [(limit, used) for limit, used in memory_pairs if limit]
         return (
-            max((used / limit for limit, used in most), default=0.0),
-            min((part * limit - used for limit, used in most), default=inf),
+            max((used / limit for limit, used in limited_nodes), default=0.0),
+            min((part * limit - used for limit, used in limited_nodes), default=inf),
         )
 
     def _note_lost_writes(self, nodes: Sequence[Mapping[str, Any]]) -> None:

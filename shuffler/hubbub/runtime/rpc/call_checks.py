@@ -107,19 +107,19 @@ class Strict(grpc.aio.ServerInterceptor):
         """Aborts the call of a caller who may not call, or not now."""
         if self._names is not None and self._names.isdisjoint(certificate_names(context)):
             self._calls.refusals["role"] += 1
-            why = "not for the role of this certificate"
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+            message = "not for the role of this certificate"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, message)
         wait_seconds = self._admit(context) if self._admit else 0.0
         if wait_seconds:
-            why = "no room for this caller now; send again later"
-            await come_back(context, wait_seconds, why, self._calls.trailers)
+            message = "no room for this caller now; send again later"
+            await come_back(context, wait_seconds, message, self._calls.trailers)
 
 
-def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:
+def log_fault(log: logging.Logger, task: str, error: BaseException) -> None:
     """Logs an error's type and place, without its text, which could quote what was sent."""
     frames = []
     trace = error.__traceback__
     while trace:
         frames.append(f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
         trace = trace.tb_next
-    log.error("%s failed: %s at %s", what, type(error).__name__, " > ".join(frames[1:]))
+    log.error("%s failed: %s at %s", task, type(error).__name__, " > ".join(frames[1:]))

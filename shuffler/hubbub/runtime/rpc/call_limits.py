@@ -124,9 +124,9 @@ class Calls:
         self._worked_on -= 1
         self._worked_on_bytes -= size
 
-    async def _refuse(self, context: Context, reason: str, why: str) -> NoReturn:
+    async def _refuse(self, context: Context, reason: str, message: str) -> NoReturn:
         self.refusals[reason] += 1
-        await come_back(context, _WAIT_SECONDS, f"{why}; send again later", self.trailers)
+        await come_back(context, _WAIT_SECONDS, f"{message}; send again later", self.trailers)
 
     def _make_way(self, peer: str) -> None:
         of_peer = self._arriving_of.get(peer, {})

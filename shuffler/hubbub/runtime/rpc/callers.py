@@ -24,7 +24,7 @@ Trailers = Callable[[], Sequence[tuple[str, str | bytes]]]
 
 
 async def come_back(
-    context: Context, wait_seconds: float, why: str, trailers: Trailers = tuple
+    context: Context, wait_seconds: float, message: str, trailers: Trailers = tuple
 ) -> NoReturn:
     """Refuses a call for now: RESOURCE_EXHAUSTED, with a hint when to try again.
 
@@ -33,16 +33,16 @@ async def come_back(
     """
     hint = round(1000 * hint_seconds(wait_seconds)) + 1
     metadata = ("grpc-retry-pushback-ms", str(hint)), *trailers()
-    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why, metadata)
+    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message, metadata)
     raise AssertionError("abort does not return")
 
 
-async def refuse(context: Context, why: str) -> NoReturn:
+async def refuse(context: Context, message: str) -> NoReturn:
     """Refuses a call for good: INVALID_ARGUMENT, with a mark that no proxy would add.
 
     A caller that finds the mark need never send the same bytes again.
     """
-    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why, (_MARK,))
+    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, message, (_MARK,))
     raise AssertionError("abort does not return")
 
 

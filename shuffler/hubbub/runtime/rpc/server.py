@@ -156,9 +156,9 @@ class Server:
             renewal, self._renewed = self._renewed, None
             return renewal
 
-        first = tls.server_configuration(mutual=self._mutual)
+        configuration = tls.server_configuration(mutual=self._mutual)
         return grpc.dynamic_ssl_server_credentials(
-            first,
+            configuration,
             renewed,  # type: ignore[arg-type]  # gRPC uses None for "no newer ones"
             require_client_authentication=self._mutual,
         )
