@@ -186,9 +186,7 @@ class ValueEstimates:
         plain = reach_of(confidence)
         clipped = np.clip(estimates, 0.0, reports)
         scores, spread = estimates / absent, self._spread(clipped)
-        list_reach = selection_reach(
-            np.full_like(estimates, _APART / max(len(estimates), 1)), confidence
-        )
+        list_reach = selection_reach(_APART / max(len(estimates), 1), confidence)
         reach = spread * (list_reach if tail is None else tail.reach(list_reach, spread))
         places = _places(scores, reach)
         if np.ptp(absent) > 0:

@@ -122,10 +122,13 @@ class CountLaw:
         m, p, n, q = self._binomials(holders)
         return np.sqrt(m * p * (1 - p) + n * q * (1 - q)) / (self.p - self.q)
 
-    def _binomials(self, holders: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _binomials(
+        self, holders: Floats
+    ) -> tuple[Floats, "Floats | float", Floats, "Floats | float"]:
         """Numbers and chances of two binomial numbers whose sum supports the value."""
-        m, p = holders, np.full_like(holders, self.p)
-        n, q = self.reports - holders, np.full_like(holders, self.q)
+        p: Floats | float
+        q: Floats | float
+        m, p, n, q = holders, self.p, self.reports - holders, self.q
         if self.sampled:
             p = self.q + holders / self.reports * (self.p - self.q)
             m, n = np.full_like(holders, float(self.reports)), np.zeros_like(holders)
