@@ -24,6 +24,7 @@ from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.figures import conversions, rate_of
 from hubbub.analysis.ranks import ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
+from tests.statistics.calibration.percentiles import SHAPES, Floats
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
 EFFECT = Statement(
@@ -154,6 +155,26 @@ def _powered(
 
     planned = detectable_effect(stderr_at, rows, people, FEWEST)
     yield PLANNED, row(planned).shown, 1
+
+
+def _moved(
+    mechanism: AnyMechanism, shares: Floats, people: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """The same of p95, by which all numbers of an arm move up."""
+    edges = np.arange(len(shares) + 1.0)
+    below = np.append(0.0, np.cumsum(shares / shares.sum()))
+    surer = effect_confidence(0.95, 2, (people, people), 1, FEWEST)
+
+    def arm(move: float) -> ArmEstimate:
+        moved = np.diff(np.interp(edges - move, edges, below, left=0.0, right=1.0))
+        counts = chance.multinomial(people, moved / moved.sum()).tolist()
+        totals = draw(mechanism, range(len(shares)), counts, chance)
+        return _estimate(mechanism, totals, edges.tolist(), surer, 1)
+
+    def row(effect: float) -> Effect:
+        return effects(arm(0.0), arm(effect), surer)[-1]
+
+    yield POWER, row(row(0.0).detectable).shown, 1
 
 
 def _converted(
@@ -287,6 +308,11 @@ SETTINGS: Sequence[Setting] = [
                 (build("unary.oue", epsilon=3.0, categories=20), [0.43, *[0.03] * 19], 2000),
             ),
         )
+    ),
+    Setting(
+        "effect on p95, as large as is detectable, grr 4",
+        300,
+        partial(_moved, build("grr", epsilon=4.0, categories=16), SHAPES["smooth"](16), 2000),
     ),
     *(
         Setting(

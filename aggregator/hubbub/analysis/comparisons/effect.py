@@ -15,7 +15,7 @@ and Malek 2022): with true weights the p-value is below p at any look with proba
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, lgamma, log, sqrt
+from math import exp, hypot, lgamma, log, sqrt
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from scipy.special import ndtri
 from hubbub.analysis.answer import CONFIDENCE, Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.percentiles import percentile_shifts
+from hubbub.analysis.percentiles import percentile_shifts, percentiles_of
 from hubbub.analysis.ranks import Ranks
 from hubbub.analysis.uncertainty.intervals import (
     Bounds,
@@ -56,7 +56,7 @@ class Effect:
         shown: whether the interval excludes 0.
         detectable: smallest difference that this many reports show with a probability of 80%. The
             error is that of the share, ratio or mean with the difference, towards the middle of its
-            range; of a percentile it is the error at the estimate, whose parts can hide more.
+            range; of a percentile it is that of an arm whose numbers all move by the difference.
         reaches: end of the range that a percentile's interval reaches, beyond which the truth may
             lie: "low", "high" or "both"; "" for none.
     """
@@ -166,7 +166,11 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
         growth = _ratio_growth(control.figures, other.figures, reach)
     else:
         growth = np.zeros_like
-    detectable = _detectable(halves, reach, growth)
+    if control.ranks and other.ranks:
+        arms = control.ranks, other.ranks
+        detectable = np.array([_movable(*arms, each, confidence) for each in EFFECT_PERCENTILES])
+    else:
+        detectable = _detectable(halves, reach, growth)
     return [
         Effect(
             measure=measure,
@@ -183,6 +187,35 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
             rows, detectable.tolist(), strict=True
         )
     ]
+
+
+def _movable(control: Ranks, other: Ranks, percentile: float, confidence: float) -> float:
+    """Smallest difference of a percentile that is shown with a probability of 80%, up and down.
+
+    Both arms then err against it by what has a probability of 20%: an arm whose shares below all
+    edges are too small by an error has the interval of the percentile that is larger by it.
+    """
+    arms = control, other
+    rows = [percentiles_of(ranks, [percentile], confidence)[0] for ranks in arms]
+    widths = [
+        np.ptp(np.interp([row.low, row.high], ranks.edges, ranks.shares))
+        for ranks, row in zip(arms, rows, strict=True)
+    ]
+    errors = np.array(widths) / (2 * reach_of(confidence))
+    shifts = 100 * _POWER_REACH * errors**2 / max(float(np.hypot(*errors)), _LEAST)
+    erring = [
+        [
+            percentiles_of(ranks, [float(np.clip(moved, _LEAST, 100 - _LEAST))], confidence)[0]
+            for ranks, moved in zip(arms, percentile + sign * shifts, strict=True)
+        ]
+        for sign in (1, -1)
+    ]
+    differences = []
+    for lower, upper in ((0, 1), (1, 0)):
+        high, low = erring[0][lower], erring[1][upper]
+        errs = high.estimate - rows[lower].estimate + rows[upper].estimate - low.estimate
+        differences.append(errs + hypot(high.high - high.estimate, low.estimate - low.low))
+    return max(differences)
 
 
 def _variances(control: Answer, other: Answer) -> tuple[Floats, Callable[[Floats], Floats]]:

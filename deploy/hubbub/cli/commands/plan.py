@@ -332,14 +332,17 @@ def _target(
 ) -> Target:
     """The figure of a row that must reach the goal."""
     error_of_ratio = _ratio_error(options, question, metric)
-    if options.effect is not None:
+    if (effect := options.effect) is not None:
         count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
 
         def shows(row: Row) -> float:
-            if options.percentile is not None:
-                interval = share_error(question, row, options.percentile, shares)
-                stderr = interval / reach_of(CONFIDENCE)
-                return detectable_effect(lambda _: stderr, count, row.reports, fewest)
+            if (percentile := options.percentile) is not None:
+                # A share of 50% has the largest error: the effect moves it there.
+                moved = percentile + 100 * effect * (1 if percentile < 50 else -1)  # noqa: PLR2004 half
+                errors = [share_error(question, row, each, shares) for each in (percentile, moved)]
+                stderrs = np.array(errors) / reach_of(CONFIDENCE)
+                error_at = partial(np.interp, xp=(0.0, effect), fp=stderrs)
+                return detectable_effect(error_at, count, row.reports, fewest)
             stderr_at = partial(error_of_ratio or partial(moved_error, question), row)
             return detectable_effect(stderr_at, count, row.reports, fewest)
 
