@@ -415,7 +415,7 @@ def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(
         capsys, *goal, "--within", "0.03", "--numbers", str(path), "--format", "json"
     )
     assert main([*goal, "--within", "0.03"]) == 2
-    assert "at least 0.062" in capsys.readouterr().err
+    assert "must be above 0.062" in capsys.readouterr().err
     for text in ("", "1\nsoon\n", "inf\n"):
         path.write_text(text)
         assert main([*words, "--numbers", str(path)]) == 2
