@@ -1,7 +1,7 @@
 """An editor's new menu over weeks, through running services, with every figure beside the truth.
 
 "Does the new menu shorten the median time to save, and do people come back?" As a program it prints
-the table of docs/research/statistics.md: python -m tests.system.test_walk 5000
+all figures, of which docs/research/statistics.md has some: python -m tests.system.test_walk 5000
 """
 
 import sys
