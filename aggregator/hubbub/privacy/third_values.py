@@ -58,6 +58,7 @@ _FFT_ERROR: Final = 1e-14
 
 # All counts are summed of so many reports, of so many numbers on a value, and of so many values, at
 # most; merged by the first of these shares that leaves so few rows.
+_MAX_REPORTS: Final = 100
 _SIZE: Final = 300
 _FEW_VALUES: Final = 500
 _ALIKE: Final = {0.1: 12_000, 0.2: 60_000}
@@ -179,7 +180,7 @@ class AllCounts:
 
         None if there are many counts.
         """
-        if max(size, len(law) + most) > _SIZE or values > _FEW_VALUES:
+        if size > _MAX_REPORTS or len(law) + most > _SIZE or values > _FEW_VALUES:
             return None
         psi = shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
         kinds = Signals.certain(psi[psi.sum(axis=1) > rare / values]).merged(_ALIKE_KINDS)
