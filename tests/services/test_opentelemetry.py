@@ -187,7 +187,7 @@ def test_what_a_strict_client_refuses_costs_no_other_instrument_and_no_log_has_i
         Outcome.QUEUED: 1,
     }
     assert [record.getMessage() for record in caplog.records] == [
-        "instrument theme is not reported: ValueOutOfDomain",
+        "instrument theme is not reported: NotListed",
         "instrument nothing is not reported: UnknownMetric",
     ]
     assert "sistem" not in caplog.text
