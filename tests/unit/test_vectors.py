@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,26 @@ def test_auto_takes_the_pool_that_fits_the_expected_reports_and_the_other_fields
     ):
         parameters = _metric(fields, crowded).parameters
         assert (parameters["words"], parameters["books"]) == (words, books), fields
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "reports", "problem"),
+    [
+        ("1000.0", "10000", 'field "epsilon": must be a number of nats in'),
+        ("4.0", "1" + "0" * 400, 'field "reports": must be a'),
+    ],
+)
+def test_auto_leaves_numbers_out_of_range_to_their_check(
+    epsilon: str, reports: str, problem: str
+) -> None:
+    table = TABLE.replace("epsilon = 4.0", f"epsilon = {epsilon}")
+    with pytest.raises(CatalogInvalid, match=re.escape(problem)):
+        _metric(f"{VECTOR}reports = {reports}\n", table)
+
+
+def test_a_plan_refuses_an_epsilon_that_no_vector_has(capsys: Capture) -> None:
+    words = ["--vector", "3", "1", "--epsilon", "1000", "--reports", "1000"]
+    assert "epsilon" in refusal_of(capsys, "plan", *words)
 
 
 CROWD = "central_epsilon = 1.0\ncrowd = 2000\n"

@@ -30,7 +30,7 @@ from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
 from hubbub.mechanisms.parameter import MAX_CELLS, check_cells, check_whole, number, whole
 from hubbub.mechanisms.portable_floats import length
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import MAX_EPSILON, Probability, exp_at_most, log_at_least
 
 POOL: Final = ("words", "books")
 """The parameters that `auto` chooses."""
@@ -47,6 +47,7 @@ _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math
 # Most words by reports * dimensions^.75, and from where on totals are the largest; decision 0218.
 _CROWDED: Final = ((4e6, 1024), (1.6e7, 512), (4e7, 256), (math.inf, 128))
 _MANY: Final = 1.6e8
+_MAX_REPORTS: Final = 10**13
 
 
 def words_for(epsilon: float) -> int:
@@ -61,9 +62,11 @@ def pool_for(
 
     Books add an error that more reports do not reduce; it matters the more, the larger epsilon is.
     More books lessen it, in totals of 32 MB instead of 8 if `most` cells allow, and fewer words.
+    Larger numbers than a metric may have count as the largest; what checks them may run later.
     """
-    crowding = reports * dimensions**0.75
-    many = max(most, _CELLS) if crowding * math.exp(0.75 * epsilon) > _MANY else _CELLS
+    crowding = min(reports, _MAX_REPORTS) * dimensions**0.75
+    growth = math.exp(0.75 * min(epsilon, MAX_EPSILON))
+    many = max(most, _CELLS) if crowding * growth > _MANY else _CELLS
     cells = min(int(many), MAX_CELLS)
     fewer = next(words for limit, words in _CROWDED if not crowding > limit)
     words = words or min(words_for(epsilon), fewer)
