@@ -176,6 +176,26 @@ def test_servers_of_names_that_say_nothing_hold_up_no_call(
     over.set()
 
 
+def test_an_apps_own_look_up_of_names_gets_a_text_and_may_fail(
+    server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, names = socket.getaddrinfo, {"localhost": "127.0.0.1"}
+
+    def own(host: str, *place: Any, **options: Any) -> Any:
+        return original(names[host], *place, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", own)
+    port = server.server_address[1]
+    transport = transport_to(f"http://localhost:{port}", roots=None)
+    assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
+    transport.close()
+    names.clear()
+    transport = transport_to(f"http://localhost:{port}", roots=None)
+    with pytest.raises(TryAgain, match="unavailable"):  # and no wait until the deadline
+        transport.submit(REPORTS, HANG_SECONDS)
+    transport.close()
+
+
 def test_a_name_whose_first_address_says_nothing_is_reached_by_the_next(
     server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

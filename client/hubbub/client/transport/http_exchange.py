@@ -124,11 +124,14 @@ def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) 
     """Returns a name's addresses; who sets `named` ends the wait for them. Raises OSError."""
     answers: list[list[Any] | OSError] = []
     host, port = place
+    # An app's own function in place of the system's compares names with texts.
+    is_original = getattr(socket.getaddrinfo, "__module__", "") == socket.__name__
+    name = _encoded(host) if is_original else host
 
     def ask() -> None:
         try:
-            answers.append(socket.getaddrinfo(_encoded(host), port, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as error:
+            answers.append(socket.getaddrinfo(name, port, type=socket.SOCK_STREAM))
+        except Exception as error:  # noqa: BLE001 of an app's function: any; the thread must end the wait
             answers.append(OSError(*error.args[:2]))
         named.set()
 
