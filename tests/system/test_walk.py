@@ -228,14 +228,15 @@ def walk(
     times, ports = OtherTime(home, patch), Ports.free()
     begin = epoch_start(epoch_at(time.time(), "week") + 1, "week") + DAY + DAY // 2
     catalog, rows, fleet = catalog_of(CATALOG), list[Row](), None
-    for week in range(weeks + 1):  # in the last, devices send what they counted before
-        for day in range(2):
+    for week in range(weeks + 1):
+        # In the last week, devices send on its first day what they counted before.
+        for day in range(2 if week < weeks else 1):
             times.set(int(begin + week * WEEK + day * DAY - time.time()))
             with LocalRun(home / "run", catalog, ports, development=development) as run:
                 fleet = fleet or Fleet(devices, weeks, run, begin)
                 lives = lives if day else fleet.live(week)
                 next(lives)
-                if not day:
+                if week < weeks and not day:
                     continue
                 _counted(run)
                 connection = run.endpoints.connection
