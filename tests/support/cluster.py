@@ -128,13 +128,14 @@ class Cluster:
 
     def move(self, slots: list[int], source: Node, target: Node) -> None:
         """Move slots with their keys while both serve, as `redis-cli --cluster reshard` does."""
+        others = [node for node in self.masters() if node not in (source, target)]
         for slot in slots:
             target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
             source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
             while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
                 for key in keys:
                     source.ask("MIGRATE", "127.0.0.1", target.port, key, 0, 10_000)
-            for node in (target, source, *self.masters()):
+            for node in (target, source, *others):
                 node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
 
     def stop(self) -> None:
