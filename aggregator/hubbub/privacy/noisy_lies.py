@@ -20,7 +20,7 @@ Source: hubbub's own, proven above; tests enumerate small epochs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import exp
 from typing import Final, Self
 
@@ -42,6 +42,8 @@ _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
 _NUMBERS: Final = 16_000_000
 _MIN_BLOCKS: Final = 2
+# Of rows and s: what stays in a processor's cache while it is summed.
+_AT_ONCE: Final = 1 << 15
 # What is known of L counts as one where it differs by about the first of these shares that leaves
 # fewer than so many.
 _ALIKE: Final = (0.1, 0.2, 0.4)
@@ -126,10 +128,9 @@ class NoisyLies:
         """
         t, upper, lower = exp(central), 0.0, 0.0
         for total, weight, chances in self._totals(_FEW_BLOCKS):
-            excess = self._over(t, total)
-            lower += float(np.maximum(excess @ chances, 0.0).sum())
-            upper += float((np.maximum(excess, 0.0, out=excess) @ chances).sum())
-            upper += self._left_out(total, weight, chances)
+            sums, positive_sums = self._sums(t, total, chances)
+            lower += float(np.maximum(sums, 0.0).sum())
+            upper += float(positive_sums.sum()) + self._left_out(total, weight, chances)
         upper += 4 * self.cut
         if upper <= target or lower > target or len(self.starts) < len(self.numbers):
             return upper
@@ -165,10 +166,9 @@ class NoisyLies:
         """The same with what is known of L, but for T and rows where it hardly matters."""
         result, gains = 4 * self.cut, []
         for place, (total, weight, chances) in enumerate(self._some):
-            excess = self._over(t, total)
-            upper = np.maximum(excess, 0.0) @ chances
+            sums, upper = self._sums(t, total, chances)
             result += self._left_out(total, weight, chances) + float(upper.sum())
-            most = upper - np.maximum(excess @ chances, 0.0)
+            most = upper - np.maximum(sums, 0.0)
             gains.append((float(most.sum()), place, upper, most))
         remaining = sum(gain for gain, *_ in gains)
         for gain, place, upper, most in sorted(gains, key=lambda row: -row[0]):
@@ -178,15 +178,28 @@ class NoisyLies:
             rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some))
             if place not in self._views:
                 self._views[place] = self._view(place)
-            excess = self._over(t, self._some[place][0])[rows]
+            excess = self._over(t, self._some[place][0], rows)
             result += float(self._views[place].gains(excess).sum() - upper[rows].sum())
         return result
 
-    def _over(self, t: float, total: float) -> Floats:
-        gain, loss = self._factors(t, total)
+    def _sums(self, t: float, total: float, chances: Floats) -> tuple[Floats, Floats]:
+        """Sums over s, for each row, of what v exceeds t times w by; and of what is above 0."""
         # In other rows w is likelier.
-        end = np.searchsorted(-self.ratios, -t / (1 + t) * (1 - 1e-8))
-        return gain * self.first[:end] - loss * self.even[:end]
+        end = int(np.searchsorted(-self.ratios, -t / (1 + t) * (1 - 1e-8)))
+        sums, positive_sums = np.empty((2, end))
+        step = max(1, _AT_ONCE // len(chances))
+        for start in range(0, end, step):
+            rows = slice(start, min(start + step, end))
+            excess = self._over(t, total, rows)
+            sums[rows] = excess @ chances
+            positive_sums[rows] = np.maximum(excess, 0.0, out=excess) @ chances
+        return sums, positive_sums
+
+    def _over(self, t: float, total: float, rows: slice | npt.NDArray[np.intp]) -> Floats:
+        gain, loss = self._factors(t, total)
+        excess: Floats = gain * self.first[rows]
+        excess -= loss * self.even[rows]
+        return excess
 
     def _factors(self, t: float, total: float) -> tuple[Floats, Floats]:
         """What v exceeds t times w by, for each s: so many times `first`, less `even`."""
@@ -248,12 +261,21 @@ class NoisyLies:
         d, m, hiding = self.crowd.categories, self.crowd.others, self.crowd.hiding
         totals = _probable(m, hiding, self.cut) + 1
         most = int(likely_ends(totals[-1:], 1 / d, self.cut / d)[1][0])
-        settings = self.dummy_law, int(d) - 2, (m * hiding + 1) / d
+        values, theta = int(d) - 2, (m * hiding + 1) / d
         size = int(totals[-1] - self.numbers[0]) + 1
-        if counts := AllCounts.of(*settings, most=most, size=size, rare=_RARE * self.cut):
+        law = tuple(self.dummy_law.tolist())
+        if counts := _all_counts(law, values, theta, most, size, _RARE * self.cut):
             return counts
         period = int(np.ptp(likely_ends(totals[[0, -1]], 1 - 2 / d, self.cut)))
-        return ThirdValues.of(*settings, most, period)
+        return ThirdValues.of(self.dummy_law, values, theta, most, period)
+
+
+@lru_cache(maxsize=1)
+def _all_counts(  # noqa: PLR0917
+    law: tuple[float, ...], values: int, theta: float, most: int, size: int, rare: float
+) -> AllCounts | None:
+    """The last ones: a plan's last account is asked for again."""
+    return AllCounts.of(np.array(law), values, theta, most=most, size=size, rare=rare)
 
 
 def _probable(trials: int, chance: float, cut: float) -> Floats:

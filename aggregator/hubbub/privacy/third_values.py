@@ -25,6 +25,7 @@ Source: hubbub's own, proven above.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -94,15 +95,13 @@ class Signals:
     @classmethod
     def of(cls, parts: Iterable[Self], size: int) -> Self:
         """All rows of some, for numbers below `size`."""
-        tables = zip(*((part.mean, part.width, part.deviation) for part in parts), strict=True)
-        return cls(
-            *(
-                np.concatenate(
-                    [np.pad(rows, ((0, 0), (0, size - rows.shape[1]))) for rows in table]
-                )
-                for table in tables
-            )
-        )
+        some = list(parts)
+        tables, start = np.zeros((3, sum(len(part.mean) for part in some), size)), 0
+        for part in some:
+            end, columns = start + len(part.mean), part.mean.shape[1]
+            tables[:, start:end, :columns] = part.mean, part.width, part.deviation
+            start = end
+        return cls(*tables)
 
     def __getitem__(
         self, some: slice | _Numbers | Mask | tuple[slice, slice | _Numbers]
@@ -115,16 +114,21 @@ class Signals:
 
     def plus(self, other: "Signals", size: int) -> "Signals":
         """Signals of the sum of the number and an independent one, of which `other` is one row."""
-        mean, width, deviation = (
-            shifted_chances(chances[0], self.mean.shape[1])[:size].T
-            for chances in (other.mean, other.mean + other.width, other.mean + other.deviation)
-        )
+        columns = self.mean.shape[1]
+        end = min(columns + other.mean.shape[1] - 1, size)
+        mean, width, deviation = (table[:end, :columns].T for table in other.shifted)
         sums = self.mean @ mean
         return Signals(
             sums,
             np.maximum((self.mean + self.width) @ width - sums, 0.0),
             np.maximum((self.mean + self.deviation) @ deviation - sums, 0.0),
         )
+
+    @cached_property
+    def shifted(self) -> list[Floats]:
+        """Of one row, chances of the sums with numbers of all reports, which are the columns."""
+        tables = self.mean, self.mean + self.width, self.mean + self.deviation
+        return [shifted_chances(chances[0], _MAX_REPORTS) for chances in tables]
 
     def merged(self, share: float) -> "Signals":
         """Rows whose chances differ by about this share become one."""
@@ -383,7 +387,7 @@ def _with_kind(  # noqa: PLR0917
                 power = powers[-1].plus(kind, size)
                 last = np.flatnonzero(power.mean[0] >= _RARE * power.mean.max())[-1]
                 powers.append(power[:, : last + 1])
-            part = counts[used][sums[used] * chance > rare].plus(powers[number] * chance, size)
+            part = counts[used][sums[used] * chance > rare].plus(powers[number], size) * chance
             some.append(part[np.flatnonzero(part.mean.any(axis=1))])
         signals = Signals.of(some, max(part.mean.shape[1] for part in some))
         if len(signals.mean):
