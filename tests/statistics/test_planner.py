@@ -15,6 +15,8 @@ from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.draw_totals import Counts, one_hot_chances
+from hubbub.analysis.percentiles import percentiles_of
+from hubbub.analysis.ranks import ranks_of
 from hubbub.authoring.auto_mechanism import choose
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter
@@ -26,7 +28,7 @@ from hubbub.mechanisms.number_range import PLACES
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
-from hubbub.simulation.totals_of_plan import share_error
+from hubbub.simulation.totals_of_plan import rank_error, share_errors
 from tests.support.commands import Capture, document_of, output_of
 
 pytestmark = pytest.mark.thorough
@@ -366,12 +368,32 @@ def test_too_much_to_draw_is_refused() -> None:
 def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() -> None:
     question = MetricDraft(kind="values", size=20)
     for name, parameters in question.suitable(1.0).items():
-        few, many = (
-            share_error(question, row(question, name, parameters, n), 95.0, question.even())
+        [few], [many] = (
+            share_errors(question, row(question, name, parameters, n), [95.0], question.even())
             for n in (1e6, 1e14)
         )
         assert 0 < many < few
         assert many == pytest.approx(few / 1e4, rel=0.1), name
+
+
+@pytest.mark.parametrize("name", ["haar", "wave"])
+def test_the_error_of_a_percentile_is_that_of_the_edges_where_its_interval_ends(name: str) -> None:
+    """At edge 32 of 64, where p95 is, `haar` errs half as much as at the edges beside it."""
+    question = MetricDraft(kind="ranges", size=64, low=0.0, high=60.0)
+    below = np.append(1 - np.exp(-6 * np.arange(64) / 64), 1.0)
+    planned_row = row(question, name, question.suitable(2.0)[name], 30_000)
+    planned = rank_error(question, planned_row, 95.0, np.diff(below))
+    mechanism = build(name, **planned_row.parameters)
+    widths = []
+    for seed in range(20):
+        chance = np.random.default_rng([2026, seed])
+        people = chance.multinomial(30_000, np.diff(below)).tolist()
+        totals = draw(mechanism, question.values(), people, chance)
+        ranks = ranks_of([(mechanism, totals)], range(65), population=True)
+        assert ranks
+        [p95] = percentiles_of(ranks, [95.0], 0.95)
+        widths.append(float(np.diff(np.interp([p95.low, p95.high], range(65), below))[0]) / 2)
+    assert planned == pytest.approx(np.mean(widths), rel=0.2)
 
 
 def test_the_error_of_a_percentile_is_a_column_of_the_plan(capsys: Capture) -> None:

@@ -1,5 +1,6 @@
 """Draws totals for `hubbub plan --simulate` as planned, and estimates them."""
 
+from collections.abc import Sequence
 from math import ceil, inf, isfinite, sqrt
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row
 from hubbub.simulation.truth import true_values
 
-_DRAWINGS: Final = 3
+_DRAWINGS: Final = 2
 _MAX_DRAWN: Final = 1e8
 _MAX_REPORTS: Final = 10**12
 
@@ -25,33 +26,44 @@ _MAX_REPORTS: Final = 10**12
 def rank_error(question: MetricDraft, plan_row: Row, percentile: float, shares: Floats) -> float:
     """Half the width, in rank (share of people), of the 95% interval of a percentile.
 
-    `shares` are those of the parts. The interval ends at edges of parts: on average half a part
-    further on either side.
+    `shares` are those of the parts. Errors of shares differ from edge to edge, for `haar` by a
+    factor of two. The interval extends to the outermost edge that may be the percentile's: the
+    larger errors at either side decide. It ends at edges: on average half a part further.
     """
-    return share_error(question, plan_row, percentile, shares) + _half_part(percentile, shares)
+    if not isfinite(plan_row.reports):
+        return inf
+    [near] = share_errors(question, plan_row, [percentile], shares)
+    steps = (-100 * near, -50 * near, 50 * near, 100 * near)
+    beside = [min(max(percentile + step, 0.0), 100.0) for step in steps]
+    errors = share_errors(question, plan_row, beside, shares)
+    reached = max(near, *errors[:2]) + max(near, *errors[2:])
+    return reached / 2 + _half_part(percentile, shares)
 
 
-def share_error(question: MetricDraft, plan_row: Row, percentile: float, shares: Floats) -> float:
-    """Half the width of the 95% interval of the share below the edge nearest to a percentile.
+def share_errors(
+    question: MetricDraft, plan_row: Row, percentiles: Sequence[float], shares: Floats
+) -> list[float]:
+    """Half the widths of the 95% intervals of the shares below the edges nearest to percentiles.
 
     `shares` are those of the parts. Infinite if no number of reports suffices.
     """
     if not isfinite(plan_row.reports):
-        return inf
+        return [inf for _ in percentiles]
     mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
     cumulative = np.cumsum(shares)
-    edge = int(np.argmin(np.abs(cumulative[:-1] - percentile / 100))) + 1
+    edges = [int(np.argmin(np.abs(cumulative[:-1] - each / 100))) + 1 for each in percentiles]
     drawn_reports = min(plan_row.reports, _MAX_DRAWN)
     people_below = (cumulative / cumulative[-1] * round(drawn_reports)).round().astype(np.int64)
     people_by_part = np.diff(people_below, prepend=0).tolist()
-    reach, widths = reach_of(0.95), []
+    reach, widths = reach_of(0.95), np.zeros(len(edges))
     for seed in range(_DRAWINGS):
         totals = draw(mechanism, question.values(), people_by_part, np.random.default_rng(seed))
         ranks = ranks_of([(mechanism, totals)], range(parts + 1), population=True)
-        # Of the share below the edge.
-        low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))
-        widths.append(high - low)
-    return sum(widths) / _DRAWINGS / 2 * sqrt(drawn_reports / plan_row.reports)
+        for place, edge in enumerate(edges):
+            low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))
+            widths[place] += (high - low) / _DRAWINGS
+    halves: list[float] = (widths / 2 * sqrt(drawn_reports / plan_row.reports)).tolist()
+    return halves
 
 
 def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:

@@ -50,7 +50,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.programs.text_files import read_list
 from hubbub.query_results.rows import percentile_name
-from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, share_error, simulate
+from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, share_errors, simulate
 
 # The minimum batch of a planned metric; a larger one shows effects a little sooner.
 _FEWEST: Final = 100
@@ -339,7 +339,7 @@ def _target(
             if (percentile := options.percentile) is not None:
                 # A share of 50% has the largest error: the effect moves it there.
                 moved = percentile + 100 * effect * (1 if percentile < 50 else -1)  # noqa: PLR2004 half
-                errors = [share_error(question, row, each, shares) for each in (percentile, moved)]
+                errors = share_errors(question, row, (percentile, moved), shares)
                 stderrs = np.array(errors) / reach_of(CONFIDENCE)
                 error_at = partial(np.interp, xp=(0.0, effect), fp=stderrs)
                 return detectable_effect(error_at, count, row.reports, fewest)
