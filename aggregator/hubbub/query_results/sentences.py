@@ -392,8 +392,8 @@ def _report_sentences(answer: Document) -> Iterator[str]:
     """Yields privacy, on the card and in this answer's batches; completeness; signs of forgery."""
     if promised := answer["promised"]:
         yield (
-            f"shuffled, as on the privacy card: epsilon {promised['epsilon']:.3f} at delta "
-            f"{promised['delta']:g}. {promised['rests_on']}"
+            "shuffled, in the smallest permitted batch: epsilon "
+            f"{promised['epsilon']:.3f} at delta {promised['delta']:g}. {promised['rests_on']}"
         )
         shuffled = answer["shuffled"]
         if shuffled and f"{shuffled['epsilon']:.3f}" != f"{promised['epsilon']:.3f}":
