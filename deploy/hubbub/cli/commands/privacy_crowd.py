@@ -94,7 +94,7 @@ def _crowd(options: CrowdOptions) -> None:
             f"--hashes {options.hashes} needs 3 or more --values, the buckets of each function, "
             "and no --dummies"
         )
-    with announced_if_long(lambda: "computing what the crowd hides; this may take half a minute"):
+    with announced_if_long(lambda: "computing what the crowd hides; this may take minutes"):
         crowd, central, composed = _worked_out(options)
     local = crowd.epsilon_local
     if options.json:

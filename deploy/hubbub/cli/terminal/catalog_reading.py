@@ -109,7 +109,7 @@ def _long_reading_text(path: Path) -> str:
     with suppress(OSError):  # the caller reports it
         if _CROWD in path.read_bytes():
             return (
-                "computing what crowds hide; this may take half a minute (large ones with dummies "
+                "computing what crowds hide; this may take minutes (large ones with dummies "
                 '= "auto" take longest)'
             )
     return ""
