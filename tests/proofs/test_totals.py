@@ -4,11 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import product
 from math import isclose, prod
+from statistics import fmean, pvariance
 from typing import Any
 
 import pytest
 
-from hubbub.mechanisms import Totals
+from hubbub.mechanisms import Totals, build
+from hubbub.mechanisms.mean_one_bit import OneBitMean
+from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.number_range import dummies_variance
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.value_noise import ValueNoise
 
@@ -99,3 +103,24 @@ def test_dummies_of_a_fixed_sum_have_the_moments_of_all_that_can_be_drawn() -> N
 def test_totals_have_dummies_also_if_only_their_number_is_uncertain(uncertain: Any) -> None:
     assert not Totals(cells=[0] * VALUES, reports=9).has_dummies
     assert Totals(cells=[0] * VALUES, reports=9, **uncertain).has_dummies
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"), [("mean.one_bit", {}), ("mean.piecewise", {"steps": 5})]
+)
+def test_dummies_of_a_mean_move_it_by_nothing_and_widen_it_by_their_spread(
+    name: str, steps: dict[str, int]
+) -> None:
+    """Over all draws of two dummies, each equally likely in any cell, beside one report."""
+    mechanism = build(name, epsilon=4.0, low=0.0, high=1.0, **steps)
+    assert isinstance(mechanism, OneBitMean | PiecewiseMean)
+    size = mechanism.layout.size
+    alone = Totals(cells=[1] + [0] * (size - 1), reports=1)
+    estimates, added = [], set()
+    for draw in product(range(size), repeat=2):
+        cells = [alone.cells[cell] + draw.count(cell) for cell in range(size)]
+        totals = Totals(cells=cells, reports=1, dummies=2)
+        estimates.append(mechanism.estimate(totals).values[0])
+        added.add(round(dummies_variance(mechanism.contributions, totals, 0.5), 9))
+    assert fmean(estimates) == pytest.approx(mechanism.estimate(alone).values[0])
+    assert [*added] == [pytest.approx(pvariance(estimates))]
