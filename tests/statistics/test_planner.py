@@ -368,8 +368,8 @@ def test_too_much_to_draw_is_refused() -> None:
 def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() -> None:
     question = MetricDraft(kind="values", size=20)
     for name, parameters in question.suitable(1.0).items():
-        [few], [many] = (
-            share_errors(question, row(question, name, parameters, n), [95.0], question.even())
+        few, many = (
+            share_errors(question, row(question, name, parameters, n), question.even())(95.0)
             for n in (1e6, 1e14)
         )
         assert 0 < many < few

@@ -1,6 +1,7 @@
 """Draws totals for `hubbub plan --simulate` as planned, and estimates them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import cache
 from math import ceil, inf, isfinite, sqrt
 from typing import Any, Final
 
@@ -30,40 +31,48 @@ def rank_error(question: MetricDraft, plan_row: Row, percentile: float, shares: 
     factor of two. The interval extends to the outermost edge that may be the percentile's: the
     larger errors at either side decide. It ends at edges: on average half a part further.
     """
-    if not isfinite(plan_row.reports):
-        return inf
-    [near] = share_errors(question, plan_row, [percentile], shares)
-    steps = (-100 * near, -50 * near, 50 * near, 100 * near)
-    beside = [min(max(percentile + step, 0.0), 100.0) for step in steps]
-    errors = share_errors(question, plan_row, beside, shares)
-    reached = max(near, *errors[:2]) + max(near, *errors[2:])
-    return reached / 2 + _half_part(percentile, shares)
+    share_error = share_errors(question, plan_row, shares)
+    near = share_error(percentile)
+    below, above = (
+        max(near, *(share_error(percentile + side * near) for side in sides))
+        for sides in ((-100, -50), (50, 100))
+    )
+    return (below + above) / 2 + _half_part(percentile, shares)
 
 
-def share_errors(
-    question: MetricDraft, plan_row: Row, percentiles: Sequence[float], shares: Floats
-) -> list[float]:
-    """Half the widths of the 95% intervals of the shares below the edges nearest to percentiles.
+def share_errors(question: MetricDraft, plan_row: Row, shares: Floats) -> Callable[[float], float]:
+    """Half the width of the 95% interval of the share below the edge nearest to a percentile.
 
     `shares` are those of the parts. Infinite if no number of reports suffices.
     """
     if not isfinite(plan_row.reports):
-        return [inf for _ in percentiles]
+        return lambda _: inf
     mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
     cumulative = np.cumsum(shares)
-    edges = [int(np.argmin(np.abs(cumulative[:-1] - each / 100))) + 1 for each in percentiles]
     drawn_reports = min(plan_row.reports, _MAX_DRAWN)
     people_below = (cumulative / cumulative[-1] * round(drawn_reports)).round().astype(np.int64)
     people_by_part = np.diff(people_below, prepend=0).tolist()
-    reach, widths = reach_of(0.95), np.zeros(len(edges))
-    for seed in range(_DRAWINGS):
-        totals = draw(mechanism, question.values(), people_by_part, np.random.default_rng(seed))
-        ranks = ranks_of([(mechanism, totals)], range(parts + 1), population=True)
-        for place, edge in enumerate(edges):
+    drawn_ranks = [
+        ranks_of(
+            [(mechanism, draw(mechanism, question.values(), people_by_part, chance))],
+            range(parts + 1),
+            population=True,
+        )
+        for chance in map(np.random.default_rng, range(_DRAWINGS))
+    ]
+    reach = reach_of(0.95)
+
+    @cache
+    def error_at(edge: int) -> float:
+        width = 0.0
+        for ranks in drawn_ranks:
             low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))
-            widths[place] += (high - low) / _DRAWINGS
-    halves: list[float] = (widths / 2 * sqrt(drawn_reports / plan_row.reports)).tolist()
-    return halves
+            width += high - low
+        return width / _DRAWINGS / 2 * sqrt(drawn_reports / plan_row.reports)
+
+    return lambda percentile: error_at(
+        int(np.argmin(np.abs(cumulative[:-1] - percentile / 100))) + 1
+    )
 
 
 def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:

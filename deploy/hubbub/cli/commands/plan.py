@@ -339,8 +339,8 @@ def _target(
             if (percentile := options.percentile) is not None:
                 # A share of 50% has the largest error: the effect moves it there.
                 moved = percentile + 100 * effect * (1 if percentile < 50 else -1)  # noqa: PLR2004 half
-                errors = share_errors(question, row, (percentile, moved), shares)
-                stderrs = np.array(errors) / reach_of(CONFIDENCE)
+                errors = map(share_errors(question, row, shares), (percentile, moved))
+                stderrs = [error / reach_of(CONFIDENCE) for error in errors]
                 error_at = partial(np.interp, xp=(0.0, effect), fp=stderrs)
                 return detectable_effect(error_at, count, row.reports, fewest)
             stderr_at = partial(error_of_ratio or partial(moved_error, question), row)
