@@ -119,9 +119,9 @@ def _with_former_mechanism(metric: Metric, before: Metric) -> Metric:
     ]
     if not metric.choice or questions[0] != questions[1]:
         return metric
-    kept = {name: getattr(before, name) for name in ("mechanism", "parameters", "choice")}
+    signed_fields = {name: getattr(before, name) for name in ("mechanism", "parameters", "choice")}
     with suppress(BadParameter):  # rr takes two values alone
-        metric = replace(metric, **kept)
+        metric = replace(metric, **signed_fields)
     return metric
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from hubbub.client.lazy_log import warn
 from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
-from hubbub.client.transport.protobuf import element, field, fields_of
+from hubbub.client.transport.protobuf import UINT32, element, field, fields_of
 
 REASONS: Final = (
     "refused_unspecified",
@@ -23,7 +23,6 @@ REASONS: Final = (
 
 # Unknown reasons of newer shufflers are counted by number, up to a plausible one.
 _MAX_REASON: Final = 1000
-_UINT32: Final = (1 << 32) - 1
 
 
 def request_of(reports: Sequence[SealedReport]) -> bytes:
@@ -71,12 +70,12 @@ def answer_in(response: bytes, reports: int) -> Submitted:
 def _refusal(message: bytes) -> tuple[int, str]:
     """The report's index, and the reason."""
     members = {number: value for number, value in fields_of(message) if isinstance(value, int)}
-    reason = members.get(2, 0) & _UINT32
+    reason = members.get(2, 0) & UINT32
     if reason < len(REASONS):
         name = REASONS[reason]
     else:
         name = f"refused_unknown_{reason}" if reason < _MAX_REASON else "refused_unknown"
-    return members.get(1, 0) & _UINT32, name
+    return members.get(1, 0) & UINT32, name
 
 
 @cache

@@ -10,7 +10,7 @@ _VARINT, _DELIMITED = 0, 2
 _FIXED_BYTES: Final = {1: 8, 5: 4}
 _MAX_VARINT_BYTES: Final = 10
 _MORE: Final = 0x80  # in a byte that others of its number follow
-_UINT32: Final = (1 << 32) - 1
+UINT32: Final = (1 << 32) - 1
 _UINT64: Final = (1 << 64) - 1
 
 
@@ -58,7 +58,7 @@ def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _varint(number: int) -> bytes:
     """Seven bits a byte, the lowest first."""
-    if not 0 <= number <= _UINT32:
+    if not 0 <= number <= UINT32:
         raise ValueError("a number is outside [0, 2^32)")
     digits = bytearray()
     while number >= _MORE:

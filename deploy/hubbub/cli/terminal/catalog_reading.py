@@ -77,16 +77,16 @@ class CatalogOptions:
 def kept_mechanisms(catalog: Catalog, metrics: Iterable[Metric]) -> Iterator[str]:
     """Yields a sentence for each metric whose mechanism is that of the last bundle."""
     for metric in metrics:
-        chosen, kept = (
+        chosen_text, signed_text = (
             ", ".join(
                 [m.mechanism, *(f"{n} = {m.parameters[n]}" for n in POOL if n in m.parameters)]
             )
             for m in (catalog.metrics[metric.name], metric)
         )
-        if chosen != kept:
+        if chosen_text != signed_text:
             yield (
-                f"{metric.name}: keeps {kept}, as signed before; under a new name auto chooses "
-                f"{chosen}"
+                f"{metric.name}: keeps {signed_text}, as signed before; under a new name "
+                f"auto chooses {chosen_text}"
             )
 
 
