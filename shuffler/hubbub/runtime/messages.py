@@ -1,5 +1,6 @@
 """Parses messages from untrusted senders, and draws the delay after which they may retry."""
 
+import math
 import secrets
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -88,5 +89,8 @@ def _varint(raw: bytes, position: int) -> tuple[int, int]:
 
 
 def hint_seconds(wait_seconds: float) -> float:
-    """A random delay in [`wait_seconds`, 2 `wait_seconds`], so that callers do not all return."""
-    return wait_seconds * _random.uniform(1, 2)
+    """A random delay in [`wait_seconds`, 2 `wait_seconds`], so that callers do not all return.
+
+    Rounded up to whole milliseconds, in which it is sent.
+    """
+    return math.ceil(1000 * wait_seconds * _random.uniform(1, 2)) / 1000

@@ -222,7 +222,7 @@ class ReportsApp:
     def _come_back(self, wait_seconds: float, detail: str) -> Refused:
         """A refusal for now, with the notice: it can lower a flood before devices are let in."""
         hint = hint_seconds(wait_seconds)
-        milliseconds = round(1000 * hint) + 1
+        milliseconds = round(1000 * hint)
         return refused_for_now(hint, detail, retry_after_ms=milliseconds, **self._notice_member())
 
     def _notice_member(self) -> dict[str, str]:

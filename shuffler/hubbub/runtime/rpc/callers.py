@@ -31,7 +31,7 @@ async def come_back(
     The hint is drawn from [`wait_seconds`, 2 `wait_seconds`], so that refused callers do not all
     come back at once. `trailers` is further trailing metadata.
     """
-    hint = round(1000 * hint_seconds(wait_seconds)) + 1
+    hint = round(1000 * hint_seconds(wait_seconds))
     metadata = ("grpc-retry-pushback-ms", str(hint)), *trailers()
     await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message, metadata)
     raise AssertionError("abort does not return")
