@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from hubbub.client import GivenUp, SealedReport, TryAgain, transport_to
 from hubbub.errors import BadParameter
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.signing.testing import make_bundle
+from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 from tests.conftest import CATALOG
 from tests.support.http_shuffler import HttpShuffler, http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -315,3 +316,40 @@ def test_without_grpc_an_app_reports_over_http(
     subprocess.run([sys.executable, "-W", "error", "-c", code, place], cwd=tmp_path, check=True)
     [report] = server.received
     assert report.stream == "theme"
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/protobuf\r\n"
+FIELD = SubmitResponse(refused=[Refusal(reason=Reason.REASON_EXPIRED)]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [
+        (b"Content-Length: %d\r\n\r\n" % len(FIELD), b""),
+        (b"Content-Length: %d\r\n\r\n" % (2 * len(FIELD)), FIELD),
+        (b"Content-Length: %d\r\n\r\n" % (3 << 20), FIELD * ((2 << 20) // len(FIELD))),
+        (b"Transfer-Encoding: chunked\r\n\r\n", b"%x\r\n" % len(FIELD) + FIELD + b"\r\n"),
+        (b"Connection: close\r\n\r\n", FIELD),
+    ],
+    ids=["nothing", "a field", "too much", "chunked", "no length"],
+)
+def test_an_answer_that_is_cut_between_two_fields_accepts_no_report(
+    framing: bytes, body: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1 << 16)
+                with suppress(OSError):  # of a client that reads no more
+                    connection.sendall(HEAD + framing + body)
+                    connection.shutdown(socket.SHUT_WR)
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        transport = transport_to(f"http://127.0.0.1:{listening.getsockname()[1]}", roots=None)
+        with pytest.raises(TryAgain, match="unavailable"):
+            transport.submit(REPORTS, HANG_SECONDS)
+        transport.close()
+        answering.join()

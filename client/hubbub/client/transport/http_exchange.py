@@ -241,8 +241,12 @@ class HttpExchange:
         try:
             connection.request("POST", self._path, body, {"Content-Type": self._type, **headers})
             response = connection.getresponse()
-            answer = response.read(_LARGEST_ANSWER_BYTES + 1)
-            reusable = response.isclosed() and not response.will_close
+            answer = response.read(_LARGEST_ANSWER_BYTES)
+            # Part of an answer may look whole, and without the refusals in its lost part.
+            is_whole = response.isclosed() if response.chunked else response.length == 0
+            if not is_whole:
+                raise http.client.IncompleteRead(answer)
+            reusable = not response.will_close
             answered = reversed(response.headers.items())
             lower_headers = {name.lower(): value for name, value in answered}
             return HttpAnswer(response.status, lower_headers, answer)
