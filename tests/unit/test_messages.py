@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from hubbub.client.transport.messages import (
     request_of,
     token_request_of,
 )
+from hubbub.client.transport.protobuf import fields_of
 from hubbub.wire.v1.services_pb2 import (
     IssuedTokens,
     Reason,
@@ -96,6 +99,32 @@ def test_issued_tokens_of_the_library_are_read(
     assert issued_in(answer, len(entries)) == [
         None if not_given else (evaluated, proof) for evaluated, proof, not_given in entries
     ]
+
+
+def _varint(number: int, size: int) -> bytes:
+    """The number in at least `size` bytes, more than it needs."""
+    digits = [number >> 7 * place & 0x7F for place in range(max(size, -(-number.bit_length() // 7)))]
+    return bytes(digit | 0x80 for digit in digits[:-1]) + bytes(digits[-1:])
+
+
+@given(
+    st.one_of(st.sampled_from((1, 5, 2**29 - 1, 2**29)), st.integers(0, 2**33)),
+    st.sampled_from(((0, b"\1"), (1, bytes(8)), (2, b""), (5, bytes(4)), (6, b""), (7, b""))),
+    st.lists(st.integers(1, 11), min_size=2, max_size=2),
+)
+def test_fields_are_refused_as_the_library_refuses_them(
+    number: int, content: tuple[int, bytes], sizes: list[int]
+) -> None:
+    kind, value = content
+    message = _varint(number << 3 | kind, sizes[0])
+    message += value if kind in {1, 5} else _varint(sum(value), sizes[1]) + value[1:]
+    try:
+        SubmitResponse.FromString(message)
+    except DecodeError:
+        with pytest.raises(ValueError, match="number|kind"):
+            list(fields_of(message))
+    else:
+        assert len(list(fields_of(message))) == (kind in {0, 2})
 
 
 @given(st.binary(max_size=40))

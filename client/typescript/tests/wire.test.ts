@@ -6,6 +6,7 @@ import { XWing } from "@hpke/hybridkem-x-wing";
 
 import { epochAt, epochStart } from "../src/catalog/epochs.js";
 import { BadParameter, GivenUp, TryAgain } from "../src/errors.js";
+import { fieldsOf } from "../src/transport/protobuf.js";
 import { seal, SEAL_BYTES, sealInfo, type Kem } from "../src/transport/sealing.js";
 import { meaningOf, requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
 import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
@@ -29,6 +30,23 @@ interface Submission {
   request: string;
   answers: { response: string; results: (string | null)[] }[];
 }
+
+test("fields are refused as protobuf's own parsers refuse them", () => {
+  const malformed = [
+    "808080801001", // number 2**29
+    "88808080800001", // a tag of six bytes
+    "0001", // number 0
+    "2a808080808000", // a size of six bytes
+    "28", // no value
+    "288080808080808080808000", // a value of eleven bytes
+  ];
+  for (const hex of malformed) {
+    assert.throws(() => [...fieldsOf(bytesOf(hex))], RangeError, hex);
+  }
+  const [longest, largest] = ["888080800001", "f8ffffff0f01"];
+  assert.deepEqual([...fieldsOf(bytesOf(longest))], [[1, 1]]);
+  assert.deepEqual([...fieldsOf(bytesOf(largest))], [[2 ** 29 - 1, 1]]);
+});
 
 test("a moment is in the same epoch", () => {
   const { epochs } = knownAnswer("wire/epochs") as Epochs;

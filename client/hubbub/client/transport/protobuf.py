@@ -8,7 +8,7 @@ from typing import Final
 
 _VARINT, _DELIMITED = 0, 2
 _FIXED_BYTES: Final = {1: 8, 5: 4}
-_MAX_VARINT_BYTES: Final = 10
+_MAX_TAG_BYTES, _MAX_VALUE_BYTES = 5, 10  # as protobuf's own parsers, also for sizes
 _MORE: Final = 0x80  # in a byte that others of its number follow
 UINT32: Final = (1 << 32) - 1
 _UINT64: Final = (1 << 64) - 1
@@ -35,16 +35,16 @@ def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """
     position = 0
     while position < len(message):
-        tag, position = _read_varint(message, position)
+        tag, position = _read_varint(message, position, _MAX_TAG_BYTES)
         number, kind = tag >> 3, tag & 7
-        if not number:
-            raise ValueError("a field has no number")
+        if not number or tag > UINT32:
+            raise ValueError("a field has no valid number")
         if kind == _VARINT:
-            value, position = _read_varint(message, position)
+            value, position = _read_varint(message, position, _MAX_VALUE_BYTES)
             yield number, value
             continue
         if kind == _DELIMITED:
-            size, position = _read_varint(message, position)
+            size, position = _read_varint(message, position, _MAX_TAG_BYTES)
         elif kind in _FIXED_BYTES:
             size = _FIXED_BYTES[kind]
         else:
@@ -67,10 +67,10 @@ def _varint(number: int) -> bytes:
     return bytes((*digits, number))
 
 
-def _read_varint(message: bytes, start: int) -> tuple[int, int]:
-    """The number at `start`, and the offset after it."""
+def _read_varint(message: bytes, start: int, max_bytes: int) -> tuple[int, int]:
+    """The number at `start`, of at most `max_bytes` bytes, and the offset after it."""
     number = 0
-    for place, byte in enumerate(message[start : start + _MAX_VARINT_BYTES]):
+    for place, byte in enumerate(message[start : start + max_bytes]):
         number |= byte % _MORE << 7 * place
         if byte < _MORE:
             return number & _UINT64, start + place + 1

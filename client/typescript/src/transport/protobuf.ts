@@ -11,7 +11,8 @@ const FIXED = new Map([
   [1, 8],
   [5, 4],
 ]);
-const MOST_VARINT_BYTES = 10;
+const [TAG_BYTES, VALUE_BYTES] = [5, 10]; // most bytes, as in protobuf's own parsers
+const MALFORMED = "a message is malformed";
 
 /** A field that holds a whole number in [0, 2**32). */
 export function numberField(field: number, value: number): Bytes {
@@ -35,27 +36,26 @@ export function bytesField(field: number, ...parts: readonly Uint8Array[]): Byte
  */
 export function* fieldsOf(message: Uint8Array): Generator<[number, number | Uint8Array]> {
   let offset = 0;
-  const varint = (): number => {
+  const varint = (most = TAG_BYTES): number => {
     let value = 0;
-    for (let byte = 0; byte < MOST_VARINT_BYTES; byte += 1) {
-      const digits = message[offset];
-      if (digits === undefined) throw new RangeError("a message ends too soon");
+    for (let byte = 0; byte < most; byte += 1) {
+      const digits = message[offset] ?? NaN; // which no number ends with
       offset += 1;
       value += (digits & 0x7f) * 2 ** (7 * byte);
       if (digits < 0x80) return value;
     }
-    throw new RangeError("a number is too long");
+    throw new RangeError(MALFORMED);
   };
   const take = (size: number): Uint8Array => {
-    if (offset + size > message.length) throw new RangeError("a message ends too soon");
     offset += size;
+    if (offset > message.length) throw new RangeError(MALFORMED);
     return message.subarray(offset - size, offset);
   };
   while (offset < message.length) {
     const tag = varint();
     const [field, type] = [Math.floor(tag / 8), tag % 8];
-    if (!field) throw new RangeError("a field has no number");
-    if (type === VARINT) yield [field, varint()];
+    if (!field || tag >= 2 ** 32) throw new RangeError(MALFORMED);
+    if (type === VARINT) yield [field, varint(VALUE_BYTES)];
     else if (type === DELIMITED) yield [field, take(varint())];
     else take(FIXED.get(type) ?? Infinity);
   }
