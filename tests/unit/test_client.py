@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,6 +192,16 @@ def test_a_long_list_of_values_is_cut_and_still_searched() -> None:
     hint = value_hint(values, "ITEM-907")
     assert hint.endswith('"item-011" and 988 more; did you mean "item-907"?')
     assert "item-012" not in hint
+
+
+def test_the_values_of_a_boolean_are_named_as_an_app_writes_them() -> None:
+    assert value_hint(("false", "true"), "yes") == "True and False"
+
+
+def test_a_client_of_no_bundle_is_refused_with_what_reads_a_file() -> None:
+    path: Any = "app.hubbub"
+    with pytest.raises(BadParameter, match=r"bundle is not a Bundle; .*from_bundle\(PATH\)"):
+        Client(path, MemoryState(), FakeShuffler())
 
 
 def test_limits_are_kept_before_any_coin_is_drawn(client_of: ClientOf, clock: FakeClock) -> None:

@@ -103,7 +103,9 @@ def test_issued_tokens_of_the_library_are_read(
 
 def _varint(number: int, size: int) -> bytes:
     """The number in at least `size` bytes, more than it needs."""
-    digits = [number >> 7 * place & 0x7F for place in range(max(size, -(-number.bit_length() // 7)))]
+    digits = [
+        number >> 7 * place & 0x7F for place in range(max(size, -(-number.bit_length() // 7)))
+    ]
     return bytes(digit | 0x80 for digit in digits[:-1]) + bytes(digits[-1:])
 
 
@@ -121,7 +123,7 @@ def test_fields_are_refused_as_the_library_refuses_them(
     try:
         SubmitResponse.FromString(message)
     except DecodeError:
-        with pytest.raises(ValueError, match="number|kind"):
+        with pytest.raises(ValueError, match=r"number|kind"):
             list(fields_of(message))
     else:
         assert len(list(fields_of(message))) == (kind in {0, 2})

@@ -90,6 +90,7 @@ class Client:
         ask_issuer: "AskIssuer | None" = None,
         persons: "Persons | None" = None,
     ) -> None:
+        _check_parts(bundle, persons)
         self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled, self._clock, self._persons = disabled, clock, persons
         self._unopened: Callable[[], State] | None = None
@@ -120,7 +121,6 @@ class Client:
             self._sender.tokens = TokenStore(bundle, state, ask_issuer, **timing)
             parts.append(self._sender.tokens.lock)
         if persons is not None:
-            _check_persons(persons)
             self._sender.is_withdrawn = persons.is_withdrawn
         self._background: Background | None = None
         if disabled:
@@ -504,8 +504,11 @@ class Client:
             self._diagnostics.drop(unstored)
 
 
-def _check_persons(persons: object) -> None:
-    from hubbub.client.server_persons import Persons  # noqa: PLC0415 as in Client.person
+def _check_parts(bundle: object, persons: object) -> None:
+    if not isinstance(bundle, Bundle):
+        raise BadParameter("bundle is not a Bundle; of a file: Client.from_bundle(PATH)")
+    if persons is not None:
+        from hubbub.client.server_persons import Persons  # noqa: PLC0415 as in Client.person
 
-    if not isinstance(persons, Persons):
-        raise BadParameter("persons is not of Persons; give Persons(store, key)")
+        if not isinstance(persons, Persons):
+            raise BadParameter("persons is not of Persons; give Persons(store, key)")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from hubbub.bundles import Bundle
+from hubbub.catalog.values.value_kind import BOOLEANS
 from hubbub.client.outcome import Outcome
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.settings import check_arguments
@@ -78,6 +79,8 @@ class Mistakes:
 
 def value_hint(values: Sequence[str], value: Any) -> str:
     """Returns the first accepted values, and the one most similar to `value`: never for a log."""
+    if sorted(values) == [*BOOLEANS]:
+        return "True and False"
     listing = ", ".join(f'"{value}"' for value in values[:_MAX_NAMES])
     unlisted = len(values) - _MAX_NAMES
     rest_text = f" and {unlisted} more" if unlisted > 0 else ""

@@ -25,6 +25,8 @@ def similar(name: Any, names: Iterable[str]) -> str:
     letters = name[:_LONGEST].lower()
     nearest, max_edits = "", len(letters) // 3
     for other in names:
+        if other == name:  # it is spelled right, but of another kind
+            return ""
         other_letters = other.lower()
         if abs(len(other_letters) - len(letters)) <= max_edits:
             edits = _edits(letters, other_letters, max_edits)

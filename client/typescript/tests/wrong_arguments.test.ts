@@ -360,7 +360,7 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
   const warnings = context.mock.method(console, "warn", () => undefined);
   const strict = await newClient(true);
   const message =
-    /^the bundle has no metric of this name; it has .*theme.*; pass the name first, then the value$/;
+    /^the bundle has no (metric|model) of this name; it has .*theme.*; pass the name first, then the value$/;
   for (const call of [
     () => strict.report("my secret", "theme"),
     () => strict.report("theme/0.5", "secret"), // a stream's name

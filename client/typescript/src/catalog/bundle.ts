@@ -128,14 +128,14 @@ export async function openBundle(bundleBytes: Bytes, operator: string | null): P
  *
  * @throws UnknownMetric there is no such metric, or this version cannot report it.
  */
-export function metricOf(bundle: Bundle, name: string): Metric {
+export function metricOf(bundle: Bundle, name: string, kind = "metric"): Metric {
   const metric = bundle.metrics.get(name);
   if (metric) return metric;
   const names = [...bundle.metrics.keys()].join(", ");
   throw (
     bundle.unknown.get(name) ??
     new UnknownMetric(
-      `the bundle has no metric of this name; it has ${names}; pass the name first, then the value`,
+      `the bundle has no ${kind} of this name; it has ${names}; pass the name first, then the value`,
     )
   );
 }

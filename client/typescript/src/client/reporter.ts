@@ -255,7 +255,7 @@ export class Reporter {
    * them.
    */
   learn(name: string, features: unknown, label: unknown): Outcome {
-    const metric = metricOf(this.bundle, name);
+    const metric = metricOf(this.bundle, name, "model");
     if (!metric.model) throw new UnknownMetric(`metric "${name}" is not a model: call report()`);
     const example = metric.model.example(features, label);
     if (this.local) return this.local.count(metric, example);

@@ -57,6 +57,8 @@ function hinted(
   const isListed = error instanceof ValueOutOfDomain && error.message.endsWith(" values");
   if (!isListed || !Array.isArray(values)) return error;
   const names = values as readonly string[];
+  if ([...names].sort().join() === "false,true")
+    return new ValueOutOfDomain(`${error.message}: true and false`);
   const listing = names.slice(0, MAX_SHOWN).map((name) => `"${name}"`);
   const hiddenCount = names.length - MAX_SHOWN;
   const suffix = hiddenCount > 0 ? ` and ${hiddenCount} more` : "";
