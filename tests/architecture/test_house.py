@@ -205,6 +205,7 @@ def test_only_the_edge_reads_the_environment() -> None:
     assert readers == {
         "client/hubbub/client/settings.py",
         "client/hubbub/client/transport/addresses.py",
+        "client/hubbub/errors/addresses.py",  # whether urllib, which reads proxies, must be loaded
         "shuffler/hubbub/runtime/__init__.py",
         "shuffler/hubbub/runtime/process.py",
         "shuffler/hubbub/runtime/service_options.py",

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hubbub.client import GivenUp, SealedReport, TryAgain, transport_to
+from hubbub.client.transport.messages import request_of
 from hubbub.errors import BadParameter
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.signing.testing import make_bundle
@@ -82,6 +83,65 @@ def test_a_hint_of_any_server_is_heard_if_it_is_one(
     with pytest.raises(GivenUp):
         transport.submit(REPORTS, HANG_SECONDS)
     transport.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/protobuf\r\n"
+FIELD = SubmitResponse(refused=[Refusal(reason=Reason.REASON_EXPIRED)]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (HEAD + b"Content-Length: 0\r\n\r\n", None),
+        (HEAD.replace(b"1.1", b"1.0").replace(b"\r", b"") + b"Content-Length: 0\n\n", None),
+        (b"HTTP/1.1 100 Go on\r\n\r\n" + HEAD + b"Content-Length: 0\r\n\r\n", None),
+        (
+            HEAD
+            + b" charset=none\r\nTransfer-Encoding: chunked\r\n\r\n2;of=2\r\n\x18\0\r\n0\r\n\r\n",
+            None,
+        ),
+        (HEAD + b"Content-Length: %d\r\n\r\n" % len(FIELD), "is incomplete"),
+        (HEAD + b"Content-Length: %d\r\n\r\n" % (2 * len(FIELD)) + FIELD, "is incomplete"),
+        (
+            HEAD + b"Content-Length: %d\r\n\r\n" % (3 << 20) + FIELD * ((2 << 20) // len(FIELD)),
+            "is incomplete",
+        ),
+        (HEAD + b"Connection: close\r\n\r\n" + FIELD, "is incomplete"),
+        (
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(FIELD) + FIELD + b"\r\n",
+            "unavailable$",
+        ),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n200000\r\n", "is incomplete"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n\x18\0", "is not HTTP"),
+        (HEAD + b"".join(b"a%d: b\r\n" % number for number in range(101)), "is not HTTP"),
+        (HEAD + b"a: " + b"b" * 70_000, "is not HTTP"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "is not HTTP"),
+        (b"", "unavailable$"),
+    ],
+)
+def test_an_answer_counts_once_it_is_complete(answer: bytes, cause: str | None) -> None:
+    """Part of an answer, cut between two fields, may look whole, and lack refusals."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as aside:
+
+        def answers() -> None:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rb") as request:
+                while request.readline() != b"\r\n":
+                    pass
+                request.read(len(request_of(REPORTS)))
+                with suppress(OSError):  # of a client that reads no more
+                    connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
+
+        answering = aside.submit(answers)
+        transport = transport_to(f"http://127.0.0.1:{listening.getsockname()[1]}", roots=None)
+        if cause is None:
+            assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
+        else:
+            with pytest.raises(TryAgain, match=cause):
+                transport.submit(REPORTS, HANG_SECONDS)
+        transport.close()
+        answering.result()
 
 
 def test_a_request_says_nothing_of_who_sends_it(server: HttpShuffler) -> None:
@@ -316,40 +376,3 @@ def test_without_grpc_an_app_reports_over_http(
     subprocess.run([sys.executable, "-W", "error", "-c", code, place], cwd=tmp_path, check=True)
     [report] = server.received
     assert report.stream == "theme"
-
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/protobuf\r\n"
-FIELD = SubmitResponse(refused=[Refusal(reason=Reason.REASON_EXPIRED)]).SerializeToString()
-
-
-@pytest.mark.parametrize(
-    ("framing", "body"),
-    [
-        (b"Content-Length: %d\r\n\r\n" % len(FIELD), b""),
-        (b"Content-Length: %d\r\n\r\n" % (2 * len(FIELD)), FIELD),
-        (b"Content-Length: %d\r\n\r\n" % (3 << 20), FIELD * ((2 << 20) // len(FIELD))),
-        (b"Transfer-Encoding: chunked\r\n\r\n", b"%x\r\n" % len(FIELD) + FIELD + b"\r\n"),
-        (b"Connection: close\r\n\r\n", FIELD),
-    ],
-    ids=["nothing", "a field", "too much", "chunked", "no length"],
-)
-def test_an_answer_that_is_cut_between_two_fields_accepts_no_report(
-    framing: bytes, body: bytes
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def answer() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(1 << 16)
-                with suppress(OSError):  # of a client that reads no more
-                    connection.sendall(HEAD + framing + body)
-                    connection.shutdown(socket.SHUT_WR)
-
-        answering = threading.Thread(target=answer)
-        answering.start()
-        transport = transport_to(f"http://127.0.0.1:{listening.getsockname()[1]}", roots=None)
-        with pytest.raises(TryAgain, match="unavailable"):
-            transport.submit(REPORTS, HANG_SECONDS)
-        transport.close()
-        answering.join()

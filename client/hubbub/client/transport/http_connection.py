@@ -17,7 +17,6 @@ from hubbub.client.transport.contract import (
 )
 from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import answer_in, request_of
-from hubbub.errors.authorities import trusting
 
 REPORTS_PATH: Final = "/v1/reports"
 REPORTS_TYPE: Final = "application/protobuf"
@@ -35,7 +34,11 @@ class HttpConnection:
     """
 
     def __init__(self, place: str, roots: str | None, *, insecure: bool) -> None:
-        trust = None if insecure else trusting(roots)
+        trust = None
+        if not insecure:
+            from hubbub.errors.authorities import trusting  # noqa: PLC0415 loads TLS
+
+            trust = trusting(roots)
         self._exchange = HttpExchange(place.rstrip("/") + REPORTS_PATH, REPORTS_TYPE, trust)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:

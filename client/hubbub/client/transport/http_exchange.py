@@ -1,4 +1,6 @@
-"""Single POST requests to one address, over HTTP, with the standard library alone.
+"""Single POST requests to one address, over HTTP/1.1 (RFC 9112), without `http.client`.
+
+That module loads the one of mails (2 MB), and tools that watch an app (Sentry, Datadog) change it.
 
 PRIVACY: nothing in a request but its length and type differs between devices, versions or visits:
 no User-Agent, no cookie, no TLS ticket. Redirects are not followed: a server must not send reports
@@ -6,24 +8,31 @@ elsewhere.
 """
 
 import binascii
-import http.client
+import errno
 import io
+import re
 import socket
-import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from hubbub.client.transport.contract import TLS_FAILED, NotSent, TryAgain
 from hubbub.errors.addresses import proxy_to, url_parts
 
+if TYPE_CHECKING:
+    import ssl
+
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
-_OWN_HEADERS: Final = frozenset(
-    {"accept-encoding", "authorization", "content-length", "content-type", "host"}
-)
+_LONGEST_LINE: Final = 1 << 16
+_MAX_HEADERS: Final = 100
+_HTTP_PORT: Final = 80
+_STATUS: Final = re.compile(r"HTTP/(\d\.\d) ([1-9]\d\d)( .*)?", re.ASCII)
+_CHUNK: Final = re.compile(r"([0-9a-fA-F]{1,8})\s*(;.*)?")
+_WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -40,31 +49,75 @@ class HttpAnswer(NamedTuple):
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class _Timed(http.client.HTTPConnection):
-    """A connection that ends at `deadline`, without a thread; socket timeouts limit one step."""
+class _Connection:
+    """A connection that ends at `deadline`, without a thread; socket timeouts limit one step.
+
+    Args:
+        place: host and port of the server, or of its proxy.
+        tunnel: the head of the request to a proxy for a tunnel to the server; empty without proxy.
+        trust: for TLS to the server `name`; None for an unencrypted connection.
+    """
 
     deadline = 0.0
+    sock: Any = None
 
-    def __init__(self, host: str, port: int) -> None:
-        super().__init__(host, port)
-        timed: Any = self
-        timed.response_class = self._response
-        timed._create_connection = self._dialled  # noqa: SLF001 it takes no function as an option
+    def __init__(
+        self, place: tuple[str, int], tunnel: bytes, trust: "ssl.SSLContext | None", name: str
+    ) -> None:
+        self._place, self._tunnel, self._trust, self._name = place, tunnel, trust, name
         self._named = threading.Event()
+        self._is_open = False
 
-    def putheader(self, header: Any, *values: Any) -> None:
-        """Writes our own headers only: tools that watch an app (Sentry, Datadog) add trace ids."""
-        if str(header).lower() in _OWN_HEADERS:
-            super().putheader(header, *values)
+    def exchange(self, head: bytes, body: bytes) -> tuple[HttpAnswer, bool]:
+        """Returns the answer to a request, and whether the connection can carry another one."""
+        if not self._is_open:
+            self._open()
+        self._send(head)
+        self._send(body)
+        is_lasting, status, headers = self._read_head()
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            content = b"".join(self._read_chunks())
+        else:
+            size = "0" if status in _WITHOUT_BODY else headers.get("content-length", "")
+            content = self._read(int(size) if size.isdecimal() else _LARGEST_ANSWER_BYTES + 1)
+        return HttpAnswer(status, headers, content), is_lasting
 
-    def connect(self) -> None:
-        """Connects, through a proxy if the system names one."""
-        self.timeout = _seconds_left(self.deadline)
-        super().connect()
+    def end(self) -> None:
+        """Wakes up all calls that wait on the connection; the thread that uses it closes it."""
+        self._named.set()
+        sock = self.sock
+        if sock is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
-    def _dialled(self, place: tuple[str, int], *_options: Any) -> socket.socket:
+    def close(self) -> None:
+        """Closes it."""
+        if self.sock is not None:
+            self.sock.close()
+
+    def _open(self) -> None:
+        """Connects, through a proxy if there is one, and completes the handshake of TLS."""
+        self._dial()
+        with suppress(OSError):
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tunnel:
+            self._reader = io.BufferedReader(_Steps(self))
+            self._send(self._tunnel)
+            if self._read_head()[1] != HTTPStatus.OK:
+                raise OSError
+        if self._trust:
+            # The socket is known during the handshake, so that it can be ended.
+            self.sock = self._trust.wrap_socket(
+                self.sock, server_hostname=_encoded(self._name), do_handshake_on_connect=False
+            )
+            self.sock.settimeout(_seconds_left(self.deadline))
+            self.sock.do_handshake()
+        self._reader = io.BufferedReader(_Steps(self))
+        self._is_open = True
+
+    def _dial(self) -> None:
         """Connects to the first address that answers; each gets a share of the time."""
-        addresses = _addresses(place, self.deadline, self._named)
+        addresses = _addresses(self._place, self.deadline, self._named)
         for others in reversed(range(len(addresses))):
             family, kind, protocol, _, address = addresses[-1 - others]
             self.sock = dialling = socket.socket(family, kind, protocol)
@@ -76,39 +129,69 @@ class _Timed(http.client.HTTPConnection):
                 if not others:
                     raise
             else:
-                return dialling
+                return
         raise OSError
 
-    def end(self) -> None:
-        """Wakes up all calls that wait on the connection; the thread that uses it closes it."""
-        self._named.set()
-        sock = self.sock
-        if sock is not None:
-            with suppress(OSError):
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
-
-    def send(self, data: Any) -> None:
-        """Sends a whole request."""
-        if self.sock is None:
-            self.connect()
+    def _send(self, data: bytes) -> None:
         unsent = memoryview(data)
         while unsent:
             self.sock.settimeout(_seconds_left(self.deadline))
             unsent = unsent[self.sock.send(unsent) :]
 
-    def _response(self, sock: socket.socket, **options: Any) -> http.client.HTTPResponse:
-        response = http.client.HTTPResponse(sock, **options)
-        response.fp.close()
-        response.fp = io.BufferedReader(_Steps(sock, self.deadline))
-        return response
+    def _read_head(self) -> tuple[bool, int, dict[str, str]]:
+        """Returns whether the connection lasts, the status and the headers of the next answer."""
+        status, headers, is_lasting = 0, dict[str, str](), False
+        while status < HTTPStatus.OK:  # an interim answer precedes another one
+            start = _STATUS.fullmatch(self._read_line())
+            if start is None:
+                raise _no_http()
+            status = int(start[2])
+            headers = {}
+            while line := self._read_line():
+                name, _, value = line.partition(":")
+                if not line.startswith((" ", "\t")):  # else it continues another one
+                    headers.setdefault(name.lower(), value.strip())
+                if len(headers) > _MAX_HEADERS:
+                    raise _no_http()
+            is_lasting = start[1] == "1.1" and "close" not in headers.get("connection", "").lower()
+        return is_lasting, status, headers
+
+    def _read_chunks(self) -> Iterator[bytes]:
+        left = _LARGEST_ANSWER_BYTES
+        while chunk := _CHUNK.fullmatch(self._read_line()):
+            size = int(chunk[1], 16)
+            if not size:
+                while self._read_line():  # headers behind the chunks
+                    pass
+                return
+            left -= size
+            yield self._read(size if left >= 0 else _LARGEST_ANSWER_BYTES + 1)
+            if self._read_line():
+                break
+        raise _no_http()
+
+    def _read_line(self) -> str:
+        line: bytes = self._reader.readline(_LONGEST_LINE + 1)
+        if not line:
+            raise ConnectionResetError
+        if not line.endswith(b"\n"):
+            raise _no_http()
+        return line.rstrip(b"\r\n").decode("latin-1")
+
+    def _read(self, size: int) -> bytes:
+        """Returns the next bytes; part of an answer may look whole, and lack refusals."""
+        content: bytes = self._reader.read(size) if size <= _LARGEST_ANSWER_BYTES else b""
+        if len(content) < size:
+            raise OSError(errno.EPROTO, "the answer is incomplete")
+        return content
 
 
 class _Steps(io.RawIOBase):
-    """A reader of a socket with a deadline."""
+    """A reader of a connection with its deadline."""
 
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
+    def __init__(self, connection: _Connection) -> None:
         super().__init__()
-        self._sock, self._deadline = sock, deadline
+        self._connection = connection
 
     def readable(self) -> bool:
         """True."""
@@ -116,8 +199,13 @@ class _Steps(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Reads what has arrived. Raises TimeoutError."""
-        self._sock.settimeout(_seconds_left(self._deadline))
-        return self._sock.recv_into(buffer)
+        sock = self._connection.sock
+        sock.settimeout(_seconds_left(self._connection.deadline))
+        return int(sock.recv_into(buffer))
+
+
+def _no_http() -> OSError:
+    return OSError(errno.EPROTO, "the answer is not HTTP")
 
 
 def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) -> list[Any]:
@@ -150,9 +238,9 @@ def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) 
     return answer
 
 
-def _encoded(host: str) -> str | bytes:
-    """The host as bytes if it is ASCII: for a text Python loads tables of Unicode (0.4 MB)."""
-    return host.encode() if host.isascii() else host
+def _encoded(host: str) -> bytes:
+    """The host as bytes: for an ASCII text Python loads tables of Unicode all the same (0.4 MB)."""
+    return host.encode("ascii" if host.isascii() else "idna")
 
 
 def _seconds_left(deadline: float) -> float:
@@ -163,36 +251,18 @@ def _seconds_left(deadline: float) -> float:
     return seconds
 
 
-class _Tls(_Timed):
-    """A TLS connection to `name` whose socket is known during the handshake, so it can be ended."""
-
-    def __init__(self, host: str, port: int, trust: ssl.SSLContext, name: str) -> None:
-        super().__init__(host, port)
-        self._trust, self._name = trust, name
-
-    def connect(self) -> None:
-        """Connects, and completes the handshake."""
-        super().connect()
-        shaking = self._trust.wrap_socket(
-            self.sock, server_hostname=_encoded(self._name), do_handshake_on_connect=False
-        )
-        self.sock = shaking
-        shaking.settimeout(_seconds_left(self.deadline))
-        shaking.do_handshake()
-
-
 class HttpExchange:
     """Connections to HOST or HOST:PORT and a path, one for each call; plain without `trust`."""
 
-    def __init__(self, place: str, type_: str, trust: ssl.SSLContext | None) -> None:
+    def __init__(self, place: str, type_: str, trust: "ssl.SSLContext | None") -> None:
         self._trust, self._type = trust, type_
         address = urlsplit(f"//{place}")
         self._host = address.hostname or ""
-        self._port = address.port or (443 if trust else 80)
+        self._port = address.port or (443 if trust else _HTTP_PORT)
         self._path = address.path or "/"
         self._lock = threading.Lock()
-        self._idle: list[_Timed] = []
-        self._busy: set[_Timed] = set()
+        self._idle: list[_Connection] = []
+        self._busy: set[_Connection] = set()
         self._closed = False
 
     def post(
@@ -225,12 +295,12 @@ class HttpExchange:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection:
-            with suppress(OSError, http.client.HTTPException):
+            with suppress(OSError):
                 return self._exchange(connection, body, headers, deadline)
         return self._exchange(self._opened(), body, headers, deadline)
 
     def _exchange(
-        self, connection: _Timed, body: bytes, headers: Mapping[str, str], deadline: float
+        self, connection: _Connection, body: bytes, headers: Mapping[str, str], deadline: float
     ) -> HttpAnswer:
         connection.deadline = deadline
         with self._lock:
@@ -239,17 +309,8 @@ class HttpExchange:
             self._busy.add(connection)
         reusable = False
         try:
-            connection.request("POST", self._path, body, {"Content-Type": self._type, **headers})
-            response = connection.getresponse()
-            answer = response.read(_LARGEST_ANSWER_BYTES)
-            # Part of an answer may look whole, and without the refusals in its lost part.
-            is_whole = response.isclosed() if response.chunked else response.length == 0
-            if not is_whole:
-                raise http.client.IncompleteRead(answer)
-            reusable = not response.will_close
-            answered = reversed(response.headers.items())
-            lower_headers = {name.lower(): value for name, value in answered}
-            return HttpAnswer(response.status, lower_headers, answer)
+            answer, reusable = connection.exchange(self._head(len(body), headers), body)
+            return answer
         finally:
             with self._lock:
                 self._busy.discard(connection)
@@ -259,21 +320,44 @@ class HttpExchange:
             if not reusable:
                 connection.close()
 
-    def _opened(self) -> _Timed:
+    def _head(self, body_bytes: int, headers: Mapping[str, str]) -> bytes:
+        """Returns a request's head. Raises ValueError if an address or a key breaks its lines."""
+        place = self._authority()
+        own = {
+            "Host": place.removesuffix(f":{_HTTP_PORT}"),
+            "Accept-Encoding": "identity",
+            "Content-Length": str(body_bytes),
+            "Content-Type": self._type,
+        }
+        return _head_of("POST", self._path, {**own, **headers})
+
+    def _authority(self) -> str:
+        host = _encoded(self._host).decode()
+        return f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
+
+    def _opened(self) -> _Connection:
         """Returns a connection, perhaps through a proxy, that opens at its first request."""
         proxy = None if self._trust is None else _proxy_to(self._host)
-        host, port, headers = proxy or (self._host, self._port, {})
-        connection = (
-            _Tls(host, port, self._trust, self._host) if self._trust else _Timed(host, port)
-        )
-        if proxy:
-            # The connection to the proxy is unencrypted; TLS to the shuffler runs through it.
-            connection.set_tunnel(self._host, self._port, headers)
-        return connection
+        if not proxy:
+            return _Connection((self._host, self._port), b"", self._trust, self._host)
+        # The connection to the proxy is unencrypted; TLS to the shuffler runs through it.
+        host, port, headers = proxy
+        place = self._authority()
+        tunnel = _head_of("CONNECT", place, {"Host": place, **headers})
+        return _Connection((host, port), tunnel, self._trust, self._host)
+
+
+def _head_of(method: str, target: str, headers: Mapping[str, str]) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", *map(": ".join, headers.items())]
+    if " " in target or not all(map(str.isprintable, lines)):
+        raise ValueError("a space or line break in an address or key")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 def _unavailable(error: Exception) -> TryAgain:
     """Returns the error for a missing answer, with the text of OpenSSL or the system."""
+    import ssl  # noqa: PLC0415 a connection without TLS does not load it
+
     match error:
         case ssl.SSLCertVerificationError():
             cause = f"the certificate is refused: {error.verify_message}"
