@@ -47,7 +47,7 @@ def _law(channel: Any, reports: int, *, sampled: bool) -> Floats:
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-@pytest.mark.parametrize("doubt", [0.025, 0.0025])
+@pytest.mark.parametrize("doubt", [0.025, pytest.param(0.0025, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(("name", "epsilon", "size", "reports"), SETTINGS)
 def test_ends_are_those_of_the_exact_law_to_a_report(
     name: str, epsilon: float, size: int, reports: int, doubt: float, *, sampled: bool
@@ -77,7 +77,9 @@ def test_ends_are_those_of_the_exact_law_to_a_report(
 
 
 @pytest.mark.parametrize("edge", [1, 2])
-@pytest.mark.parametrize(("epsilon", "reports"), [(6.0, 100), (8.0, 300)])
+@pytest.mark.parametrize(
+    ("epsilon", "reports"), [(6.0, 100), pytest.param(8.0, 300, marks=pytest.mark.thorough)]
+)
 def test_a_share_below_an_edge_of_few_reports_holds_by_the_exact_law(
     epsilon: float, reports: int, edge: int
 ) -> None:

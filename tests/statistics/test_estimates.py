@@ -104,7 +104,9 @@ def _sketched(
     return totals, [f"{seed}/{s}" for s in range(400)], truth
 
 
-@pytest.mark.parametrize("name", ["cms", "hcms", "local_hash"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("cms", marks=pytest.mark.thorough), "hcms", "local_hash"]
+)
 def test_sketched_strings_are_unbiased_with_collisions_in_the_standard_error(name: str) -> None:
     """Few functions and buckets, so that collisions matter: over ten families of hash functions
     (the strings' names differ) 4,000 scores have mean 0 and deviation 1. Scores of one family

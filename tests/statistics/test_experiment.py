@@ -96,11 +96,12 @@ def test_as_many_reports_as_are_planned_for_an_effect_would_show_it(
             {0: 0.6, 1: 0.3, 2: 0.1},
             "share from cart to paid",
         ),
-        (
+        pytest.param(
             'rate = { of = "crashed", per = "started", most = 20 }\nmechanism = "auto"',
             "--ratio 0.177 0.354",
             {(5.0, 10.0): 1.0},
             "crashed per started",
+            marks=pytest.mark.thorough,
         ),
     ],
     ids=["funnel", "rate"],

@@ -210,7 +210,12 @@ def test_what_arrived_of_an_epoch_varies_as_its_sum_and_as_what_is_missing_does(
 
 
 @pytest.mark.parametrize(
-    ("reports", "local", "curators"), [(100_000, 16, 2), (100_000, 13, 3), (3_000, 8, 2.8)]
+    ("reports", "local", "curators"),
+    [
+        pytest.param(100_000, 16, 2, marks=pytest.mark.thorough),
+        pytest.param(100_000, 13, 3, marks=pytest.mark.thorough),
+        (3_000, 8, 2.8),
+    ],
 )
 def test_a_mean_is_nearly_as_exact_as_that_of_a_trusted_curator(
     reports: int, local: float, curators: float

@@ -250,7 +250,7 @@ def test_a_share_holds_though_what_it_is_of_is_an_estimate(
 @pytest.mark.parametrize(
     ("epsilon", "share"),
     [
-        (0.1, 1.0),
+        pytest.param(0.1, 1.0, marks=pytest.mark.thorough),
         (0.5, 0.98),
         pytest.param(0.5, 1.0, marks=pytest.mark.thorough),
         pytest.param(0.1, 0.98, marks=pytest.mark.thorough),
@@ -325,7 +325,11 @@ def test_what_is_held_by_nearly_all_of_an_epoch_that_barely_left_is_in_its_inter
 
 @pytest.mark.parametrize(
     ("epsilon", "values", "people", "share", "count_epsilon"),
-    [(7, 3, 660, 1.0, 0.05), (8, 8, 660, 0.95, 0.05), (7, 20, 1000, 1.0, 0.1)],
+    [
+        (7, 3, 660, 1.0, 0.05),
+        pytest.param(8, 8, 660, 0.95, 0.05, marks=pytest.mark.thorough),
+        pytest.param(7, 20, 1000, 1.0, 0.1, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hidden(
     epsilon: float, values: int, people: int, share: float, count_epsilon: float

@@ -208,7 +208,7 @@ def test_what_is_asked_for_any_promise_is_the_truth_of_the_noise_and_at_most_3_p
         pytest.param(1000, 3, 6, 1, 1e-6, marks=pytest.mark.thorough),
         pytest.param(10_000, 3, 8, 0.5, 1e-3, marks=pytest.mark.thorough),
         pytest.param(30_000, 3, 8, 1, 1e-6, marks=pytest.mark.thorough),
-        (2000, 4, 6, 2, 1e-4),
+        pytest.param(2000, 4, 6, 2, 1e-4, marks=pytest.mark.thorough),
         (40, 4, 3, 1, 1e-3),
     ],
 )
