@@ -52,6 +52,7 @@ def test_a_passphrase_that_this_machine_would_take_long_for_is_not_called_wrong(
         archive.unpack(sealed, archive.open_with(WORDS), None)
 
 
+@pytest.mark.thorough
 def test_another_passphrase_is_refused_at_once(sealed: Path) -> None:
     with pytest.raises(BackupUnusable, match="this passphrase or key does not open it"):
         archive.unpack(sealed, archive.open_with("another one altogether"), None)

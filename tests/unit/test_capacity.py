@@ -144,12 +144,17 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     # theme once a day, homepage a hundred times, crashed three times an hour, editor once a week.
     assert document["reports_a_day"] == pytest.approx(1e6 * (1 + 100 + 72 + 1 / 7))
     assert document["bottleneck"] in {need["part"] for need in document["needs"]}
-    out = output_of(capsys, *arguments, "--metric", "theme", "--measure")
+    out = output_of(capsys, *arguments, "--metric", "theme")
     assert "1,000,000 reports a day" in out
-    assert "; measured now)" in out
     assert "in all 8 machines" in " ".join(out.split())
     assert "this load fits on one such machine; the others allow one to fail" in out
     assert "bottleneck: " in out
+
+
+@pytest.mark.thorough
+def test_the_command_measures_how_fast_this_machine_is(capsys: Capture) -> None:
+    out = output_of(capsys, "plan", "capacity", "--per-day", "1", "--devices", "1e6", "--measure")
+    assert "; measured now)" in out
 
 
 @pytest.mark.parametrize(

@@ -341,6 +341,7 @@ def test_noise_dummies_that_do_not_go_with_parts_are_refused(
     assert message in str(refused.value)
 
 
+@pytest.mark.thorough
 def test_the_dummies_of_parts_are_left_out_where_reports_of_two_are_better(tmp_path: Path) -> None:
     """Of many parts a table of two is a sum of so many cells that their noise is larger."""
     parts = ", ".join(f'{name} = ["y", "n"]' for name in "abcdefgh")

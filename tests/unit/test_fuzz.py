@@ -16,7 +16,7 @@ from tests.fuzz.unguided import corpus
 pytestmark = pytest.mark.slow
 
 INPUTS = 1000
-REQUESTS = 2000
+REQUESTS = 800
 DECODERS = ["submit", "sealed", "bundle", "streams"]
 DECODERS += ["opening_keys", "public_keys", "catalog", "window", "account"]
 DECODERS += ["trust", "handovers", "answer"]

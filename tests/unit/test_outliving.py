@@ -609,7 +609,7 @@ def test_processes_without_a_folder_share_one_budget(
                     3,
                 ),
             )
-            for n in range(3)
+            for n in range(2)
         ]
         for process in started:
             process.start()

@@ -476,13 +476,13 @@ def _start(path: Path, home: str) -> str:
 
 def test_of_two_operators_that_start_at_once_one_is_the_first(app: App, tmp_path: Path) -> None:
     paths = []
-    for number, key in enumerate((OURS, STRANGER) * 3):
+    for number, key in enumerate((OURS, STRANGER) * 2):
         app.ship(key)
         paths.append(app.path.rename(tmp_path / f"{number}.hubbub"))
     context = multiprocessing.get_context("spawn")
     with context.Pool(len(paths)) as pool:
         outcomes = pool.starmap(_start, [(path, str(tmp_path / "many")) for path in paths])
-    assert outcomes.count("taken") == 3
+    assert outcomes.count("taken") == 2
     assert len(set(outcomes[::2])) == len(set(outcomes[1::2])) == 1
 
 

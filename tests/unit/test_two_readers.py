@@ -12,7 +12,7 @@ from tests.support.document_readers import python_reads, signed
 from tests.support.node import needs_node
 from tests.support.typescript_fields import PATH, fields_file
 
-SOME = 200
+SOME = 50
 MANY = 4000
 
 

@@ -1,9 +1,10 @@
 """Wrong calls of a newcomer: each is refused with what, where, and the remedy."""
 
-import json
+import os
 import re
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,23 @@ def test_a_folder_that_is_named_and_is_none_is_a_fault(capsys: Capture) -> None:
     assert "nothing: is not a folder" in printed
 
 
+@contextmanager
+def _standard_input(content: bytes) -> Iterator[None]:
+    """A pipe with this content, as the descriptor 0 and as sys.stdin."""
+    earlier, (read_end, write_end) = os.dup(0), os.pipe()
+    os.write(write_end, content)
+    os.close(write_end)
+    os.dup2(read_end, 0)
+    os.close(read_end)
+    try:
+        with pytest.MonkeyPatch.context() as patch, open(0, closefd=False) as standard_input:
+            patch.setattr(sys, "stdin", standard_input)
+            yield
+    finally:
+        os.dup2(earlier, 0)
+        os.close(earlier)
+
+
 PEOPLE = ("light,3000\ndark,2000\n", "day,value,count\n2026-11-22,light,3000\n")
 
 
@@ -131,42 +149,56 @@ def test_a_rehearsal_reads_a_pipe_as_it_reads_a_file(
     expected = document_of(capsys, *words)
     content = people.encode() if option == "--values" else Path("metrics.toml").read_bytes()
     for path in ("-", "/dev/stdin"):
-        piped = subprocess.run(
-            [sys.executable, "-m", "hubbub.cli", *words, option, path],
-            input=content,
-            capture_output=True,
-            check=True,
-        )
-        assert json.loads(piped.stdout)["runs"] == expected["runs"]
+        with _standard_input(content):
+            assert document_of(capsys, *words, option, path)["runs"] == expected["runs"]
 
 
-QUESTIONS = {
-    "--values 4 --reports 10": 'values = ["a", "b", "c", "d"]',
-    "--values 4 --reports 500 --max-local 0.9 --delta 1e-6 --honest 0.5": 'values = ["a", "b"]',
-    "--values 4 --reports 200000": 'values = ["a", "b", "c", "d"]',
-    "--values 4 --reports 300 --dummies 50": 'values = ["a", "b", "c", "d"]',
-    "--values 2 --reports 300 --dummies noise": 'values = ["a", "b"]',
-    "--values 4 --reports 300 --dummies devices": 'values = ["a", "b", "c", "d"]',
-    "--strings 10 --reports 500": "",
-    "--parts 3 2 --reports 500": 'parts = { a = ["x", "y", "z"], b = ["x", "y"] }',
-    "--mean 0 10 --reports 500": 'kind = "number"\nlow = 0.0\nhigh = 10.0',
-    "--ranges 4 0 10 --reports 5000": 'kind = "number"\nlow = 0.0\nhigh = 10.0\nbuckets = 4'
-    '\nmechanism = "wave"',
-}
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_catalog_takes_the_fields_that_a_plan_advises(question: str, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("--values 4 --reports 10", 'values = ["a", "b", "c", "d"]'),
+        (
+            "--values 4 --reports 500 --max-local 0.9 --delta 1e-6 --honest 0.5",
+            'values = ["a", "b"]',
+        ),
+        ("--values 4 --reports 5000", 'values = ["a", "b", "c", "d"]'),
+        ("--values 4 --reports 300 --dummies 50", 'values = ["a", "b", "c", "d"]'),
+        pytest.param(
+            "--values 2 --reports 300 --dummies noise",
+            'values = ["a", "b"]',
+            marks=pytest.mark.thorough,
+        ),
+        ("--values 4 --reports 300 --dummies devices", 'values = ["a", "b", "c", "d"]'),
+        pytest.param("--strings 4 --reports 500", "", marks=pytest.mark.thorough),
+        pytest.param(
+            "--parts 3 2 --reports 500",
+            'parts = { a = ["x", "y", "z"], b = ["x", "y"] }',
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            "--mean 0 10 --reports 500",
+            'kind = "number"\nlow = 0.0\nhigh = 10.0',
+            marks=pytest.mark.thorough,
+        ),
+        (
+            "--ranges 4 0 10 --reports 5000",
+            'kind = "number"\nlow = 0.0\nhigh = 10.0\nbuckets = 4\nmechanism = "wave"',
+        ),
+    ],
+)
+def test_a_catalog_takes_the_fields_that_a_plan_advises(
+    question: str, kind: str, capsys: Capture
+) -> None:
     planned = output_of(capsys, "plan", "central", "--epsilon", "1.5", *question.split())
     _, _, advice = planned.partition("in metrics.toml: ")
     fields = advice.partition("\n")[0].partition(";")[0].replace(", ", "\n")
-    if "mechanism" not in fields + QUESTIONS[question]:
+    if "mechanism" not in fields + kind:
         fields += '\nmechanism = "auto"'
     Path("metrics.toml").write_text(
         'shuffler = "shuffler.example.org:443"\n[metrics.a]\ndescription = "A"\n'
         'owner = "a@example.org"\nexpires = 2999-01-01\nepoch = "day"\n'
         f"limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}\n"
-        f"{QUESTIONS[question]}\n{fields}\n"
+        f"{kind}\n{fields}\n"
     )
     assert "no problem found" in output_of(capsys, "catalog", "check")
 
