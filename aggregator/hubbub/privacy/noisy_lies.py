@@ -271,7 +271,7 @@ class NoisyLies:
 
 
 @lru_cache(maxsize=1)
-def _all_counts(  # noqa: PLR0917
+def _all_counts(  # noqa: PLR0917 the key of the cache
     law: tuple[float, ...], values: int, theta: float, most: int, size: int, rare: float
 ) -> AllCounts | None:
     """The last ones: a plan's last account is asked for again."""

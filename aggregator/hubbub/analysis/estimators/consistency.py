@@ -20,9 +20,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.parts import tables_of
 
-_TRIES: Final = 100
-_ROUNDING: Final = 1e-12
-
 
 def norm_sub(estimates: Floats, reports: float) -> Floats:
     """The histogram (>= 0, with sum `reports`) nearest to the estimates.
@@ -54,37 +51,6 @@ def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
     stays = estimates[order] - shift * variances[order] > 0
     last_index = int(np.nonzero(stays)[0][-1]) if stays.any() else 0
     answer: Floats = np.maximum(estimates - shift[last_index] * variances, 0.0)
-    return answer
-
-
-def within_ends(
-    estimates: Floats, variances: Floats, ends: tuple[Floats, Floats], reports: float
-) -> Floats:
-    """As `simplex`, with each value inside its interval; `ends` are the lower and upper ends.
-
-    If no histogram lies inside all intervals, all lower or all upper ends.
-    """
-    low, high = ends
-    fewest, most = low.sum(), high.sum()
-    if fewest >= reports:
-        return low
-    if most <= reports:
-        return high
-    # Values lose a multiple of their variance: too little at `least`, too much at `last`.
-    least = float(((estimates - high) / variances).min())
-    last = float(((estimates - low) / variances).max())
-    excess, shortfall = most - reports, fewest - reports
-    for _ in range(_TRIES):
-        # Regula falsi (Illinois): halves the weight of an end that stays.
-        shift = last - shortfall * (last - least) / (shortfall - excess)
-        answer: Floats = np.clip(estimates - shift * variances, low, high)
-        surplus = answer.sum() - reports
-        if abs(surplus) <= _ROUNDING * reports:
-            break
-        if surplus > 0:
-            least, excess, shortfall = shift, surplus, shortfall / 2
-        else:
-            last, shortfall, excess = shift, surplus, excess / 2
     return answer
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from hubbub.analysis.answer import ValueAnswer
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.estimators.consistency import within_ends
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -23,6 +22,8 @@ Record = TypeVar("Record")
 # Share of the variance from which a tier's tail counts; and the score at which tails are compared.
 _PART: Final = 0.05
 _FAR: Final = 4.0
+_TRIES: Final = 100
+_ROUNDING: Final = 1e-12
 
 
 def reports_of(tiers: Sequence[Tier]) -> int:
@@ -205,9 +206,10 @@ class Columns:
     def nearest(self, absent: Floats, *, others: bool = False) -> Floats:
         """The histogram nearest to the estimates and inside their intervals.
 
-        With `others`, the rest belongs to other strings. All values have the weight of absent ones:
-        with their own errors, frequent values would give up most, since some mechanisms estimate
-        them less precisely than rare ones.
+        If none lies inside all intervals, it has all lower or all upper ends. With `others`, the
+        rest belongs to other strings. All values have the weight of absent ones: with their own
+        errors, frequent values would give up most, since some mechanisms estimate them less
+        precisely than rare ones.
         """
         estimates, low, high = self.estimates, self.low, self.high
         variances = np.maximum(absent, 1e-9) ** 2
@@ -215,4 +217,22 @@ class Columns:
             estimates = np.append(estimates, self.reports - estimates.sum())
             variances = np.append(variances, variances.sum())
             low, high = np.append(low, 0.0), np.append(high, float(self.reports))
-        return within_ends(estimates, variances, (low, high), self.reports)[: len(absent)]
+        fewest, most = low.sum(), high.sum()
+        if fewest >= self.reports or most <= self.reports:
+            return (low if fewest >= self.reports else high)[: len(absent)]
+        # Values lose a multiple of their variance: too little at `least`, too much at `last`.
+        least = float(((estimates - high) / variances).min())
+        last = float(((estimates - low) / variances).max())
+        excess, shortfall = most - self.reports, fewest - self.reports
+        for _ in range(_TRIES):
+            # Regula falsi (Illinois): halves the weight of an end that stays.
+            shift = last - shortfall * (last - least) / (shortfall - excess)
+            answer: Floats = np.clip(estimates - shift * variances, low, high)
+            surplus = answer.sum() - self.reports
+            if abs(surplus) <= _ROUNDING * self.reports:
+                break
+            if surplus > 0:
+                least, excess, shortfall = shift, surplus, shortfall / 2
+            else:
+                last, shortfall, excess = shift, surplus, excess / 2
+        return answer[: len(absent)]

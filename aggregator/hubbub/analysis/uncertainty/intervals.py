@@ -170,20 +170,18 @@ _NEAR_CUT: Final = 2.0
 
 
 def discoveries(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
-    """Which p-values are significant at this false discovery rate, by `critical`."""
+    """Which p-values are significant at this false discovery rate, by `critical`.
+
+    Raises BadParameter unless the rate is in (0, 1).
+    """
+    if not 0 < rate < 1:
+        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
     return p_values <= critical(p_values, rate)
 
 
 def stand_out(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     """Which p-values are significant at this false discovery rate (Benjamini and Hochberg 1995)."""
-    check_rate(rate)
     return p_values <= _step_up(p_values, rate)
-
-
-def check_rate(rate: float) -> None:
-    """Raises BadParameter unless the false discovery rate is in (0, 1)."""
-    if not 0 < rate < 1:
-        raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
 
 
 def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
@@ -194,7 +192,6 @@ def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
     Yekutieli 2006, definition 6). The level is at most the rate itself, so that a value that nobody
     holds is significant with at most that probability, beside any number of certain ones.
     """
-    check_rate(rate)
     first = _step_up(p_values, rate / (1 + rate))
     nothing = max(int((p_values > first).sum()), 1)
     adaptive = _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)

@@ -42,7 +42,7 @@ class Stages:
     @contextmanager
     def of(self, stage: str, reports: int = 0) -> Iterator[None]:
         """Times and traces a stage, also if it fails."""
-        with self.timed(stage):
+        with self._seconds.labels(stage).time():
             if tracing.tracer is None:
                 yield
                 return
