@@ -19,7 +19,7 @@ from hubbub.catalog.crowds.crowd import Crowd, noise_of, sum_noise_of
 from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.privacy.crowd import ExactAccountant, gaussian_mu
+from hubbub.privacy.exact_accountant import ExactAccountant, gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.padding import best_noise

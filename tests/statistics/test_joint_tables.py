@@ -24,7 +24,7 @@ from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import listed_parts
-from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile

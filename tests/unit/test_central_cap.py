@@ -29,7 +29,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
 from hubbub.keys.opening_keys import new_periods
 from hubbub.privacy.card import card
-from hubbub.privacy.crowd import gaussian_mu
+from hubbub.privacy.exact_accountant import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local, profile

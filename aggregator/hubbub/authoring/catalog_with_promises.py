@@ -14,5 +14,5 @@ def read_with_promises(path: Path, text: str | None = None) -> Catalog:
     """
     accountant: Accountant | None = None
     if all(find_spec(name) for name in ("numpy", "scipy")):
-        accountant = import_module("hubbub.privacy.crowd").ExactAccountant()
+        accountant = import_module("hubbub.privacy.exact_accountant").ExactAccountant()
     return read_catalog(path, accountant, text)

@@ -23,7 +23,7 @@ from hubbub.catalog.models.learning import Learning, class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import fields_of, joined
 from hubbub.mechanisms.probability import MIN_EPSILON
-from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.programs.text_files import csv_rows, parse_toml
 
 _FIELDS: Final = {

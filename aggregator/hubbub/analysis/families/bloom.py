@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import BitSum, Expected, Strings, cohort_deviations
+from hubbub.analysis.families.contract import BitSum, Expected
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
@@ -20,6 +20,7 @@ from hubbub.analysis.families.draw_totals import (
     cohort_holders,
     lasting_bits,
 )
+from hubbub.analysis.families.string_family import Strings, cohort_deviations
 from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.strings.decode_equations import Places, bloom_places

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, ClassVar, Final, Literal, NoReturn
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -20,7 +20,7 @@ from hubbub.analysis.families.tiers import Columns, Tier, merged_tiers, tier_sca
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import CohortBits, Memoized, Totals
+from hubbub.mechanisms import Memoized, Totals
 from hubbub.mechanisms.pure import Pure
 
 MetricKind = Literal["values", "strings", "ranges", "mean", "vector"]
@@ -45,36 +45,6 @@ def report_growth(estimates: Floats, stderrs: Floats, absent: Floats, reports: i
     true_counts = np.clip(estimates, 0.0, reports)
     growth = stderrs**2 - absent**2
     return np.divide(growth, true_counts, out=np.zeros_like(growth), where=true_counts > 0)
-
-
-# From so many reports on, their variance is known well enough.
-_MIN_SPREAD: Final = 100
-# An interval reaches 1.96 roots of it: where none of 3 expected reports is seen, which is 1 case of
-# 20, the three.
-_UNSEEN: Final = 2.4
-
-
-def spread_shown(worth: Floats, totals: Totals, estimate: float, stderr: float) -> float:
-    """`ValueEstimates.spread`, by the variance of what reports add; 1 is the upper bound.
-
-    `worth` is what a report in each cell adds. Of its variance coins explain `stderr`. It is taken
-    two of its own standard errors larger, and as if `_UNSEEN` more reports were at the farther end.
-    """
-    n, cells = totals.reports, np.array(totals.cells)
-    if totals.has_dummies or n < _MIN_SPREAD:
-        return 1.0
-    place = min(max(estimate / n, 0.0), 1.0)
-    square = (worth - float(cells @ worth) / n) ** 2
-    variance = float(cells @ square) / (n - 1)
-    error = sqrt(max(float(cells @ square**2) / n - variance**2, 0.0) / n)
-    return spread_within(variance + 2 * error - stderr**2 / n, place, n)
-
-
-def spread_within(between_people: float, place: float, reports: int) -> float:
-    """This variance, and that of what so few reports do not show, in that of the bound."""
-    most, unseen = place * (1 - place), _UNSEEN * max(place, 1 - place) ** 2 / reports
-    is_usable = most > 0 and reports >= _MIN_SPREAD
-    return min(max((between_people + unseen) / most, 0.0), 1.0) if is_usable else 1.0
 
 
 NO_SUMS: Final = "estimates of strings, sets and parts are not sums over reports"
@@ -360,66 +330,6 @@ class Family(ABC):
         raise BadParameter(f"{mechanism.NAME} cannot be drawn over several epochs")
 
 
-class Numbers(Family):
-    """Numbers from `low` to `high`, with estimates that are linear in the cells."""
-
-    def ends(self, mechanism: Any) -> tuple[float, float]:
-        return mechanism.low, mechanism.high
-
-    def far_apart(self, mechanism: Any) -> tuple[float, float]:
-        return mechanism.low, mechanism.high
-
-    def examples(self, mechanism: Any) -> Sequence[float]:
-        low, high = self.far_apart(mechanism)
-        return [low + (high - low) * place / 100 for place in range(101)]
-
-    def estimates(self, mechanism: Any, totals: Totals) -> Floats:
-        """Unbiased estimates of all values, in reports."""
-        return np.array(mechanism.estimate(totals).values)
-
-    def alone(self, mechanism: Any, cell: int) -> Floats:
-        """Estimates from one report, which is counted in this cell; in none for -1."""
-        cells = [int(place == cell) for place in range(mechanism.layout.size)]
-        return self.estimates(mechanism, Totals(cells=cells, reports=1))
-
-    def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
-        """Weights of estimators without a closed form, from one full cell at a time."""
-        target_list = list(targets)
-        base, *columns = (
-            float(self.alone(mechanism, cell)[target_list].sum())
-            for cell in range(-1, mechanism.layout.size)
-        )
-        return np.array(columns) - base, base
-
-
-class Strings(Family):
-    """Strings that nobody listed: only candidates have names, and nothing can be released."""
-
-    KIND = "strings"
-    ONE_LOOK = NO_SUMS
-    UNRELEASED = "a metric over strings cannot be released: list the strings as values"
-    REHEARSES_DAYS = False
-
-    def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
-        raise BadParameter(self.UNRELEASED)
-
-    def question(self, mechanism: Any) -> Mapping[str, Any]:
-        return {"kind": "strings"}
-
-    def far_apart(self, mechanism: Any) -> tuple[str, str]:
-        return "a", "example.org"
-
-    def examples(self, mechanism: Any) -> Sequence[str]:
-        return [f"string {place}" for place in range(20)]
-
-    def targets(self, mechanism: Any, number: int) -> Sequence[str]:
-        """Strings that no example contains."""
-        return [f"target {place}" for place in range(number)]
-
-    def example_share(self, mechanism: Any, targets: Sequence[str]) -> float:
-        return 0.0
-
-
 def support_deviations(
     what: str, supports: Floats, trials: Floats, pure: Pure, extra: float = 0.0
 ) -> Iterator[BitSum]:
@@ -439,26 +349,4 @@ def support_deviations(
             float(deviations[place]),
             float(variance[place]),
             times=len(supports),
-        )
-
-
-def cohort_deviations(
-    layout: CohortBits, cells: Floats, channel: Pure, hashes: int
-) -> Iterator[BitSum]:
-    """Deviations of each cohort's number of 1 bits, sent with p for own bits, else with q."""
-    p, q = float(channel.p), float(channel.q)
-    rows = cells.reshape(layout.cohorts, layout.bits + 1)
-    reports, one_counts = rows[:, 0], rows[:, 1:].sum(axis=1)
-    # Bits of a string may fall together, so between one and `hashes` of them are its own.
-    low = reports * (p + (layout.bits - 1) * q)
-    high = reports * (hashes * p + (layout.bits - hashes) * q)
-    variance = reports * layout.bits * max(p * (1 - p), q * (1 - q))
-    for word, excess in (("few", low - one_counts), ("many", one_counts - high)):
-        cohort = int(np.argmax(excess / np.sqrt(np.maximum(variance, 1))))
-        share = one_counts[cohort] / max(reports[cohort], 1)
-        yield BitSum(
-            f"too {word} bits of cohort {cohort + 1} are 1: {share:,.2f} a report",
-            float(excess[cohort]),
-            float(variance[cohort]),
-            times=layout.cohorts,
         )

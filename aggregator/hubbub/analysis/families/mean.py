@@ -10,15 +10,9 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    Numbers,
-    Statistic,
-    spread_shown,
-    support_deviations,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, Statistic, support_deviations
 from hubbub.analysis.families.draw_totals import one_hot_chances
+from hubbub.analysis.families.number_family import Numbers, spread_shown
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import laplace_tail, sum_tail

@@ -23,14 +23,12 @@ from hubbub.analysis.estimators.distribution import (
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
-    Numbers,
     Statistic,
     report_growth,
-    spread_shown,
-    spread_within,
     support_deviations,
 )
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
+from hubbub.analysis.families.number_family import Numbers, spread_shown, spread_within
 from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of

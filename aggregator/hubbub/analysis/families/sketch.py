@@ -18,14 +18,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_pure_estimates import walsh_hadamard
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    Strings,
-    cohort_deviations,
-    report_growth,
-    support_deviations,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, report_growth, support_deviations
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
@@ -36,6 +29,7 @@ from hubbub.analysis.families.draw_totals import (
     cohort_holders,
     draw_named_values,
 )
+from hubbub.analysis.families.string_family import Strings, cohort_deviations
 from hubbub.analysis.strings.decode_equations import sketch_buckets
 from hubbub.analysis.uncertainty.tails import collision_tail
 from hubbub.analysis.value_estimates import ValueEstimates

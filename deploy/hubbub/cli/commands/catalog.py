@@ -194,8 +194,8 @@ def _say_promise(metric: Metric) -> None:
         all_epochs_sentence,
         kept_by,
         shuffled_of,
-        what_decides,
     )
+    from hubbub.privacy.exact_accountant import what_decides  # noqa: PLC0415 as above
     from hubbub.privacy.hidden_counts import count_sentence  # noqa: PLC0415 as above
 
     promise, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)

@@ -21,7 +21,7 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.privacy.amplification import DELTA
-from hubbub.privacy.crowd import what_decides
+from hubbub.privacy.exact_accountant import what_decides
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.programs.command_line import command, number_or
 from hubbub.programs.options import Group, option, options

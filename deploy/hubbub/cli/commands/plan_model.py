@@ -13,7 +13,7 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS, check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
-from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 

@@ -30,7 +30,7 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.parts import tables_of
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.privacy.crowd import ExactAccountant, crowd_of_promise
+from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
