@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.noisy_crowds import noisy_crowd, noisy_epochs
 from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats, served
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis.estimators.fast_pure_estimates import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimates_of
 from hubbub.analysis.families import draw
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -167,7 +167,7 @@ def _drawn(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
     some = np.flatnonzero(true_counts)
     for _ in range(_DRAWN if len(true_counts) < _WIDE else _DRAWN_WIDE):
         totals = draw(mechanism, some.tolist(), true_counts[some].tolist(), chance)
-        yield np.array(estimate(mechanism, totals).values)
+        yield estimates_of(mechanism, totals)[0]
 
 
 def _simulated_estimates(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
@@ -182,7 +182,7 @@ def _simulated_estimates(mechanism: AnyMechanism, true_counts: Counts) -> Iterat
         ]
         matrix = np.frombuffer(b"".join(payloads), dtype=np.uint8).reshape(people, length)
         totals = Totals(cells=fold(mechanism.layout, matrix).tolist(), reports=people)
-        yield np.array(estimate(mechanism, totals).values)
+        yield estimates_of(mechanism, totals)[0]
 
 
 def _errors(crowd: ShuffledEpoch, true_counts: Counts, epochs: Iterator[Floats]) -> _Errors:

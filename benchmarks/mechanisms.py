@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.ingest.fold import fold, well_formed
-from hubbub.analysis.estimators.fast_pure_estimates import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimates_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, SystemBits, Totals, build
 
 SIZES: Final = (16, 128, 1024)
@@ -159,7 +159,8 @@ def _measure(name: str, size: int, epsilon: float) -> Figures:
         start = time.perf_counter()
         if not well_formed(mechanism.layout, matrix).all():
             raise AssertionError("an honest payload was refused")
-        estimate(mechanism, Totals(cells=fold(mechanism.layout, matrix).tolist(), reports=REPORTS))
+        cells = fold(mechanism.layout, matrix).tolist()
+        estimates_of(mechanism, Totals(cells=cells, reports=REPORTS))
         rates.append(REPORTS / (time.perf_counter() - start))
     error = _error(mechanism, matrix, np.array([mechanism.row(t) for t in choices], float), numbers)
     return Figures(name, size, epsilon, error, took / REPORTS * 1e6, length, sorted(rates)[1])
@@ -184,7 +185,7 @@ def _error(
         part = slice(first, first + many)
         totals = Totals(cells=fold(mechanism.layout, matrix[part]).tolist(), reports=many)
         truth = truths[numbers[part]].sum(axis=0)
-        array = np.array(estimate(mechanism, totals).values)
+        array = estimates_of(mechanism, totals)[0]
         squares += float(((array - truth / groups) ** 2).sum())
         if linear:
             # A report falls in one of the groups by a fair coin: a part of the noise.

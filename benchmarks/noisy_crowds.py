@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats
 from hubbub.aggregator.query.cache import epochs_law
-from hubbub.analysis.estimators.fast_pure_estimates import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimates_of
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
@@ -49,4 +49,4 @@ def noisy_epochs(
             beside_variance=values * noise.variance,
             value_law=law.tolist(),
         )
-        yield np.array(estimate(mechanism, totals).values)
+        yield estimates_of(mechanism, totals)[0]

@@ -10,7 +10,7 @@ from benchmarks.measure import Row, rate
 from benchmarks.own import counted, times
 from hubbub.analysis.answering import answer
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.estimators.fast_pure_estimates import estimate, walsh_hadamard
+from hubbub.analysis.estimators.fast_pure_estimates import estimates_of, walsh_hadamard
 from hubbub.analysis.families import draw
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.strings.decode_equations import bloom_places
@@ -68,7 +68,7 @@ def estimating() -> Iterator[Row]:
         )
         cells = np.random.default_rng(1).integers(0, 1000, mechanism.layout.size)
         totals = Totals(cells=cells.tolist(), reports=int(cells.sum()))
-        ours = 1 / rate(partial(counted, 1, partial(estimate, mechanism, totals)))
+        ours = 1 / rate(partial(counted, 1, partial(estimates_of, mechanism, totals)))
         limit = 1 / rate(partial(counted, 1, partial(walsh_hadamard, cells[:_MILLION])))
         yield Row(
             f"estimate, {name}, 2^20 values",
@@ -80,7 +80,7 @@ def estimating() -> Iterator[Row]:
     listed, chance = build("grr", epsilon=1.0, categories=_LISTED), np.random.default_rng(1)
     names = [str(value) for value in range(_LISTED)]
     both = [draw(listed, range(_LISTED), [25] * _LISTED, chance) for _ in range(2)]
-    limit = 1 / rate(partial(counted, 1, partial(estimate, listed, both[0])))
+    limit = 1 / rate(partial(counted, 1, partial(estimates_of, listed, both[0])))
     before, after = (answer(listed, totals, names) for totals in both)
     for what, work in (
         ("answer", partial(answer, listed, both[0], names)),

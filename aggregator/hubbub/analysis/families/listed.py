@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.fast_pure_estimates import estimate
+from hubbub.analysis.estimators.fast_pure_estimates import estimates_of
 from hubbub.analysis.families.contract import BitSum, Family, Statistic, support_deviations
 from hubbub.analysis.families.draw_totals import (
     QUICK,
@@ -48,15 +48,15 @@ class Listed(Family):
     KIND = "values"
 
     def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
-        raw_estimate, channel = estimate(mechanism, totals), mechanism.channel
-        stderrs = np.sqrt(np.array(raw_estimate.variances))
+        (estimates, variances), channel = estimates_of(mechanism, totals), mechanism.channel
+        stderrs = np.sqrt(variances)
         padded = channel.dummies_variances([0.0], totals)[0] if totals.has_dummies else 0.0
         absent = np.full_like(stderrs, sqrt(channel.variance(0, totals.reports) + padded))
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports, totals)
         step = 1 / float(channel.p - channel.q)
         return ValueEstimates(
-            estimates=np.array(raw_estimate.values),
+            estimates=estimates,
             stderrs=stderrs,
             absent=absent,
             growth=growth,
@@ -116,7 +116,7 @@ class Listed(Family):
                 n * (p * (1 - p) + (d - 1) * q * (1 - q)),
                 times=2,
             )
-        support_counts = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
+        support_counts = estimates_of(mechanism, totals)[0] * (p - q) + n * q
         drawn_variance = 0.0
         if totals.has_dummies:
             drawn_variance = totals.spread() + totals.dummies_variance + totals.beside_variance
@@ -145,7 +145,7 @@ class Listed(Family):
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
         """Number of reports that support each value: whole numbers."""
         p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
-        values, gap = np.array(estimate(mechanism, totals).values), float(p - q)
+        (values, _), gap = estimates_of(mechanism, totals), float(p - q)
         change = _max_changes(mechanism)
         return Statistic(
             numbers=np.rint(values * gap + float(reports * q)),
