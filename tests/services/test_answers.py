@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -27,6 +26,7 @@ from tests.conftest import CatalogFiles
 from tests.support.bundles import DAY
 from tests.support.clocks import FakeClock
 from tests.support.devices import idle_client
+from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
 APPLY = "/hubbub.wire.v1.Ingest/Apply"
@@ -74,7 +74,7 @@ async def test_a_batch_stays_in_flight_until_an_answer_can_be_read(
     onward = channel(f"127.0.0.1:{port}", "aggregator", tls=None)
     clock = FakeClock()
     mixer = Mixer(pool, table, [onward], Policy(), stages=Stages(), clock=clock)
-    window = Window("theme", int(time.time()) // DAY)
+    window = Window("theme", int(now()) // DAY)
     info, key = seal_info(*window), catalog_files.bundle.keys[0].half("x25519")
     await pool.add({window: [seal(b"\1", key, info) for _ in range(40)]})
     await pool.heartbeat()

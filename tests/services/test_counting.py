@@ -3,7 +3,6 @@
 import itertools
 import random
 import secrets
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -17,7 +16,7 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Outcome
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import EPOCH_SECONDS
+from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
@@ -28,6 +27,7 @@ from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CatalogFiles
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
+from tests.support.moment import now
 from tests.support.servers import redis_server
 from tests.support.stores import totals
 
@@ -55,7 +55,7 @@ class Counting:
         self.start()
 
     def start(self, room: Room | None = None) -> None:
-        clocks = Clocks(lambda: time.time() + self.ahead, self.server.times)
+        clocks = Clocks(lambda: now() + self.ahead, self.server.times)
         self.clocks = clocks
         self.intake = Intake(
             self.made.bundle, self.opener, self.store, Stages(), clocks=clocks, room=room
@@ -67,7 +67,7 @@ class Counting:
 
     def window(self, stream: str, back: int = 0) -> Window:
         length = self.made.bundle.metric(stream).epoch
-        return Window(stream, int(time.time()) // EPOCH_SECONDS[length] - back)
+        return Window(stream, epoch_at(now(), length) - back)
 
     def sealed(self, window: Window, number: int, payload: bytes = b"\1") -> list[bytes]:
         key, info = self.made.bundle.keys[0], seal_info(*window)
@@ -243,7 +243,7 @@ async def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
     async with opened() as counting:
         counting.ahead = hours * HOUR
         await counting.restart()
-        window = Window("crashed", int((time.time() + counting.ahead) // HOUR))
+        window = Window("crashed", int((now() + counting.ahead) // HOUR))
         sealed = counting.sealed(window, 20)
         ids = [secrets.token_bytes(16) for _ in range(3)]
         waits = 0
@@ -254,7 +254,7 @@ async def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
                 waits += 1
         assert waits in {0, 3}
         assert (await totals(counting.store, window)).reports == (0 if waits else 20)
-        counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)  # Redis is set
+        counting.intake._clocks = Clocks(lambda: now() + counting.ahead)  # Redis is set
         for batch_id in ids:
             await counting.apply(window, sealed, batch_id)
         assert await counting.report_counts(window) == {"counted": 20, "duplicate": 40}
@@ -285,7 +285,7 @@ async def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(opened
             sealed = counting.sealed(window, 20)
             counting.ahead = ahead
             counting.start()  # of this clock alone: Redis is where it is
-            counting.intake._clocks = Clocks(lambda: time.time() + counting.ahead)
+            counting.intake._clocks = Clocks(lambda: now() + counting.ahead)
             await counting.apply(window, sealed)
             counting.intake._clocks = _stopped(closes - 1)
             await counting.apply(window, sealed)

@@ -33,6 +33,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
+from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
@@ -86,6 +87,7 @@ class Front:
             limiter=limiter,
             pressure=pressure,
             redeemer=redeemer,
+            clocks=Clocks(now),
         )
         self.service = ShufflerService(self.admission)
         self.server = Server(

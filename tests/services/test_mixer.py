@@ -27,6 +27,7 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, mixers, sealed_reports
+from tests.support.moment import now
 from tests.support.stores import totals
 
 DAY = 86_400
@@ -35,7 +36,7 @@ DAY = 86_400
 async def test_processes_that_share_a_pool_share_its_batches(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 3) as mixing:
         turning = asyncio.Lock()
 
@@ -64,7 +65,7 @@ async def test_processes_that_share_a_pool_share_its_batches(
 async def test_a_stream_that_nobody_takes_holds_up_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool] = mixing.pools
         sink.unknown = {"theme"}
@@ -96,7 +97,7 @@ async def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
             return high
 
     monkeypatch.setattr("hubbub.shuffler.mixer._random", LatestTime())
-    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool], clock = mixing.pools, mixing.clock
         sink.unknown = {"theme"}
@@ -120,7 +121,7 @@ async def test_a_window_that_cannot_be_mixed_holds_up_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """Such as one whose keys are on a node that is away, or are not what they should be."""
-    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool] = mixing.pools
         client: Any = pool.server.client
@@ -142,7 +143,7 @@ async def test_a_window_that_cannot_be_mixed_holds_up_no_other(
 async def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
+    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
     began, ahead, passed = time.time(), [0.0], [0.0]
     clocks = Clocks(lambda: began + ahead[0] + passed[0], monotonic=lambda: 1000.0 + passed[0])
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1, clocks) as mixing:
@@ -195,7 +196,7 @@ async def test_a_batch_that_failed_between_two_shards_is_counted_once(
     store.failures = 2
     opener = Opener(catalog_files.opening, 1)
     intake = Intake(catalog_files.bundle, opener, store, Stages())
-    today = int(time.time()) // DAY
+    today = int(now()) // DAY
     window = Window("theme", today)
     key = catalog_files.bundle.keys[0]
     sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(60)]
@@ -227,7 +228,7 @@ async def test_aggregators_that_share_a_store_count_a_batch_once(
     intakes = [
         Intake(catalog_files.bundle, opener, RedisStore(server, shards), Stages()) for _ in range(3)
     ]
-    today = int(time.time()) // DAY
+    today = int(now()) // DAY
     window, key = Window("theme", today), catalog_files.bundle.keys[0]
     sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(90)]
     batches = [sealed[:40], sealed[30:70], sealed[60:]]  # they overlap

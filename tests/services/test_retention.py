@@ -5,7 +5,7 @@ import json
 import secrets
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_at, epoch_start
 from hubbub.cli.main import main
 from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.errors import CatalogInvalid
 from hubbub.installation import totals_redis
 from hubbub.runtime.redis.client import connect_redis
@@ -29,6 +30,7 @@ from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.commands import output_of
 from tests.support.fakes import MemoryStore
+from tests.support.moment import now, today
 from tests.support.stores import commit_of
 
 DAYS = 86_400
@@ -43,7 +45,7 @@ class Sure(Clocks):
 
 
 async def _count(store: TotalsStore, metric: Metric, days_ago: int, number: int) -> Window:
-    window = Window(metric.name, epoch_at(time.time() - days_ago * DAYS, metric.epoch))
+    window = Window(metric.name, epoch_at(now() - days_ago * DAYS, metric.epoch))
     cells = np.zeros(metric.randomizer.layout.size, dtype=np.int64)
     tags = [secrets.token_bytes(16) for _ in range(number)]
     await store.shards(window)
@@ -158,11 +160,11 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
 
     asyncio.run(body())
     monkeypatch.setattr(totals_redis, "read_bundle", lambda _: with_theme(new))
-    day = (datetime.now(UTC) - timedelta(days=30)).date().isoformat()
+    day = epoch_date(today() - 30, DAYS)
     assert "there are no totals of epochs that ended before that day" in output_of(
         capsys, "forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"
     )
-    day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    day = epoch_date(today() - 1, DAYS)
     assert "the law counts 7 as counted:deleted" in output_of(
         capsys, "forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"
     )
@@ -205,7 +207,7 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
         await server.close()
 
     asyncio.run(fill())
-    before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
+    before = epoch_date(today() - 20, DAYS)
 
     def printed(name: str, *more: str, code: int = 0, bundle: Path = catalog_files.path) -> str:
         command = ["forget", name, "--before", before, "--bundle", str(bundle)]
@@ -219,7 +221,7 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
     assert "no retired metric has this name" in printed("shape", code=2)
     assert "give a bundle that contains it, with --bundle" in printed("older", code=2)
     had = CATALOG.replace("[metrics.theme]", "[metrics.older]")
-    former = make_signed(tmp_path, had, start=int(time.time()) // DAYS * DAYS).path
+    former = make_signed(tmp_path, had, start=today() * DAYS).path
     assert "the law counts 7 as counted:deleted" in printed("older", "--yes", bundle=former)
 
 
@@ -231,7 +233,7 @@ def test_an_operator_forgets_what_was_before_a_day(
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
     theme = catalog_files.bundle.metrics["theme"]
-    before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
+    before = epoch_date(today() - 20, DAYS)
     command = ["forget", "theme", "--bundle", str(catalog_files.path), "--before"]
 
     async def fill() -> list[Window]:

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -54,6 +53,7 @@ from hubbub.wire.v1.services_pb2 import (
 from tests.conftest import CatalogFiles
 from tests.support.certificates import write_old_certificates
 from tests.support.law_terms import total_counts
+from tests.support.moment import today
 from tests.support.servers import has_tls, redis_server
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
@@ -237,7 +237,7 @@ async def test_batches_go_to_nobody_but_an_aggregator(
     async with _impostor(tls, role) as (impostor, address):
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        pool, window = Pool(server), Window("theme", int(time.time()) // 86_400)
+        pool, window = Pool(server), Window("theme", today())
         await pool.add({window: [secrets.token_bytes(49) for _ in range(60)]})
         onward = channel(address, "aggregator", tls=TlsFolder(tls, "shuffler"))
         table = read_stream_table(catalog_files.streams)

@@ -201,7 +201,7 @@ async def test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_t
     for key in keys:
         for more in (number + 1, number - 1, 2 * number):
             tokens += house.mint(key, "homepage", epoch, more)
-        for late in (epoch - 3, epoch + 2):
+        for late in (epoch - 3, epoch + 3):
             assert not house.mint(key, "homepage", late, number)
     hoarded = [token for key in keys for token in house.mint(key, "homepage", epoch + 1, number)]
     assert len(tokens) == accounts * number

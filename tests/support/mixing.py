@@ -29,7 +29,7 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from tests.support.clocks import FakeClock
-from tests.support.moment import today
+from tests.support.moment import now, today
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -156,7 +156,7 @@ async def mixers(
                 [channel],
                 Policy(max_batch=50),
                 stages=Stages(),
-                clocks=clocks,
+                clocks=clocks or Clocks(now),
                 clock=clock,
             )
             for pool, channel in zip(pools, channels, strict=True)
