@@ -209,14 +209,14 @@ def main(arguments: Sequence[str]) -> int:
     rows: list[Row] = []
     for stage in (*STAGES, *ON_REQUEST):
         if stage.__name__ in arguments or (not arguments and stage not in ON_REQUEST):
-            _tell(stage.__name__)
+            _say_progress(stage.__name__)
             rows += stage()
     if rows:
         _show(HEADER, [_cells(row, fell(row, history)) for row in rows])
     tables: dict[str, list[list[str]]] = {}
     for name, beside in BESIDE.items():
         if not arguments or name in arguments:
-            _tell(name)
+            _say_progress(name)
             tables[name] = [list(row) for row in beside.make()]
             _show(beside.header, tables[name])
     run_label = (
@@ -266,7 +266,7 @@ def _cells(row: Row, remark: str) -> tuple[str, ...]:
     return (row.stage, row.ours, row.limit, f"{row.ratio:.2f}", row.reach, remark)
 
 
-def _tell(what: str) -> None:
+def _say_progress(what: str) -> None:
     if sys.stderr.isatty():
         print(f"measuring: {what} ...", file=sys.stderr)
 

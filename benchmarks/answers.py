@@ -52,7 +52,7 @@ def answering() -> Iterator[Row]:
     """Asked over HTTP of an aggregator's own process; its limit is reading the totals alone."""
     with tempfile.TemporaryDirectory() as folder, _aggregator(Path(folder)) as (page, url, process):
         ask = f"{page}/v1/metrics/wide/estimates"
-        limit = asyncio.run(_reading(url))
+        limit = asyncio.run(_median_reading_seconds(url))
         with httpx2.Client(timeout=60) as client:
 
             def timed(**parameters: str) -> float:
@@ -90,7 +90,7 @@ def stored_answer() -> Iterator[Row]:
     Of its processor, beside what the other one paid, since who asks runs beside them.
     """
     parameters = {"last": "30d", "number": "100"}
-    with tempfile.TemporaryDirectory() as folder, _filled(Path(folder)) as (options, url):
+    with tempfile.TemporaryDirectory() as folder, _filled_store(Path(folder)) as (options, url):
         costs = list[float]()
         for repeats in (1, _QUERIES):
             with _serving(options, url) as (page, process), httpx2.Client(timeout=600) as client:
@@ -164,10 +164,10 @@ def _rss(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-async def _reading(url: str) -> float:
+async def _median_reading_seconds(url: str) -> float:
     server = await connect_redis(url)
     store = RedisStore(server)
-    windows = [Window("wide", _first() + n) for n in range(EPOCHS)]
+    windows = [Window("wide", _first_epoch() + n) for n in range(EPOCHS)]
     await store.read(windows)
     seconds = []
     for _ in range(5):
@@ -178,7 +178,7 @@ async def _reading(url: str) -> float:
     return median(seconds)
 
 
-def _first() -> int:
+def _first_epoch() -> int:
     return int(time.time()) // DAY - EPOCHS + 1
 
 
@@ -190,7 +190,7 @@ async def _add(url: str, number: int, chance: np.random.Generator) -> None:
 
 async def _commit(store: RedisStore, number: int, chance: np.random.Generator) -> None:
     """A batch of 5,000 in one epoch."""
-    window = Window("wide", _first() + number)
+    window = Window("wide", _first_epoch() + number)
     tags = [secrets.token_bytes(16) for _ in range(5000)]
     cells = chance.binomial(5000, 0.27, VALUES)
     await store.shards(window)
@@ -210,12 +210,12 @@ async def _commit(store: RedisStore, number: int, chance: np.random.Generator) -
 @contextmanager
 def _aggregator(folder: Path) -> Iterator[tuple[str, str, int]]:
     """Its page, its Redis, its process id."""
-    with _filled(folder) as (options, url), _serving(options, url) as (page, process):
+    with _filled_store(folder) as (options, url), _serving(options, url) as (page, process):
         yield page, url, process
 
 
 @contextmanager
-def _filled(folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
+def _filled_store(folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
     """What an aggregator is told of its catalog and keys, and a Redis with the totals of a year."""
     signed = make_signed(folder, CATALOG, start=(int(time.time()) // DAY - 21) * DAY)
     server = EmbeddedRedis(folder / "redis")

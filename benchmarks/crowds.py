@@ -97,7 +97,7 @@ def crowds() -> Iterator[tuple[str, ...]]:
         crowd = replace(crowd, epsilon_local=epsilon)
         true_counts = _true_counts(people, values)
         mechanism = build("grr", epsilon=epsilon, categories=values)
-        drawn = _errors(crowd, true_counts, _drawn(mechanism, true_counts))
+        drawn = _errors(crowd, true_counts, _drawn_estimates(mechanism, true_counts))
         nobodys, tenths = int((true_counts == 0).sum()), int((true_counts == true_counts[-1]).sum())
         epochs = _SERVED.get((people, values), 0)
         estimates = (
@@ -105,8 +105,8 @@ def crowds() -> Iterator[tuple[str, ...]]:
             if epochs
             else _simulated_estimates(mechanism, true_counts)
         )
-        together = _over(
-            _both(_errors(crowd, true_counts, estimates), values),
+        together = _ratio_text(
+            _one_error(_errors(crowd, true_counts, estimates), values),
             epochs or _REPEATED_EPOCHS,
             nobodys or 1,
         )
@@ -117,20 +117,20 @@ def crowds() -> Iterator[tuple[str, ...]]:
             f"{values:,}",
             f"{epsilon:.3f}",
             f"{crowd.stderr(0):.2f}",
-            _over(drawn.rare, many, nobodys) if nobodys else "",
+            _ratio_text(drawn.rare, many, nobodys) if nobodys else "",
             f"{crowd.stderr(0.1):.1f}",
-            _over(drawn.tenth, many, tenths),
+            _ratio_text(drawn.tenth, many, tenths),
             together + whole,
             f"{sqrt(people * 0.1 * 0.9):,.0f}",
-            f"{_alone(people, values, 1.0, _ALONE[:1]):,.0f}",
-            f"{_alone(people, values, 1.0):,.0f}",
+            f"{_lone_error(people, values, 1.0, _ALONE[:1]):,.0f}",
+            f"{_lone_error(people, values, 1.0):,.0f}",
             f"{_in_batches(people, values):,.0f}",
             f"{_LAPLACE:.1f}",
-            *_noisy(people, values, true_counts),
+            *_noise_dummy_cells(people, values, true_counts),
         )
 
 
-def _noisy(people: int, values: int, true_counts: Counts) -> tuple[str, ...]:
+def _noise_dummy_cells(people: int, values: int, true_counts: Counts) -> tuple[str, ...]:
     """The cells of noise dummies; empty of too many values."""
     crowd = noisy_crowd(people, values)
     if crowd is None:
@@ -143,12 +143,12 @@ def _noisy(people: int, values: int, true_counts: Counts) -> tuple[str, ...]:
     whole = ""
     if epochs:
         errors = _errors(crowd, true_counts, served(people, values, true_counts, epochs, _NOISE))
-        whole = f"{_over(_both(errors, values), epochs, nobodys or 1)} ({epochs} epochs)"
+        whole = f"{_ratio_text(_one_error(errors, values), epochs, nobodys or 1)} ({epochs} epochs)"
     return (
         f"{crowd.stderr(0):.2f}",
         f"{crowd.stderr(0) / _LAPLACE:.3f}",
-        _over(drawn.rare, _DRAWN_WIDE, nobodys) if nobodys else "",
-        _over(drawn.tenth, _DRAWN_WIDE, tenths),
+        _ratio_text(drawn.rare, _DRAWN_WIDE, nobodys) if nobodys else "",
+        _ratio_text(drawn.tenth, _DRAWN_WIDE, tenths),
         whole,
     )
 
@@ -161,7 +161,7 @@ def _true_counts(people: int, values: int) -> Counts:
     return counts
 
 
-def _drawn(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
+def _drawn_estimates(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
     """Estimates of epochs drawn from the exact law."""
     chance = np.random.default_rng(19)
     some = np.flatnonzero(true_counts)
@@ -199,17 +199,17 @@ def _errors(crowd: ShuffledEpoch, true_counts: Counts, epochs: Iterator[Floats])
     )
 
 
-def _over(ratio: float, epochs: int, values: int) -> str:
+def _ratio_text(ratio: float, epochs: int, values: int) -> str:
     """Root mean square over what is claimed, and its own standard error where the claim is true."""
     return f"{ratio:.3f} ± {1 / sqrt(2 * epochs * values):.3f}"
 
 
-def _both(errors: _Errors, values: int) -> float:
+def _one_error(errors: _Errors, values: int) -> float:
     """One figure of 20 epochs: over all values, where there are more than the two that are held."""
     return errors.rare if values > 2 else errors.tenth  # noqa: PLR2004 both are held
 
 
-def _alone(people: int, values: int, epsilon: float, names: tuple[str, ...] = _ALONE) -> float:
+def _lone_error(people: int, values: int, epsilon: float, names: tuple[str, ...] = _ALONE) -> float:
     """The least standard error of a rare value of the mechanisms that need no crowd."""
     return min(
         sqrt(build(name, epsilon=epsilon, categories=values).variance(0, people)) for name in names
@@ -218,7 +218,7 @@ def _alone(people: int, values: int, epsilon: float, names: tuple[str, ...] = _A
 
 def _in_batches(people: int, values: int) -> float:
     """The same, at the largest local epsilon whose shuffled batch of 1,000 says the central one."""
-    least = _alone(people, values, CENTRAL)
+    least = _lone_error(people, values, CENTRAL)
     for name in _ALONE:
         low, high = CENTRAL, 12.0
         while high - low > _FINE:

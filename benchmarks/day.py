@@ -146,7 +146,7 @@ def measure(seconds: float, per_visit: int, idle: int = 0) -> dict[str, Any]:
             "question_alone_ms": _shares(question_times),
         }
         figures |= _under_load(run, load, seconds, idle)
-        figures["law"] = _drained(run, load)
+        figures["law"] = _terms_when_drained(run, load)
         _keep({**figures, "looks": load.seen.looks})
         return figures
 
@@ -157,10 +157,10 @@ def _under_load(run: OnCluster, load: Load, seconds: float, idle: int) -> dict[s
 
     def look() -> dict[str, Any]:
         took = time.monotonic() - began
-        load.seen.looks.append({"seconds": round(took, 1), **_look(run, load)})
+        load.seen.looks.append({"seconds": round(took, 1), **_measure_once(run, load)})
         figures = _figures(run, load, took, load.seen.acknowledged - before, used)
         _keep({**figures, "looks": load.seen.looks})
-        _tell(load, took)
+        _say_progress(load, took)
         return figures
 
     with ThreadPoolExecutor(_VISITORS + 2) as everybody:
@@ -183,7 +183,7 @@ def _under_load(run: OnCluster, load: Load, seconds: float, idle: int) -> dict[s
     return look()
 
 
-def _look(run: OnCluster, load: Load) -> dict[str, float]:
+def _measure_once(run: OnCluster, load: Load) -> dict[str, float]:
     run.check()
     memory = {name: size / 1e6 for name, size in run.resident_bytes().items()}
     memory |= {
@@ -199,7 +199,7 @@ def _look(run: OnCluster, load: Load) -> dict[str, float]:
     }
 
 
-def _drained(run: OnCluster, load: Load) -> dict[str, int]:
+def _terms_when_drained(run: OnCluster, load: Load) -> dict[str, int]:
     """The law's terms, once everything that was acknowledged is counted."""
     close_epochs(run.shuffler_redis)
     deadline = time.monotonic() + _DRAIN_SECONDS
@@ -267,7 +267,7 @@ def _keep(figures: dict[str, Any]) -> None:
     new.replace(_RESULT_FILE)
 
 
-def _tell(load: Load, elapsed: float) -> None:
+def _say_progress(load: Load, elapsed: float) -> None:
     if sys.stderr.isatty():
         print(f"\r\033[K{elapsed:.0f} s: {load.seen.acknowledged:,}", end="", file=sys.stderr)
 

@@ -40,19 +40,19 @@ class Supply:
         context = multiprocessing.get_context("spawn")
         self._sealing = ProcessPoolExecutor(os.cpu_count(), context)
         self._ahead = ThreadPoolExecutor(1)
-        self._stock, self._next = self._sealed(), 0
-        self._coming = self._ahead.submit(self._sealed)
+        self._stock, self._next = self._sealed_portion(), 0
+        self._coming = self._ahead.submit(self._sealed_portion)
 
     def visit(self, reports: int) -> bytes:
         """What one visit says."""
         with self._lock:
             if self._next + reports > len(self._stock):
                 self._stock, self._next = self._coming.result(), 0
-                self._coming = self._ahead.submit(self._sealed)
+                self._coming = self._ahead.submit(self._sealed_portion)
             self._next += reports
             return self._stock.submission(self._next - reports, reports)
 
-    def _sealed(self) -> Stock:
+    def _sealed_portion(self) -> Stock:
         return sealed_stock(self._bundle, _PORTION, self._sealing)
 
     def close(self) -> None:

@@ -38,13 +38,13 @@ _Line = tuple[Callable[[_Request], object], _Close]
 
 def door() -> Iterator[Row]:
     """Of HTTP beside its bare server, and of gRPC."""
-    with own_hubbub() as run, _bare(run.home / "tls") as (bare_pid, bare_address):
+    with own_hubbub() as run, _bare_server(run.home / "tls") as (bare_pid, bare_address):
         reports = sealed(run, costs=3)
         pid = pid_of(run.http_door)
         roots = run.bundle.roots or ""
-        hello = _alone(bare_pid, lambda: dial_http(bare_address, roots), reports)
-        http = _alone(pid, lambda: dial_http(run.http_door, roots), reports)
-        grpc = _alone(pid, lambda: dial_grpc(run), reports)
+        hello = _connection_costs(bare_pid, lambda: dial_http(bare_address, roots), reports)
+        http = _connection_costs(pid, lambda: dial_http(run.http_door, roots), reports)
+        grpc = _connection_costs(pid, lambda: dial_grpc(run), reports)
     for place, (kind, most) in enumerate((("fresh", 800), ("kept", 250))):
         yield Row(
             f"door of HTTP, a report on a {kind} connection",
@@ -62,7 +62,7 @@ def door() -> Iterator[Row]:
         )
 
 
-def _alone(
+def _connection_costs(
     pid: int, dial: Callable[[], _Line[_Request]], requests: Iterator[_Request]
 ) -> tuple[float, float]:
     [fresh], [reuse_cost] = cost([pid], dial, requests)
@@ -171,7 +171,7 @@ def sealed(run: LocalRun, *, costs: int) -> Iterator[SealedReport]:
 
 
 @contextmanager
-def _bare(tls: Path) -> Iterator[tuple[int, str]]:
+def _bare_server(tls: Path) -> Iterator[tuple[int, str]]:
     address = f"127.0.0.1:{free_port()}"
     command = [sys.executable, "-m", "benchmarks.bare_door", address.rpartition(":")[2], str(tls)]
     with subprocess.Popen(command) as server:

@@ -38,7 +38,7 @@ _YEAR: Final = EstimateQuery(range=EpochRange(epochs="all"))
 def filed() -> Iterator[Row]:
     """The first answer about a year of ten thousand values: from Redis, and from files."""
     with tempfile.TemporaryDirectory() as folder, own_redis() as url:
-        yield from asyncio.run(_filed(Path(folder), url))
+        yield from asyncio.run(_measure_answers(Path(folder), url))
 
 
 def reestimated() -> Iterator[Row]:
@@ -52,7 +52,7 @@ def reestimated() -> Iterator[Row]:
         number = len(list(Path(folder).glob("table/estimates/*/*.parquet")))
         if code or number != _METRICS * EPOCHS:
             raise RuntimeError(output.getvalue())
-        reading = asyncio.run(_reading(files, bundle))
+        reading = asyncio.run(_reading_seconds(files, bundle))
     yield Row(
         f"estimates of {_METRICS} metrics x {EPOCHS} epochs from files, written as a table",
         f"{seconds:.0f} s, of which {processor:.0f} s of processor, {1000 * seconds / number:.1f} "
@@ -63,12 +63,12 @@ def reestimated() -> Iterator[Row]:
     )
 
 
-async def _filed(folder: Path, url: str) -> list[Row]:
-    bundle = make_signed(folder, CATALOG, start=_first() * DAY).bundle
+async def _measure_answers(folder: Path, url: str) -> list[Row]:
+    bundle = make_signed(folder, CATALOG, start=_first_epoch() * DAY).bundle
     server = await connect_redis(url)
     store, files = RedisStore(server), FileTotals(Place.at(str(folder / "files")), lambda: bundle)
     chance = np.random.default_rng(1)
-    windows = [Window("wide", _first() + number) for number in range(EPOCHS)]
+    windows = [Window("wide", _first_epoch() + number) for number in range(EPOCHS)]
     writing = 0.0
     for window in windows:
         totals = _totals(chance, bundle, "wide")
@@ -107,13 +107,13 @@ async def _year(folder: Path) -> tuple[FileTotals, Bundle]:
         f"[metrics.m{number}]{metrics}values = {values}\n".replace("'", '"')
         for number in range(_METRICS)
     )
-    bundle = make_signed(folder, catalog, start=_first() * DAY).bundle
+    bundle = make_signed(folder, catalog, start=_first_epoch() * DAY).bundle
     files = FileTotals(Place.at(str(folder / "files")), lambda: bundle)
     chance = np.random.default_rng(1)
     await files.write_bundle(bundle)
     for name in bundle.metrics:
         for number in range(EPOCHS):
-            window = Window(name, _first() + number)
+            window = Window(name, _first_epoch() + number)
             file_name, content = encode(window, _totals(chance, bundle, name), bundle.metric(name))
             # Without waiting for the disk, as the table does afterwards.
             path = folder / "files" / file_name.path
@@ -123,11 +123,11 @@ async def _year(folder: Path) -> tuple[FileTotals, Bundle]:
     return files, bundle
 
 
-async def _reading(files: FileTotals, bundle: Bundle) -> float:
+async def _reading_seconds(files: FileTotals, bundle: Bundle) -> float:
     """How many seconds it takes to read every file."""
     start = time.perf_counter()
     for name in bundle.metrics:
-        await files.read([Window(name, _first() + epoch) for epoch in range(EPOCHS)])
+        await files.read([Window(name, _first_epoch() + epoch) for epoch in range(EPOCHS)])
     return time.perf_counter() - start
 
 
@@ -152,6 +152,6 @@ def _totals(chance: np.random.Generator, bundle: Bundle, name: str) -> WindowTot
     return WindowTotals(cells=cells, counted=_REPORTS, batch_reports=_REPORTS, at=1)
 
 
-def _first() -> int:
+def _first_epoch() -> int:
     """The first day of the year, which is over."""
     return int(time.time()) // DAY - EPOCHS - 10

@@ -29,7 +29,7 @@ def fleet(devices: int = _DEVICES) -> Iterator[Row]:
     Two days; calls are counted by the minute.
     """
     with own_hubbub() as run:
-        calls, came = _simulated(devices, Waits(run.bundle, Settings().hold_seconds))
+        calls, came = _simulate_outage(devices, Waits(run.bundle, Settings().hold_seconds))
     usual = devices / _DAY * _MINUTE
     minutes = range(int(_FIRST / _MINUTE), int(_AWAY[0] / _MINUTE))
     calm = max(calls[minute] for minute in minutes)
@@ -61,7 +61,7 @@ def fleet(devices: int = _DEVICES) -> Iterator[Row]:
     )
 
 
-def _simulated(devices: int, waits: Waits) -> tuple[Counter[int], list[float]]:
+def _simulate_outage(devices: int, waits: Waits) -> tuple[Counter[int], list[float]]:
     """Calls per minute, and when those came that the outage had left waiting."""
     chance = SystemRandom()
     calls: Counter[int] = Counter()

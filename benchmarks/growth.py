@@ -125,10 +125,10 @@ async def _bytes_of_commit(server: RedisServer, batches: int, cells: int) -> flo
 async def _growing(url: str, sizes: list[int]) -> tuple[float, list[_Filled]]:
     """Bytes of a window of one report; then of each size what a window took, and held beyond."""
     server, fills = await connect_redis(url), []
-    await _filled(server, 0)  # the first loads the script
-    once = (await _filled(server, 0)).held
+    await _fill_window(server, 0)  # the first loads the script
+    once = (await _fill_window(server, 0)).held
     for size in sizes:
-        rounds = [await _filled(server, size) for _ in range(max(_MEASURED // size, 1))]
+        rounds = [await _fill_window(server, size) for _ in range(max(_MEASURED // size, 1))]
         memory, *took = np.mean(
             [(fill.held, fill.redis, fill.ours, fill.clock) for fill in rounds], axis=0
         )
@@ -137,7 +137,7 @@ async def _growing(url: str, sizes: list[int]) -> tuple[float, list[_Filled]]:
     return once, fills
 
 
-async def _filled(server: RedisServer, reports: int) -> _Filled:
+async def _fill_window(server: RedisServer, reports: int) -> _Filled:
     """A window of so many reports and one more.
 
     The epoch before had as many, as that of a fleet has. The last batch is of one report, so that
@@ -149,13 +149,13 @@ async def _filled(server: RedisServer, reports: int) -> _Filled:
         cells=np.zeros(1, dtype=np.int64), counted=reports, batch_reports=_BATCH, at=0
     )
     await store.restore(Window("bench", 0), former)
-    bytes_before = await _used(server)
+    bytes_before = await _used_bytes(server)
     window, began = Window("bench", 1), await _processor(server)
     ours = clock = 0.0
     for done, cells in enumerate(_totals(reports)):
         if done and done * _BATCH % _REPORTS_PER_LINE == 0:
-            used = await _processor(server) - began, await _used(server) - bytes_before
-            _tell(reports, done * _BATCH, *used)
+            used = await _processor(server) - began, await _used_bytes(server) - bytes_before
+            _say_progress(reports, done * _BATCH, *used)
         commit = _commit(_BATCH, cells)
         busy, now = time.process_time(), time.perf_counter()
         await store.add(window, commit)
@@ -163,10 +163,10 @@ async def _filled(server: RedisServer, reports: int) -> _Filled:
         clock += time.perf_counter() - now
     took = await _processor(server) - began
     await store.add(window, _commit(1, np.ones(_CATEGORIES, dtype=np.int64)))
-    return _Filled(await _used(server) - bytes_before, took, ours, clock)
+    return _Filled(await _used_bytes(server) - bytes_before, took, ours, clock)
 
 
-def _tell(reports: int, done: int, processor: float, memory_bytes: int) -> None:
+def _say_progress(reports: int, done: int, processor: float, memory_bytes: int) -> None:
     """What there is so far of a large window: who ends it early has this."""
     print(
         f"{reports:.0e}: {done:,} reports, {1e6 * processor / done:.2f} us and "
@@ -193,7 +193,7 @@ async def _processor(server: RedisServer) -> float:
     return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
 
-async def _used(server: RedisServer) -> int:
+async def _used_bytes(server: RedisServer) -> int:
     [info] = await server.info("memory")
     return int(info["used_memory"] - info["mem_clients_normal"] - info["mem_aof_buffer"])
 

@@ -36,7 +36,7 @@ def hidden() -> Iterator[Row]:
         seals = partial(times, noise.most, seal, bytes(1), public, info)
         sealed = 1e3 * noise.most / rate(seals, _TURNS)
         with own_redis() as url:
-            steps = asyncio.run(_pooled(url, noise))
+            steps = asyncio.run(_pool_costs(url, noise))
         took, memory_bytes = (median(column) for column in zip(*steps, strict=True))
         crowd = _REPORTS * _SEALED_BYTES
         yield Row(
@@ -49,7 +49,7 @@ def hidden() -> Iterator[Row]:
         )
 
 
-async def _pooled(url: str, noise: CountNoise) -> list[tuple[float, float]]:
+async def _pool_costs(url: str, noise: CountNoise) -> list[tuple[float, float]]:
     """Of some epochs with as many dummies as is likeliest: ms until pooled, and bytes of Redis."""
     server = await connect_redis(url)
     pool, costs = Pool(server), list[tuple[float, float]]()

@@ -147,7 +147,7 @@ def hoarding(names: Sequence[str] = tuple(_ATTACKS)) -> Iterator[Row]:
 
             looking = threading.Thread(target=look)
             looking.start()
-            asyncio.run(_attacked(run.bundle.shuffler, _ATTACKS[name]))
+            asyncio.run(_run_attack(run.bundle.shuffler, _ATTACKS[name]))
             is_over.set()
             looking.join()
         grown = (max(sizes) - sizes[0]) / _MIB
@@ -160,7 +160,7 @@ def hoarding(names: Sequence[str] = tuple(_ATTACKS)) -> Iterator[Row]:
         )
 
 
-async def _attacked(address: str, attack: _Attack) -> None:
+async def _run_attack(address: str, attack: _Attack) -> None:
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE

@@ -62,7 +62,7 @@ def memory() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "app.hubbub"
         path.write_bytes(busy_bundle(Path(name)).signed)
-        bare, idle, full = (_resident(path, Path(name) / what, what) for what in _HOLDING)
+        bare, idle, full = (_rss_mb(path, Path(name) / what, what) for what in _HOLDING)
         yield Row(
             "client's memory, idle",
             f"{idle - bare:.1f} MB",
@@ -155,7 +155,7 @@ with open("/proc/self/statm") as pages:
 """
 
 
-def _resident(bundle: Path, folder: Path, what: str) -> float:
+def _rss_mb(bundle: Path, folder: Path, what: str) -> float:
     done = subprocess.run(
         [sys.executable, "-c", _HOLD, what, str(bundle), str(folder)],
         capture_output=True,

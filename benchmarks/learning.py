@@ -141,13 +141,13 @@ def _devices(run: LocalRun, rows: list[Person], rounds: int) -> dict[str, int]:
     parts = [(str(run.bundle_path), rows[at::_PROCESSES], until) for at in range(_PROCESSES)]
     counts: Counter[str] = Counter()
     with multiprocessing.get_context("spawn").Pool(_PROCESSES) as pool:
-        for part_outcomes in pool.starmap(_tell, parts):
+        for part_outcomes in pool.starmap(_report_examples, parts):
             counts.update(part_outcomes)
     time.sleep(_DRAIN_SECONDS)
     return dict(counts)
 
 
-def _tell(path: str, rows: list[Person], until: float) -> Counter[str]:
+def _report_examples(path: str, rows: list[Person], until: float) -> Counter[str]:
     bundle = read_bundle(Path(path))
     shuffler = transport_to(bundle.shuffler, roots=bundle.roots)
     waiting = [(Client(bundle, MemoryState(), shuffler, hold_seconds=None), row) for row in rows]
@@ -173,7 +173,7 @@ def _tell(path: str, rows: list[Person], until: float) -> Counter[str]:
 def _figures(model: Mapping[str, Any], rows: list[Person], devices: int) -> dict[str, Any]:
     """What the model is worth on people who are no devices here."""
     *slopes, intercept = (coefficient["coefficient"] for coefficient in model["coefficients"])
-    columns, labels = _coded(rows)
+    columns, labels = _coded_rows(rows)
     test = slice(devices, None)
     score = columns[test] @ np.array(slopes) + intercept
     plain = without_privacy("logistic", columns[:devices], labels[:devices], 0.0)
@@ -188,7 +188,7 @@ def _figures(model: Mapping[str, Any], rows: list[Person], devices: int) -> dict
     }
 
 
-def _coded(rows: list[Person]) -> tuple[Any, Any]:
+def _coded_rows(rows: list[Person]) -> tuple[Any, Any]:
     features = dict(_RANGES) | {name: sorted({row[name] for row in rows}) for name in _LISTED}
     every = features_of(features)
     coded = [[x for feature in every for x in feature.coded(row[feature.name])[0]] for row in rows]

@@ -143,10 +143,10 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     load = _Load(deque(_requests(run, 200)))
     while not _counted(run):  # the processes that open reports start with the first batch
         await load.call(channels[0])
-    trial = await _unloaded(run, load, channels, 4.0)
+    trial = await _steady_rate(run, load, channels, 4.0)
     needed = 1.3 * max(trial, 2000) * (_UNLOADED_SECONDS + seconds) / _REPORTS_A_CALL
     load.waiting.extend(_requests(run, int(needed)))
-    unloaded = await _unloaded(run, load, channels, _UNLOADED_SECONDS)
+    unloaded = await _steady_rate(run, load, channels, _UNLOADED_SECONDS)
     taken_before = load.taken
     counted_before, began = _counted(run), time.perf_counter()
     calls: set[asyncio.Task[float]] = set()
@@ -194,7 +194,7 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     }
 
 
-async def _unloaded(
+async def _steady_rate(
     run: LocalRun, load: _Load, channels: list[grpc.aio.Channel], seconds: float
 ) -> float:
     """Reports counted a second when devices send as much as is taken, and wait when told."""

@@ -109,7 +109,7 @@ def page() -> Iterator[Row]:
         ):
             shutil.copy(run.bundle_path, home / "app.hubbub")
             yield from _tasks(browser, site, f"https://{run.http_door}")
-            first = _first(browser, site, list(sizes))
+            first = _median_milliseconds(browser, site, list(sizes))
             on_disk = _first_on_disk(browser, home, run.home / "tls", list(sizes))
     for peer in peers:
         yield Row(
@@ -198,7 +198,7 @@ def _longest_ms(trace: bytes, site: str) -> tuple[float, float]:
     return dur, tdur
 
 
-def _first(browser: Browser, site: str, names: Sequence[str]) -> Mapping[str, float]:
+def _median_milliseconds(browser: Browser, site: str, names: Sequence[str]) -> Mapping[str, float]:
     """Milliseconds, the median of some visits, in windows that keep what they keep in memory."""
     timings: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(_FIRST):

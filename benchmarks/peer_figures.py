@@ -33,7 +33,7 @@ def _server(payloads, serve):
     return len(payloads) / (time.perf_counter() - start)
 
 
-def _tell(library, mechanism, categories, randomize, serve=None):
+def _print_figures(library, mechanism, categories, randomize, serve=None):
     microseconds = _client(randomize)
     document = {
         "library": library,
@@ -69,7 +69,7 @@ def _pure_ldp(d):
         return serve
 
     def add(name, client, make):
-        _tell("pure-ldp", name, d, client.privatise, serving(make))
+        _print_figures("pure-ldp", name, d, client.privatise, serving(make))
 
     add("grr", DEClient(EPSILON, d, index), lambda: DEServer(EPSILON, d, index))
     for name, optimal in (("unary.sue", False), ("unary.oue", True)):
@@ -99,7 +99,7 @@ def _multi_freq(d):
     from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
 
     library = "multi-freq-ldpy"
-    _tell(
+    _print_figures(
         library,
         "grr",
         d,
@@ -107,14 +107,14 @@ def _multi_freq(d):
         lambda payloads: GRR_Aggregator_MI(payloads, d, EPSILON),
     )
     for name, optimal in (("unary.sue", False), ("unary.oue", True)):
-        _tell(
+        _print_figures(
             library,
             name,
             d,
             lambda v, optimal=optimal: UE_Client(v, d, EPSILON, optimal),
             lambda payloads, optimal=optimal: UE_Aggregator_MI(payloads, EPSILON, optimal),
         )
-    _tell(
+    _print_figures(
         library,
         "subset",
         d,
@@ -130,13 +130,13 @@ def _opendp(d):
     symbols = [str(value) for value in range(d)]
     keep = np.exp(EPSILON) / (np.exp(EPSILON) + d - 1)
     grr = dp.m.make_randomized_response(symbols, prob=float(keep))
-    _tell("opendp", "grr", d, lambda v: grr(symbols[v]))
+    _print_figures("opendp", "grr", d, lambda v: grr(symbols[v]))
     half = float(np.exp(EPSILON / 2) / (np.exp(EPSILON / 2) + 1))
     bits = dp.m.make_randomized_response_bitvec(
         dp.bitvector_domain(max_weight=1), dp.discrete_distance(), f=2 * (1 - half)
     )
     packed = [np.packbits(np.arange(d) == value) for value in range(16)]
-    _tell("opendp", "unary.sue", d, lambda v: bits(packed[v].tobytes()))
+    _print_figures("opendp", "unary.sue", d, lambda v: bits(packed[v].tobytes()))
 
 
 def main():

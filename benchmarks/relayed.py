@@ -35,7 +35,7 @@ def relayed() -> Iterator[Row]:
         roots = run.bundle.roots or ""
         door = pid_of(run.http_door)
         direct = cost([door], lambda: dial_http(run.http_door, roots), reports)
-        within = (_within(run, report) for report in reports)
+        within = (_encapsulated(run, report) for report in reports)
         through = cost([pid, door], lambda: _dial(address, roots), within)
     for kind, [alone], [relay, gateway] in zip(("fresh", "kept"), direct, through, strict=True):
         for who, microseconds in (("relay", relay), ("gateway behind it", gateway)):
@@ -56,7 +56,7 @@ class _Within:
     opened: Callable[[bytes], bytes]
 
 
-def _within(run: LocalRun, report: SealedReport) -> _Within:
+def _encapsulated(run: LocalRun, report: SealedReport) -> _Within:
     request = Request(
         method=b"POST",
         scheme=b"https",

@@ -125,13 +125,13 @@ def opentelemetry(address, folder):
     yield lambda: provider.force_flush(10_000)
 
 
-def _resident():
+def _rss_mb():
     with open("/proc/self/statm") as pages:
         return int(pages.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 def main(name, address, folder):
-    before, start = _resident(), time.process_time()
+    before, start = _rss_mb(), time.process_time()
     steps = {
         "hubbub, HTTP": hubbub,
         "hubbub, gRPC": over_grpc,
@@ -142,10 +142,10 @@ def main(name, address, folder):
     }
     use = steps[name](address, folder)
     next(use)
-    figures = {"import_ms": 1e3 * (time.process_time() - start), "import_mb": _resident() - before}
+    figures = {"import_ms": 1e3 * (time.process_time() - start), "import_mb": _rss_mb() - before}
     record = next(use)
     record()
-    figures |= {"ready_ms": 1e3 * (time.process_time() - start), "ready_mb": _resident() - before}
+    figures |= {"ready_ms": 1e3 * (time.process_time() - start), "ready_mb": _rss_mb() - before}
     durations = []
     for _ in range(RECORDS):
         start = time.perf_counter_ns()
@@ -157,7 +157,7 @@ def main(name, address, folder):
     figures |= {
         "median_us": durations[RECORDS // 2],
         "p99_us": durations[RECORDS * 99 // 100],
-        "sent_mb": _resident() - before,
+        "sent_mb": _rss_mb() - before,
         "threads": len(os.listdir("/proc/self/task")),
     }
     print(json.dumps(figures), flush=True)

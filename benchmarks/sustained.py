@@ -38,14 +38,14 @@ class Devices:
         submit: Any = channel.unary_unary(_SUBMIT)
         for place in self._places:
             request = self._stock.submission(place, _SUBMISSION)
-            while (hint := await _refused(submit, request)) is not None:
+            while (hint := await _refusal_delay(submit, request)) is not None:
                 await asyncio.sleep(min(hint, 0.2))
             self.sent += _SUBMISSION
             if time.perf_counter() - self.began > self._seconds:
                 return
 
 
-async def _refused(submit: Any, request: bytes) -> float | None:
+async def _refusal_delay(submit: Any, request: bytes) -> float | None:
     """How long the shuffler says to wait; None once it has taken the reports."""
     try:
         await submit(request, timeout=60)

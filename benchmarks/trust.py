@@ -88,7 +88,7 @@ def seals() -> Iterator[Row]:
         "what it costs",
     )
     with own_redis() as url:
-        costs = asyncio.run(_pooled(url, lengths))
+        costs = asyncio.run(_pool_costs(url, lengths))
     (us, memory_bytes), (own_us, own_held) = costs[X_WING], costs[X25519]
     yield Row(
         "a report by X-Wing into the pool",
@@ -157,7 +157,7 @@ def fillers() -> Iterator[Row]:
     for _ in range(_TURNS):
         for info, envelope in sealed.items():
             seal_times[info].append(1e6 / rate(partial(times, 300, seal, payload, public, info), 1))
-            open_times[info].append(1e6 / rate(partial(times, 300, _opened, envelope, private), 1))
+            open_times[info].append(1e6 / rate(partial(times, 300, _unseal, envelope, private), 1))
     for what, turns in (
         ("sealed on the device", seal_times),
         ("opened and told apart", open_times),
@@ -179,7 +179,7 @@ def fillers() -> Iterator[Row]:
     )
 
 
-def _opened(sealed: bytes, private: PrivateKey) -> None:
+def _unseal(sealed: bytes, private: PrivateKey) -> None:
     """As the aggregator does: as a report, and if it is none as a filler."""
     try:
         open_sealed(sealed, private, seal_info("crash", 1))
@@ -217,7 +217,7 @@ def tokens() -> Iterator[Row]:
     for what, turns in spent.items():
         yield Row(f"a token, {what}", f"{median(turns):.0f} us", f"{number} at once", 1.0, _COST)
     with own_redis() as url:
-        without, paid = asyncio.run(_pooled_paid(url))
+        without, paid = asyncio.run(_paid_pool_costs(url))
     yield Row("a token on the wire", f"{TOKEN_BYTES} bytes", "beside a report", 1.0, _COST)
     yield Row(
         "a report with a token in the pool",
@@ -228,7 +228,7 @@ def tokens() -> Iterator[Row]:
     )
 
 
-async def _pooled_paid(url: str) -> list[tuple[float, float]]:
+async def _paid_pool_costs(url: str) -> list[tuple[float, float]]:
     """Of a report without and with a token: microseconds until the pool has it, bytes of Redis."""
     server = await connect_redis(url)
     pool, costs = Pool(server), list[tuple[float, float]]()
@@ -256,7 +256,7 @@ def logs() -> Iterator[Row]:
         leaves = [leaf_hash(entry_of("bundle", content)) for content in contents]
         checkpoint = Checkpoint.sign(name, number, tree_root(leaves), key)
         line = prove(leaves, number - 1, checkpoint, range(1, number)).dump()
-        took = 1e6 / rate(partial(times, 20, _checked, line, contents[-1], note_key, leaves[0]), 1)
+        took = 1e6 / rate(partial(times, 20, _verify, line, contents[-1], note_key, leaves[0]), 1)
         yield Row(
             f"a bundle's proof of its log, after {number} bundles",
             f"{len(line):,} bytes",
@@ -266,11 +266,11 @@ def logs() -> Iterator[Row]:
         )
 
 
-def _checked(line: bytes, content: bytes, key: NoteKey, first: bytes) -> None:
+def _verify(line: bytes, content: bytes, key: NoteKey, first: bytes) -> None:
     open_proof(line, content, key).refuse_fork(1, first)
 
 
-async def _pooled(url: str, lengths: dict[Kem, int]) -> dict[Kem, tuple[float, float]]:
+async def _pool_costs(url: str, lengths: dict[Kem, int]) -> dict[Kem, tuple[float, float]]:
     """Of a report of each length: microseconds until the pool has it, and bytes of Redis."""
     server = await connect_redis(url)
     pool, costs = Pool(server), dict[Kem, tuple[float, float]]()

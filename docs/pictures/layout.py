@@ -18,7 +18,7 @@ def picture() -> str:
         lines.append(f"  subgraph {folder}/")
         lines += [f"    {name}" for name in _packages(folder)]
         lines.append("  end")
-    needed = _needed(_imports())
+    needed = _direct_imports(_imports())
     lines += [f"  {name} --> {below}" for name in sorted(needed) for below in sorted(needed[name])]
     return "\n".join(lines)
 
@@ -34,11 +34,11 @@ def _imports() -> Imports:
         for name in _packages(folder):
             for path in (ROOT / folder / "hubbub" / name).rglob("*.py"):
                 if "_pb2" not in path.name:
-                    found[name] |= {*_named(path.read_text())} - {name}
+                    found[name] |= {*_imported_modules(path.read_text())} - {name}
     return found
 
 
-def _named(text: str) -> Iterator[str]:
+def _imported_modules(text: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(text)):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -51,7 +51,7 @@ def _named(text: str) -> Iterator[str]:
                 yield parts[1]
 
 
-def _needed(imports: Mapping[str, set[str]]) -> Imports:
+def _direct_imports(imports: Mapping[str, set[str]]) -> Imports:
     """Without the arrows that follow from others."""
 
     def reached(name: str) -> set[str]:

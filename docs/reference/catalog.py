@@ -61,7 +61,7 @@ def page() -> str:
             *_section("Top of the file", _authored_fields(Catalog)),
             *_section("A metric: `[metrics.NAME]`", _authored_fields(Metric)),
             "A metric has one of `values`, `values_file`, `parts`, `domain` and `kind`, as its mechanism requires.",
-            f"Beside {_named(PROMISE)}, {_named(FOLLOWING)} may be left out.\n",
+            f"Beside {_names_text(PROMISE)}, {_names_text(FOLLOWING)} may be left out.\n",
             *_section("A model: `[models.NAME]`", _authored_fields(Learning)),
             f"As in a metric: {', '.join(f'`{name}`' for name in _shared_with_models())}.\n",
             _OF_MODELS_IN_CROWDS,
@@ -75,7 +75,7 @@ def page() -> str:
     )
 
 
-def _named(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     return " and ".join([", ".join(f"`{name}`" for name in names[:-1]), f"`{names[-1]}`"])
 
 

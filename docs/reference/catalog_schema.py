@@ -54,7 +54,7 @@ def catalog_schema() -> Schema:
 def _metric() -> Schema:
     """Schema of a [metrics.NAME] table: all fields, then what each mechanism refuses."""
     mechanisms = (AUTO, *REGISTRY)
-    shared, schemas = _shared(), {name: _own(name) for name in mechanisms}
+    shared, schemas = _common_fields(), {name: _mechanism_fields(name) for name in mechanisms}
     for sole in SOLE:
         schemas[AUTO] = (
             schemas[sole.NAME] | schemas[AUTO]
@@ -74,7 +74,7 @@ def _metric() -> Schema:
         | {name: {"anyOf": [shared[name], numbers[name]]} for name in shared.keys() & numbers},
         "additionalProperties": False,
         "dependentRequired": {**{name: [*PROMISE] for name in PROMISE}, "edges": ["kind"]},
-        **_needed(
+        **_required(
             [field.name for field in fields_of(Metric) if field.entry.written and field.required]
         ),
         "allOf": [
@@ -93,11 +93,11 @@ def _model() -> Schema:
     return schema | {
         "properties": {field.name: field_schema(field) for field in shared} | schema["properties"],
         "dependentRequired": {name: [*PROMISE] for name in PROMISE},
-        **_needed([*(field.name for field in shared if field.required), *schema["required"]]),
+        **_required([*(field.name for field in shared if field.required), *schema["required"]]),
     }
 
 
-def _needed(names: Iterable[str], *, unless: Sequence[Schema] = ()) -> Schema:
+def _required(names: Iterable[str], *, unless: Sequence[Schema] = ()) -> Schema:
     """Schema of required fields; some only without a central promise, from which they follow.
 
     `unless` has further cases in which those are not required.
@@ -110,7 +110,7 @@ def _needed(names: Iterable[str], *, unless: Sequence[Schema] = ()) -> Schema:
     )
 
 
-def _shared() -> Schema:
+def _common_fields() -> Schema:
     """Fields that every metric has."""
     properties: Schema = {}
     for field in fields_of(Metric):
@@ -121,7 +121,7 @@ def _shared() -> Schema:
     return properties
 
 
-def _own(mechanism: str) -> Schema:
+def _mechanism_fields(mechanism: str) -> Schema:
     return {own_field.name: field_schema(own_field) for own_field in own_fields(mechanism)}
 
 
@@ -131,7 +131,7 @@ def _branch(mechanism: str, parameters: Schema, others: Schema) -> Schema:
     others: the schema of each mechanism's numbers where they are not its own.
     """
     required = [own_field.name for own_field in own_fields(mechanism) if own_field.required]
-    needed = _needed(required, unless=_ONE_ANSWERS if mechanism == AUTO else ())
+    needed = _required(required, unless=_ONE_ANSWERS if mechanism == AUTO else ())
     return {
         "if": {"properties": {"mechanism": {"const": mechanism}}, "required": ["mechanism"]},
         "then": {
@@ -151,14 +151,14 @@ def _domain(mechanism: str, parameters: Schema) -> Schema:
     for kind in kinds:
         if kind in DOMAINS:
             options.append(
-                _only("domain", ways) | {"properties": {"domain": {"const": DOMAINS[kind]}}}
+                _one_way("domain", ways) | {"properties": {"domain": {"const": DOMAINS[kind]}}}
             )
         else:
-            options += [_only(way, ways) for way in ways if way in _ways_of(mechanism)]
+            options += [_one_way(way, ways) for way in ways if way in _ways_of(mechanism)]
     if kinds != ["strings"] and _ways_of(mechanism) not in ({"parts"}, {"coordinates"}):
-        options.append(_only("kind", [*ways, "rate", "kind"]))
+        options.append(_one_way("kind", [*ways, "rate", "kind"]))
     if "coordinates" in _ways_of(mechanism):
-        options.append(_only("rate", [*ways, "rate"]))
+        options.append(_one_way("rate", [*ways, "rate"]))
     # A metric with both fields would otherwise match the kind alone, too.
     return {"oneOf": options}
 
@@ -171,7 +171,7 @@ def _ways_of(mechanism: str) -> set[str]:
     return alone.get(REGISTRY[mechanism].FAMILY, {"values", "values_file", "steps", "weeks"})
 
 
-def _only(way: str, ways: Iterable[str]) -> Schema:
+def _one_way(way: str, ways: Iterable[str]) -> Schema:
     """Schema for one way to declare the domain, and no other."""
     return {"required": [way], "not": {"anyOf": [{"required": [w]} for w in ways if w != way]}}
 

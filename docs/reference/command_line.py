@@ -45,7 +45,7 @@ def page() -> str:
             above = set()
         section = _command(title, help_text, parser, level=level, shared=shared, above=above)
         text.append(_once(section, title, first_with))
-        above |= {_entry(action) for action in _visible(parser._actions)}
+        above |= {_entry(action) for action in _listed_actions(parser._actions)}
         above.add(parser.epilog or "")
     return "".join(text).rstrip() + "\n"
 
@@ -82,7 +82,7 @@ def shared_entries(parsers: Collection[argparse.ArgumentParser], fewest: int) ->
     counts = Counter(
         (_short_name(action), _entry(action))
         for parser in parsers
-        for action in _visible(parser._actions)
+        for action in _listed_actions(parser._actions)
     )
     entries: dict[str, str] = {}
     for (name, entry), count in counts.most_common():
@@ -134,7 +134,7 @@ def options(
     for group in parser._action_groups:
         title = group.title or ""
         title = "" if title in {"positional arguments", "options"} else title
-        for action in _visible(group._group_actions):
+        for action in _listed_actions(group._group_actions):
             entry = _entry(action)
             if entry in shared:
                 shared_names.append(f"`{_short_name(action)}`")
@@ -154,7 +154,7 @@ def options(
     )
 
 
-def _visible(actions: Collection[argparse.Action]) -> Iterator[argparse.Action]:
+def _listed_actions(actions: Collection[argparse.Action]) -> Iterator[argparse.Action]:
     for action in actions:
         unlisted = (argparse._HelpAction, argparse._SubParsersAction)
         if action.help != argparse.SUPPRESS and not isinstance(action, unlisted):

@@ -49,7 +49,7 @@ def page() -> str:
     """The page, measured now."""
     rows = []
     for extra, purpose in EXTRAS.items():
-        packages, size_bytes = _measured(extra)
+        packages, size_bytes = _measure_extra(extra)
         name = install_name(extra)
         rows.append((f"`{name}`", purpose, str(packages), f"{size_bytes / 1e6:.0f}"))
         sys.stderr.write(f"{name}: {rows[-1][3]} MB\n")
@@ -65,7 +65,7 @@ def install_name(extra: str) -> str:
     return f"{'hubbub-client' if extra in OF_DEVICES else 'hubbub'}[{extra}]"
 
 
-def _measured(extra: str) -> tuple[int, int]:
+def _measure_extra(extra: str) -> tuple[int, int]:
     """How many packages an extra installs, and how many bytes they take."""
     with tempfile.TemporaryDirectory() as folder:
         uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet"]

@@ -38,7 +38,7 @@ Comments = Mapping[tuple[int, ...], str]
 def page() -> str:
     """The whole page, as Markdown."""
     services, messages = [_HEAD], ["## Messages\n\n"]
-    for file in _described():
+    for file in _file_descriptors():
         comments = {
             tuple(location.path): location.leading_comments or location.trailing_comments
             for location in file.source_code_info.location
@@ -57,7 +57,7 @@ def page() -> str:
     return "".join([*services, *messages]).rstrip() + "\n"
 
 
-def _described() -> Sequence[FileDescriptorProto]:
+def _file_descriptors() -> Sequence[FileDescriptorProto]:
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "all"
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", *FILES]

@@ -35,10 +35,10 @@ def drawn(mermaid: str) -> str:
             arrows.append((words[0], words[2]))
         elif words[0] != "end":
             kinds[words[0]] = group
-    return _svg(_laid_out(kinds, arrows))
+    return _svg(_lay_out(kinds, arrows))
 
 
-def _laid_out(kinds: Mapping[str, str], arrows: Sequence[tuple[str, str]]) -> _Picture:
+def _lay_out(kinds: Mapping[str, str], arrows: Sequence[tuple[str, str]]) -> _Picture:
     """Each box above all that it points to, and near to them."""
     below = {name: [to for source, to in arrows if source == name] for name in kinds}
 
@@ -57,7 +57,7 @@ def _laid_out(kinds: Mapping[str, str], arrows: Sequence[tuple[str, str]]) -> _P
     steps = [step for path in paths for step in pairwise(path)]
     for _ in range(8):  # a few rounds bring neighbours together
         for row in (*rows, *reversed(rows)):
-            spot = {place: x for other in rows for place, (x, _) in _across(other, kinds).items()}
+            spot = {place: x for other in rows for place, (x, _) in _spots(other, kinds).items()}
             row.sort(key=partial(_pull, steps=steps, spot=spot))
     return _Picture(kinds, paths, rows)
 
@@ -68,7 +68,7 @@ def _pull(place: str, steps: Sequence[tuple[str, str]], spot: Mapping[str, float
     return sum(near) / max(1, len(near))
 
 
-def _across(row: Sequence[str], kinds: Mapping[str, str]) -> dict[str, tuple[float, int]]:
+def _spots(row: Sequence[str], kinds: Mapping[str, str]) -> dict[str, tuple[float, int]]:
     """Of every place of a row its middle, from the row's own, and its width."""
     widths = [_BOX if place in kinds else _BEND for place in row]
     x = -(sum(widths) + _GAP * (len(row) - 1)) / 2
@@ -81,12 +81,12 @@ def _across(row: Sequence[str], kinds: Mapping[str, str]) -> dict[str, tuple[flo
 
 def _svg(picture: _Picture) -> str:
     half = _MARGIN + max(
-        x + width / 2 for row in picture.rows for x, width in _across(row, picture.kinds).values()
+        x + width / 2 for row in picture.rows for x, width in _spots(row, picture.kinds).values()
     )
     places = {
         place: (round(half + x), _MARGIN + (len(picture.rows) - 1 - level) * (_HEIGHT + _RISE))
         for level, row in enumerate(picture.rows)
-        for place, (x, _) in _across(row, picture.kinds).items()
+        for place, (x, _) in _spots(row, picture.kinds).items()
     }
     kinds = list(dict.fromkeys(picture.kinds.values()))
     key = len(picture.rows) * (_HEIGHT + _RISE) - _RISE + 2 * _MARGIN + 20

@@ -60,7 +60,7 @@ def _write(folder: Path, name: str) -> set[str]:
     elif path.suffix == ".md":
         text = path.read_text()
     else:
-        text = _listed(path, name)
+        text = _file_page(path, name)
 
     def link(found: re.Match[str]) -> str:
         start, target, anchor, end = found.groups(default="")
@@ -89,7 +89,7 @@ def _listing(name: str) -> str:
     return f"# {name}\n\n" + "".join(f"- [`{path.name}`]({path.name})\n" for path in files)
 
 
-def _listed(path: Path, name: str) -> str:
+def _file_page(path: Path, name: str) -> str:
     """The page of a file that is no page: its text."""
     language = _LANGUAGES.get(path.suffix.replace(".yaml", ".yml"), "text")
     return f"# {path.name}\n\n`{name}`\n\n`````` {language}\n{path.read_text()}\n``````\n"

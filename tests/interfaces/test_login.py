@@ -264,7 +264,7 @@ async def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
         described = {"token_endpoint": "https://id.example.org/token"}
         begun = Begun("state", "nonce", "verifier", "/")
         with pytest.raises(ServiceUnavailable, match="TimeoutError"):
-            await login._exchanged(client, described, begun, "code")
+            await login._exchange_code(client, described, begun, "code")
 
 
 @pytest.mark.parametrize(

@@ -159,9 +159,9 @@ async def test_a_crowd_that_may_have_left_gets_no_more_dummies(
                 await mixer._departures.look(window, 1, rolling, is_over=False)
         [crowd_id] = await pool.crowds.ids(window)
         await pool.add({window: sealed_reports(320)})
-        assert await mixer._departures._padded(window, rolling) is None
+        assert await mixer._departures._crowd_id(window, rolling) is None
         await _until_padded(mixer._departures, window)
-        assert await mixer._departures._padded(window, rolling) != crowd_id
+        assert await mixer._departures._crowd_id(window, rolling) != crowd_id
 
 
 async def _until_padded(departures: Departures, window: Window) -> None:

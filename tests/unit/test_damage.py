@@ -430,7 +430,7 @@ def test_while_the_disk_is_full_reports_wait_and_limits_hold(device: Device) -> 
     client = device.start()
     state = client_state(client)
     assert isinstance(state, FolderState)
-    rows = state._database._open()
+    rows = state._database._open_connection()
     (pages,) = rows.execute("PRAGMA page_count").fetchone()
     rows.execute(f"PRAGMA max_page_count = {pages}")  # as SQLite says it of a full disk
     with contextlib.suppress(sqlite3.OperationalError):

@@ -30,7 +30,7 @@ def test_a_percentile_that_was_asked_takes_no_further_fit() -> None:
     mechanism = build("wave", epsilon=1.0, low=0, high=16, buckets=16)
     own_ranks = drawn(mechanism, np.full(16, 40.0), np.random.default_rng(1))
     first = percentiles_of(own_ranks, PERCENTILES, 0.95)
-    with patch.object(fitted, "_fit", side_effect=AssertionError("fits again")):
+    with patch.object(fitted, "_fit_shares", side_effect=AssertionError("fits again")):
         assert percentiles_of(own_ranks, PERCENTILES, 0.95) == first
         with pytest.raises(AssertionError, match="fits again"):
             percentiles_of(own_ranks, (42.0,), 0.95)

@@ -533,7 +533,7 @@ def test_damage_found_in_the_middle_of_work_starts_a_new_file(
     state = FolderState(tmp_path / "s")
     _enter(state, *(entry_of("homepage", TODAY, bytes([n]) * 200) for n in range(90)))
     state.take(1, 100, NOW)
-    rows = state._database._open()
+    rows = state._database._open_connection()
     rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     rows.execute("PRAGMA cache_size = 1")
     rows.execute("PRAGMA shrink_memory")

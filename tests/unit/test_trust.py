@@ -22,7 +22,7 @@ from hubbub.catalog.limits import Limits
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name
 from hubbub.client.trust.accepted_bundles import Pin, Trust, folder_of
-from hubbub.client.trust.store import _elsewhere, held
+from hubbub.client.trust.store import _temporary_path, held
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import Signed
@@ -569,7 +569,7 @@ def test_what_others_put_among_temporary_files_is_not_believed(
     app.report(app="a")
     ours, theirs = public(OURS), public(STRANGER)
     planted = Trust({"a": Pin(operator=theirs, folder=folder_of(theirs), before=(ours,))})
-    place = _elsewhere(home / "trust.json")
+    place = _temporary_path(home / "trust.json")
     place.parent.mkdir()
     place.write_text(json.dumps(planted.data()))
     place.parent.chmod(mode)
@@ -600,7 +600,7 @@ def test_an_older_bundle_is_refused_whichever_place_knew_the_newer(
         app.is_refused("serial 2, below 3")
         app.ship(OURS, serial=3)
         app.report()
-    assert _elsewhere(home / "trust.json").exists() is not writable, "told to its own place"
+    assert _temporary_path(home / "trust.json").exists() is not writable, "told to its own place"
 
 
 def test_a_folders_trust_is_found_whether_its_parent_can_be_written_or_not(

@@ -72,7 +72,7 @@ class Housekeeping:
                 _log.debug("housekeeping waits: %s", error)
         if self.days_left < _SOON_DAYS:
             until = datetime.fromtimestamp(self.end, UTC).date()
-            self._say(
+            self._warn(
                 "soon",
                 f"the opening keys end on {until}: run hubbub keys rotate, then build and "
                 "ship a bundle, or devices will stop reporting",
@@ -100,7 +100,7 @@ class Housekeeping:
                 self._forget(key)
                 self._forgot = elapsed
                 return
-            self._say(
+            self._warn(
                 f"key {key.id}",
                 f"opening key {key.id} has ended by this clock, but {why_kept}: it is kept; if it "
                 "has really ended, run: hubbub keys rotate --today",
@@ -112,7 +112,7 @@ class Housekeeping:
         try:
             forget_keys(self.path, [key.id])
         except KeysUnusable as error:
-            self._say("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
+            self._warn("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
 
     async def _forget_tags(self) -> None:
         """Deletes tags of windows closed for an hour, once a later epoch has reports."""
@@ -123,7 +123,7 @@ class Housekeeping:
             if starts and starts[-1] >= until:
                 await self.store.forget(window)
 
-    def _say(self, what: str, message: str) -> None:
+    def _warn(self, what: str, message: str) -> None:
         if what not in self._logged:
             self._logged.add(what)
             _log.warning(message)

@@ -177,7 +177,7 @@ class ModelLearner:
     async def _learn(self, metric: Metric, learning: Learning) -> int:
         count = 0
         before = await self.rounds.finished(metric.name)
-        while (epoch := self._over(metric, learning, before)) is not None:
+        while (epoch := self._next_epoch(metric, learning, before)) is not None:
             [totals] = await self.store.read([Window(metric.stream, epoch)])
             cells = totals.cells
             if metric.development and not before and not cells.any():
@@ -199,23 +199,27 @@ class ModelLearner:
             before = await self.rounds.finished(metric.name)
         return count
 
-    def _over(self, metric: Metric, learning: Learning, before: list[FinishedRound]) -> int | None:
+    def _next_epoch(
+        self, metric: Metric, learning: Learning, before: list[FinishedRound]
+    ) -> int | None:
         """The epoch of the next round, once it is over; None before, and after the last round."""
         number, now = len(before), self.clocks.earliest()
         if number > learning.last or due_at(metric, learning, before, now) > now:
             return None
-        return learning.epoch_of(number, metric.epoch, _first(metric, learning, before, now))
+        return learning.epoch_of(number, metric.epoch, _start_epoch(metric, learning, before, now))
 
 
 def due_at(metric: Metric, learning: Learning, before: list[FinishedRound], now: float) -> int:
     """When the step of the next round may be taken, in seconds since 1970."""
-    first_epoch = _first(metric, learning, before, now)
+    first_epoch = _start_epoch(metric, learning, before, now)
     travel = _DEVELOPMENT_TRAVEL_SECONDS if metric.development else _TRAVEL_SECONDS
     following = learning.epoch_of(len(before) + 1, metric.epoch, first_epoch)
     return epoch_start(following, metric.epoch) + travel
 
 
-def _first(metric: Metric, learning: Learning, before: list[FinishedRound], now: float) -> int:
+def _start_epoch(
+    metric: Metric, learning: Learning, before: list[FinishedRound], now: float
+) -> int:
     """The epoch of round 0."""
     return before[0].epoch if before else learning.first_epoch(metric.epoch, now)
 

@@ -227,7 +227,7 @@ class Retention:
         """Stores the promises, and deletes expired totals if the time is certain."""
         settled = self._clocks.settled
         now = self._clocks.earliest()
-        promises = await self._remembered(self._clocks.latest() if settled else None)
+        promises = await self._stored_promises(self._clocks.latest() if settled else None)
         if not settled:
             return
         any_promise = any(any(promise.days.values()) for promise in promises.values())
@@ -247,7 +247,7 @@ class Retention:
                     extra=facts(metric=name, epochs=len(windows), reports=number),
                 )
 
-    async def _remembered(self, latest: float | None) -> dict[str, Promised]:
+    async def _stored_promises(self, latest: float | None) -> dict[str, Promised]:
         """Promises of all metrics, after storing what the bundle adds by `latest`, if known."""
         promises = await promised(self._server)
         for name, metric in self._bundle.metrics.items():

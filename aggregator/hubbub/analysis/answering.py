@@ -94,10 +94,10 @@ def only_of_all(first: Answer, other: Answer) -> tuple[Answer, Answer]:
             for answer in (first, other)
         )
     ]
-    return _cut(first, places), _cut(other, places)
+    return _reduced_to(first, places), _reduced_to(other, places)
 
 
-def _cut(answer: Answer, places: Sequence[int]) -> Answer:
+def _reduced_to(answer: Answer, places: Sequence[int]) -> Answer:
     if len(places) == len(answer.values):
         return answer
     rows = list(places)

@@ -126,12 +126,12 @@ def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
         )
     family = family_for(mechanism)
     weights, base = family.weights(mechanism, targets)
-    cells = _heaviest(mechanism.layout, weights)
+    cells = _heaviest_payload(mechanism.layout, weights)
     worth = sum(float(weights[cell]) * number for cell, number in cells.items())
     return Attack(cells, worth + base, family.gain_margin(mechanism, targets))
 
 
-def _heaviest(layout: Layout, weights: Floats) -> dict[int, int]:
+def _heaviest_payload(layout: Layout, weights: Floats) -> dict[int, int]:
     """What the payload with the largest sum of weights adds to each cell."""
     match layout:
         case OneHot():

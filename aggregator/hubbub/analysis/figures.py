@@ -136,10 +136,10 @@ def share_of(joint: Joint, counted: Mask, base_values: Mask, repeats: int) -> Ra
     drawn = joint.drawn(repeats)
     per_value, dummies_part, without_law = joint.variances(numerator, denominator, drawn)
     certain = float(per_value[2] @ clipped + dummies_part[2])
-    start = total * _spread(clipped, denominator - numerator) + (n - total) * _spread(
+    start = total * _shares(clipped, denominator - numerator) + (n - total) * _shares(
         clipped, 1 - denominator
     )
-    step = total * (_spread(clipped, numerator) - _spread(clipped, denominator - numerator))
+    step = total * (_shares(clipped, numerator) - _shares(clipped, denominator - numerator))
     return Ratio(
         numerator=float(numerator @ joint.counts),
         denominator=float(denominator @ joint.counts),
@@ -156,7 +156,7 @@ def count_of(joint: Joint, counted: Mask) -> Ratio:
     per_value, dummies_part, without_law = joint.variances(
         numerator, np.zeros_like(numerator), joint.drawn(0)
     )
-    total, other_spread = (n * _spread(clipped, weights) for weights in (numerator, 1 - numerator))
+    total, other_spread = (n * _shares(clipped, weights) for weights in (numerator, 1 - numerator))
     return Ratio(
         numerator=float(numerator @ joint.counts),
         denominator=float(n),
@@ -169,7 +169,7 @@ def count_of(joint: Joint, counted: Mask) -> Ratio:
     )
 
 
-def _spread(counts: Floats, counted: Floats) -> Floats:
+def _shares(counts: Floats, counted: Floats) -> Floats:
     """The shares of the wanted values among them; alike where no count is above 0."""
     counted_counts = counts * counted
     shares: Floats = counted_counts if counted_counts.any() else counted
@@ -227,7 +227,7 @@ def came_back(joints: Mapping[int, Joint], cohorts: Sequence[int], week: int) ->
         if above.any():
             first = joints[epoch - week]
             cohort = float(np.clip(first.counts[0], 0.0, min(first.reports, joint.reports)))
-            other_spread = _spread(clipped, 1 - above)
+            other_spread = _shares(clipped, 1 - above)
             start, step = joint.reports * other_spread, cohort * (above - other_spread)
         variance += _cubic(per_value, dummies_part, start, step)
         numerator += float(above @ joint.counts)

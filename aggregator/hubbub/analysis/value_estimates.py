@@ -133,18 +133,18 @@ class ValueEstimates:
         clipped, tail = np.clip(self.estimates, 0.0, reports), self.tail
         if self.count_law:
             return self.count_law.between(clipped, down, up)
-        low = self._low(clipped, np.broadcast_to(down, clipped.shape))
+        low = self._lower_ends(clipped, np.broadcast_to(down, clipped.shape))
         worth = np.broadcast_to(up, clipped.shape)
         if tail and tail.down:
             # What fewer hold has the longer tail beside its error, so the end is high enough.
-            worth = worth + tail.down.excess(worth) / self._spread(clipped)
+            worth = worth + tail.down.excess(worth) / self._relative_stderr(clipped)
         high = end_of(clipped, self.absent, self.growth, self.curvature, worth)
         # A tail contains the step.
         low = low if tail else low - self.step / 2
         high = high if tail and tail.down else high + self.step / 2
         return np.clip(low, 0.0, reports), np.clip(high, 0.0, reports)
 
-    def _low(self, clipped: Floats, worth: Floats) -> Floats:
+    def _lower_ends(self, clipped: Floats, worth: Floats) -> Floats:
         error = self.absent, self.growth, self.curvature
         if self.tail is None:
             return end_of(clipped, *error, -worth)
@@ -153,10 +153,10 @@ class ValueEstimates:
         spread, excess = np.ones_like(clipped), self.tail.excess(worth)
         for _ in range(_ROUNDS):
             low = end_of(clipped, *error, -(worth + excess / spread))
-            spread = self._spread(np.maximum(low, 0.0))
+            spread = self._relative_stderr(np.maximum(low, 0.0))
         return low
 
-    def _spread(self, counts: Floats) -> Floats:
+    def _relative_stderr(self, counts: Floats) -> Floats:
         """Standard error at these counts, relative to that of an absent value; at least 1."""
         excess = np.maximum(self.growth * counts - self.curvature * counts**2, 0.0)
         return np.sqrt(1 + excess / self.absent**2)
@@ -185,7 +185,7 @@ class ValueEstimates:
         estimates, absent, tail = self.estimates, self.absent, self.tail
         plain = reach_of(confidence)
         clipped = np.clip(estimates, 0.0, reports)
-        scores, spread = estimates / absent, self._spread(clipped)
+        scores, spread = estimates / absent, self._relative_stderr(clipped)
         list_reach = selection_reach(_APART / max(len(estimates), 1), confidence)
         reach = spread * (list_reach if tail is None else tail.reach(list_reach, spread))
         places = _places(scores, reach)

@@ -150,7 +150,7 @@ def rotate_keys(
     otherwise no key is deleted for its age. Raises BadParameter if the keys ended before a today
     that is not sure, and KeysUnusable if the folder's keys cannot be read or written.
     """
-    with _alone(folder):
+    with _lock_folder(folder):
         private, public = read_opening_keys(folder / OPENING), read_public_keys(folder)
         needed = [key for key in public if not sure or still_needed(key, now, longest)]
         deleted = [key for key in public if key not in needed]
@@ -182,7 +182,7 @@ def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
 
     Raises KeysUnusable if the folder's keys cannot be read or written.
     """
-    with _alone(folder):
+    with _lock_folder(folder):
         public = read_public_keys(folder)
         lacking = {key.id for key in public if not key.x_wing}
         # An interrupted run left seeds whose public halves are not written yet: they are taken.
@@ -199,7 +199,7 @@ def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
 
 def forget_keys(path: Path, ids: Collection[int]) -> None:
     """Deletes private keys from the file. Raises KeysUnusable if it cannot be read or written."""
-    with _alone(path.parent):
+    with _lock_folder(path.parent):
         private = read_opening_keys(path)
         live_keys = [key for key in private if key.id not in ids]
         if len(live_keys) < len(private):
@@ -207,7 +207,7 @@ def forget_keys(path: Path, ids: Collection[int]) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Locks the folder's keys against changes by others during the block."""
     try:
         lock = (folder / ".lock").open("w")

@@ -170,7 +170,7 @@ class _Crowd:
         side = min(variation / (odds - 1), 1 / (odds + 1))  # r
         neither = max(0.0, 1 - side * (odds + 1)) if variation < (odds - 1) / (odds + 1) else 0.0
         hidden = 2 * side + neither / odds
-        members = _likely(others, hidden, cut)
+        members = _likely_numbers(others, hidden, cut)
         # Within a block all count as the lowest: a thousandth below the others at most, if that
         # fits.
         fine = 2 + 1000 * len(members) // max(int(members[0]), 1)
@@ -201,7 +201,7 @@ class _Crowd:
         return total + self.left_out
 
 
-def _likely(trials: int, chance: float, cut: float) -> Integers:
+def _likely_numbers(trials: int, chance: float, cut: float) -> Integers:
     """Numbers of a binomial, without tails of probability `cut` together (Bernstein 1924)."""
     mean, reach = trials * chance, log(2 / cut)
     distance = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
@@ -217,7 +217,7 @@ def _coins(
     """
     if not neither:
         return np.array([members + 1.0]), np.array([odds]), np.ones(1)
-    likely = _likely(members, chance, cut)
+    likely = _likely_numbers(members, chance, cut)
     numbers = np.append(likely, likely[-1] + 1)
     coin = pmf(numbers - 1, members, chance) * (1 - neither)
     joint_law = coin + pmf(numbers, members, chance) * neither

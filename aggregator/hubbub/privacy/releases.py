@@ -97,7 +97,9 @@ def release(
         largest: int = _noise().largest(list(map(int, numbers)), 2 * reports_each / policy.epsilon)
         return [_name_alone(labels[largest])]
     place = labels.index(value) if query == "count" else None
-    noisy_tiers = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
+    noisy_tiers = [
+        _add_noise(*part, place, policy, reports_each) for part in parts if part[1].reports
+    ]
     reports = [totals.reports for _, totals in parts if totals.reports]
     figures, noise_variances = noisy_tiers[0]
     if len(noisy_tiers) > 1:
@@ -191,7 +193,7 @@ def _labels(
     return labels
 
 
-def _noisy(
+def _add_noise(
     mechanism: AnyMechanism, totals: Totals, place: int | None, policy: Release, reports_each: int
 ) -> tuple[ValueEstimates, Floats]:
     """Estimates with both noises, and the release noise's variance: of all values, or of one."""

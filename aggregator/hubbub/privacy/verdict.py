@@ -44,7 +44,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
     if metric.epoch in {"hour", "day"} and (weekly := _weeks(metric, days)) < largest:
         lines.append(f'With epoch = "week" it reveals {weekly:.4g}.')
-    lines += _model_advice(metric, metric.model) if metric.model else _often(metric)
+    lines += _model_advice(metric, metric.model) if metric.model else _repetition_lines(metric)
     lines.append(
         "For all metrics at once: [caps] epsilon_per_year, which the device always keeps; or "
         "sampling below 1, against observers who cannot see whether a device takes part."
@@ -80,7 +80,7 @@ def _model_advice(metric: Metric, learning: Learning) -> list[str]:
     return [f"{text}, but needs more people: hubbub plan model {learning.kind}."]
 
 
-def _often(metric: Metric) -> list[str]:
+def _repetition_lines(metric: Metric) -> list[str]:
     lines = []
     # No catalog takes a limit below one report's epsilon.
     if metric.limits.lifetime_epsilon > log(9) and metric.report_loss <= _FEWER:

@@ -39,7 +39,9 @@ def percentile_sentences(answer: Document) -> list[str]:
     percentiles = answer.get("percentiles") or []
     if percentiles and "difference" in percentiles[0]:
         return [head + "; ".join(map(_shift_text, percentiles))]
-    texts = [f"{_name_list(row)} {_figure(row, 'estimate')} ({_ends(row)})" for row in percentiles]
+    texts = [
+        f"{_name_list(row)} {_figure(row, 'estimate')} ({_interval(row)})" for row in percentiles
+    ]
     sentences = [head + ", ".join(texts)] if texts else []
     sentences += [
         f"below {number_text(row['below'])}{unit}: {row['share']:.1%} ({row['low']:.1%} to "
@@ -55,7 +57,7 @@ def _name_list(row: Mapping[str, Any]) -> str:
     return percentile_name(row["percentile"])
 
 
-def _ends(row: Mapping[str, Any]) -> str:
+def _interval(row: Mapping[str, Any]) -> str:
     """The interval in words; an end of the range does not bound the true value."""
     low, high = number_text(row["low"], end="low"), number_text(row["high"], end="high")
     open_ends = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}

@@ -107,7 +107,7 @@ def stream_table(bundle: Bundle) -> str:
             "min_batch": gathered(minimum(metric), metric.made_each),
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
-            **_leaving(metric),
+            **_departure_fields(metric),
             **({"tokens": metric.limits.reports_per_epoch} if bundle.tokens else {}),
         }
         for metric in bundle.streams.values()
@@ -125,7 +125,7 @@ def stream_table(bundle: Bundle) -> str:
     return json.dumps({"version": 1, **marked, "streams": streams, "keys": keys}, indent=1) + "\n"
 
 
-def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
+def _departure_fields(metric: Metric) -> dict[str, str | int | list[int]]:
     """The fields that say how a crowd leaves, and the dummies: their number or distribution."""
     crowd = metric.central
     if crowd is None:

@@ -265,7 +265,7 @@ def _texts(bundle: Bundle) -> dict[str, str]:
         "who runs the aggregator": runs.aggregator if runs else "not said",
         "log": str(bundle.log or "none"),
         "opening keys": ", ".join(f"{key.id} {to_text(key.public)[:8]}" for key in bundle.keys),
-        "authorities": _short(bundle.roots or "the system's"),
+        "authorities": _shortened(bundle.roots or "the system's"),
         "development": _json_text(bundle.development),
     }
 
@@ -284,11 +284,11 @@ def _table_differences(
         was, now = old.get(name), new.get(name)
         if was != now:
             before, after = _json_text(was), _json_text(now)
-            gives = _gives(name, was, now)
+            gives = _change_direction(name, was, now)
             yield Difference(metric=metric, field=name, before=before, after=after, gives=gives)
 
 
-def _gives(name: str, was: Any, now: Any) -> str:
+def _change_direction(name: str, was: Any, now: Any) -> str:
     if_larger = name in _MORE_IF_LARGER or name.startswith(_CAPS)
     if not if_larger and name not in _MORE_IF_SMALLER:
         return NEITHER
@@ -300,9 +300,9 @@ def _gives(name: str, was: Any, now: Any) -> str:
 
 
 def _json_text(thing: Any) -> str:
-    return "none" if thing is None else _short(json.dumps(thing, default=str))
+    return "none" if thing is None else _shortened(json.dumps(thing, default=str))
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     """A long text, cut, with its length, so that two that differ do not look the same."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} letters)"

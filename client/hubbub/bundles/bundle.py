@@ -165,14 +165,14 @@ class Bundle:
                 raise UnknownMetric(f'metric "{base}" has no tier "{tier}"; it has {tiers}')
             name = base.partition("@")[0]
             unknown = stream if name in self.metrics else name
-            raise UnknownMetric(_unknown("metric", unknown, self.metrics))
+            raise UnknownMetric(_unknown_name_text("metric", unknown, self.metrics))
         return self.streams[stream]
 
     def model(self, name: str) -> "Learning":
         """The model that the reports of this metric train. Raises UnknownMetric without one."""
         _check_name(name)
         if name not in self.models:
-            raise UnknownMetric(_unknown("model", name, self.models))
+            raise UnknownMetric(_unknown_name_text("model", name, self.models))
         return self.models[name]
 
     @property
@@ -278,7 +278,7 @@ def _check_name(name: object) -> None:
         )
 
 
-def _unknown(kind: str, name: str, names: Mapping[str, object]) -> str:
+def _unknown_name_text(kind: str, name: str, names: Mapping[str, object]) -> str:
     meant = did_you_mean(name, names)
     listing = ", ".join(sorted(names)) or "none"
     return f'{kind} "{name}" is not in the bundle; it has {listing}{meant}'

@@ -41,7 +41,7 @@ def read_json(raw: bytes) -> Any:
         raw.decode(),
         object_pairs_hook=_once,
         parse_int=_whole_number,
-        parse_float=_finite,
+        parse_float=_finite_number,
         parse_constant=_no_number,
     )
     _look(document, 0)
@@ -61,7 +61,7 @@ def _whole_number(digits: str) -> int:
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def _finite_number(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError("a number is too large")

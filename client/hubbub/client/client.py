@@ -324,7 +324,7 @@ class Client:
         if last := self._reporter.forget():
             with contextlib.suppress(StateUnusable):
                 self._state.enter([], [], last)
-        self._diagnostics.drop(self._say_no(forget=forget))
+        self._diagnostics.drop(self._store_opt_out(forget=forget))
         self._reporter.refresh()
         self._sender.await_others(_STOP_SECONDS)
 
@@ -438,7 +438,7 @@ class Client:
                 raise
         return outcome
 
-    def _say_no(self, *, forget: bool) -> list[Dropped]:
+    def _store_opt_out(self, *, forget: bool) -> list[Dropped]:
         """Store the opt-out, retrying while other processes write; return what it discards."""
         for number in reversed(range(_NO_TRIES)):
             try:

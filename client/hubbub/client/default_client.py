@@ -28,7 +28,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
     A strict one raises instead. A client that was started before is closed.
     """
     global _client  # noqa: PLW0603 one program, one client: that is what this module is for
-    with _alone():
+    with _process_lock():
         _close()
         try:
             _client = Client.from_bundle(path, **settings)
@@ -53,11 +53,11 @@ def report(metric: str, value: Any = None) -> Outcome:
 
 def end() -> None:
     """Closes this program's client, if there is one."""
-    with _alone():
+    with _process_lock():
         _close()
 
 
-def _alone() -> threading.RLock:
+def _process_lock() -> threading.RLock:
     return _locks.setdefault(os.getpid(), threading.RLock())
 
 

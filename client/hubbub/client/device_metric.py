@@ -74,7 +74,7 @@ class AskedMetric:
         if epoch != self.drawn_for:
             chance = self.notice.sampling(metric, epoch) if self.notice else metric.sampling
             self.stopped = not chance
-            self.finds = self.finder is not None and self._looks(metric, epoch)
+            self.finds = self.finder is not None and self._finds_strings(metric, epoch)
             if 0 < chance < 1:
                 coins = self.memo.coins(b"sampling" + epoch.to_bytes(8, "big"))
                 self.takes_part = coins.chance(Probability.at_most(chance))
@@ -85,7 +85,7 @@ class AskedMetric:
             return Outcome.STOPPED
         return None if self.takes_part else Outcome.NOT_SAMPLED
 
-    def _looks(self, metric: Metric, epoch: int) -> bool:
+    def _finds_strings(self, metric: Metric, epoch: int) -> bool:
         """Returns whether this device helps to find unlisted strings in an epoch, or its period."""
         first = days_of_period(metric.period, epoch).start if metric.report_on else epoch
         # PRIVACY: follows from the secret and the calendar alone.

@@ -130,7 +130,7 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
 def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     """Yields whether each app known here would accept this bundle, or that of `settings.app`."""
     places = beside(state_home(), settings.state_dir)
-    unread = [finding for place in places for finding in _unread(place)]
+    unread = [finding for place in places for finding in _unreadable_trust(place)]
     yield from unread
     known_keys = [name for name in look(places).pins if settings.app in (None, name)]
     if not known_keys and not unread:
@@ -153,7 +153,7 @@ def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
         yield Finding("trust", verdict, refusal + hint)
 
 
-def _unread(path: Path) -> Iterator[Finding]:
+def _unreadable_trust(path: Path) -> Iterator[Finding]:
     """Yields why an app does not know from a file of trust whose bundle it takes."""
     try:
         read_trust(path)

@@ -256,9 +256,9 @@ def merge(account: Account, other: Account) -> Account:
         epochs=epochs,
         responses=dict(account.responses),
         losses=losses,
-        days=_larger(account.days, other.days),
+        days=_larger_losses(account.days, other.days),
         central=max(account.central, other.central),
-        crowds=_larger(account.crowds, other.crowds),
+        crowds=_larger_losses(account.crowds, other.crowds),
         filled={epoch for epoch in account.filled | other.filled if epoch > floor},
     )
 
@@ -317,7 +317,7 @@ def _sums_by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
     return losses
 
 
-def _larger(losses: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+def _larger_losses(losses: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
     """Returns the larger loss of each day."""
     return {
         day: max(losses.get(day, 0.0), other.get(day, 0.0)) for day in losses.keys() | other.keys()

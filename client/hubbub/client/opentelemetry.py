@@ -104,13 +104,13 @@ class PrivateMetricExporter(MetricExporter):
         for point in data.data_points:
             text = point.attributes.get(chosen.attribute or chosen.metric)
             if text is not None:
-                counts[str(text)] += _times(point, data)
+                counts[str(text)] += _point_count(point, data)
         for text, number in counts.most_common(1):
             if number > 0:
                 self._client.report(chosen.metric, text)
 
 
-def _times(point: Any, data: Any) -> int:
+def _point_count(point: Any, data: Any) -> int:
     """Returns how often a point was counted or measured; 1 for a gauge."""
     if hasattr(point, "count"):
         return int(point.count)

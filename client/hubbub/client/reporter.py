@@ -73,7 +73,7 @@ class Reporter:
         try:
             self.refresh()
         except StateUnusable:  # nothing is drawn until the state can be read
-            self._stand(DeviceState(secret=bytes(SECRET_BYTES), may_send=False))
+            self._adopt_state(DeviceState(secret=bytes(SECRET_BYTES), may_send=False))
 
     @property
     def notice(self) -> bytes:
@@ -133,7 +133,7 @@ class Reporter:
     def arm(self, name: str) -> str:
         """This device's arm of an experiment; the first live arm if off. Raises UnknownMetric."""
         experiment = experiment_named(self._bundle.experiments, name)
-        live = experiment.live_arms(self._stopped())
+        live = experiment.live_arms(self._stopped_names())
         if not (self.is_on and self._standing.may_send):
             return live[0]
         arm = self._questions.arms[name]
@@ -142,11 +142,11 @@ class Reporter:
     def _cell(self, metric: Metric) -> str:
         """The breakdown cell (stream name without tier and list) for this device's reports."""
         experiment = metric.experiment
-        if experiment is None or experiment.is_over(self._stopped()):
+        if experiment is None or experiment.is_over(self._stopped_names()):
             return self._public.stream(metric, {})
         return self._public.stream(metric, {experiment.name: self.arm(experiment.name)})
 
-    def _stopped(self) -> Collection[str]:
+    def _stopped_names(self) -> Collection[str]:
         """Names of everything that the operator's notice stops now."""
         notice = self._questions.notice
         return notice.stopped(self._clock()) if notice else ()
@@ -228,21 +228,21 @@ class Reporter:
         """Move events into the state, and load those of all processes. An error leaves them."""
         if not self._questions.past or self.is_local:
             return
-        with self._moved(self._events) as events:
+        with self._counts_to_store(self._events) as events:
             standing = self._standing
             settled_pairs = settled_epochs(self._questions.past, standing, self._clock())
-            self._stand(
+            self._adopt_state(
                 self._state.count_events(events, settled_pairs, standing.consent.generation)
             )
 
     def keep_own(self) -> None:
         """Move the counts of local mode into the state. After StateUnusable they stay in memory."""
-        with self._moved(self._local_counts) as counts:
+        with self._counts_to_store(self._local_counts) as counts:
             if counts:
                 self._state.count(counts)
 
     @contextlib.contextmanager
-    def _moved(self, counts: Counter[Any]) -> Iterator[Counter[Any]]:
+    def _counts_to_store(self, counts: Counter[Any]) -> Iterator[Counter[Any]]:
         """Empty counts for a block that stores them; they come back if it raises StateUnusable."""
         with self.lock.within():
             moved_counts = Counter(counts)
@@ -282,7 +282,7 @@ class Reporter:
         """Draw reports of past epochs: defaults where the device ran, and values from events."""
         now = self._clock()
         with self.lock.within():
-            for question, metric in self._covered():
+            for question, metric in self._metrics_with_default():
                 account = self._standing.accounts[metric.base_name]
                 for epoch in epochs_without_report(account, metric, now):
                     default = metric.code(metric.default)
@@ -299,12 +299,12 @@ class Reporter:
         with self.lock.within():
             return [
                 (metric, epoch)
-                for question, metric in self._covered()
+                for question, metric in self._metrics_with_default()
                 for epoch in (holding(moment, question.epoch_seconds),)
                 if self._standing.accounts[metric.base_name].is_untouched(epoch)
             ]
 
-    def _covered(self) -> list[tuple[AskedMetric, Metric]]:
+    def _metrics_with_default(self) -> list[tuple[AskedMetric, Metric]]:
         """Metrics with a default for which this device reports, or sends fillers if it declines."""
         if self.is_local or not (self.is_on and self._standing.may_send):
             return []
@@ -326,7 +326,7 @@ class Reporter:
 
     def refresh(self, standing: DeviceState | None = None) -> None:
         """Replace the copy of the state, by `standing` if just read; an error leaves it."""
-        self._stand(standing or self._state.device_state())
+        self._adopt_state(standing or self._state.device_state())
 
     def switch(self, *, on: bool) -> None:
         """Stop or resume drawing; a report that another thread is drawing ends first."""
@@ -361,7 +361,7 @@ class Reporter:
         self._drawn, self._local_counts, self._events = [], Counter(), Counter()
         self._learner.awaited.clear()
 
-    def _stand(self, standing: DeviceState) -> None:
+    def _adopt_state(self, standing: DeviceState) -> None:
         with self.lock.within():
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]

@@ -45,7 +45,7 @@ _TEXTS: Final[Schema] = {
 _ROUNDING: Final = 1e-9
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -66,9 +66,9 @@ class Kind:
     words: Callable[[], str]
     problem: Callable[[Any], str]
     schema: Callable[[], Schema]
-    read: Callable[[Any], Any] = _same
-    dump: Callable[[Any], Any] = _same
-    load: Callable[[Any], Any] = _same
+    read: Callable[[Any], Any] = _identity
+    dump: Callable[[Any], Any] = _identity
+    load: Callable[[Any], Any] = _identity
     flat: bool = False
 
 

@@ -16,7 +16,7 @@ def table_of(section: type, *, flat: bool = False) -> Kind:
     With `flat`, a bundle has its fields beside those of the owner.
     """
     return Kind(
-        words=lambda: f"a table of {_enumerated(section)}",
+        words=lambda: f"a table of {_field_list_text(section)}",
         problem=partial(_problem, section),
         schema=partial(object_schema, section),
         read=partial(_read, section),
@@ -63,9 +63,9 @@ def _problem(section: type, table: Any) -> str:
     unknown = [name for name in table if name not in fields] if isinstance(table, dict) else []
     if unknown or not isinstance(table, dict):
         problem = f"holds {unknown[0]!a}, which is not known; " if unknown else ""
-        return f"{problem}must hold {_enumerated(section)}"
+        return f"{problem}must hold {_field_list_text(section)}"
     if absent := [name for name, field in fields.items() if field.required and name not in table]:
-        return f"lacks {' and '.join(absent)}; must hold {_enumerated(section)}"
+        return f"lacks {' and '.join(absent)}; must hold {_field_list_text(section)}"
     wrong = [
         f"{name} {problem}"
         for name, value in table.items()
@@ -92,7 +92,7 @@ def _load(section: type, table: Any, *, flat: bool) -> Any:
     return section(**loaded(section, table))
 
 
-def _enumerated(section: type) -> str:
+def _field_list_text(section: type) -> str:
     """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
     fields = _authored_fields(section)
     required = [field.name for field in fields if field.required]

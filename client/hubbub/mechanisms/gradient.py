@@ -75,7 +75,7 @@ def gradient(
         centre: means of the columns.
         weights: of the centred columns, then of the intercept; for softmax, for each contrast.
     """
-    centred = _about(columns, centre)
+    centred = _centred_columns(columns, centre)
     norm = length(centred)
     return [r * x / norm for r in _residuals(kind, centred, label, weights) for x in centred]
 
@@ -107,7 +107,7 @@ def to_judge(
 
     For softmax: the chance of the likeliest class, and 1 if that is the person's, else 0.
     """
-    centred = _about(columns, centre)
+    centred = _centred_columns(columns, centre)
     if kind != "softmax":
         return _scores(centred, weights)[0], label
     probabilities = chances(_softmax(_class_scores(centred, weights)))
@@ -152,7 +152,7 @@ def _softmax(scores: Sequence[float]) -> list[float]:
     return [part / total for part in parts]
 
 
-def _about(columns: Sequence[float], centre: Sequence[float]) -> list[float]:
+def _centred_columns(columns: Sequence[float], centre: Sequence[float]) -> list[float]:
     return [*(x - c for x, c in zip(columns, centre, strict=True)), 1.0]
 
 

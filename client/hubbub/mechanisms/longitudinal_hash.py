@@ -71,7 +71,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         check_whole(self, "functions")
-        pool, response, channel = _best(
+        pool, response, channel = _best_pool(
             self.epsilon, self.permanent_epsilon, self.categories, self.functions
         )
         set_derived(self, transform=pool, response=response, channel=channel)
@@ -92,7 +92,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
         return self.response.permanent_loss()
 
     def permanent_key(self, value: int, memo: Memo) -> bytes:
-        return self.response.permanent_key(self._hashed(value, memo)[1], memo)
+        return self.response.permanent_key(self._function_and_bucket(value, memo)[1], memo)
 
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
         function, bucket = divmod(next(iter(cells)), self.transform.prime)
@@ -100,7 +100,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
         return self.response.channel.p if true_bucket == bucket else self.response.channel.q
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
-        function, bucket = self._hashed(value, memo)
+        function, bucket = self._function_and_bucket(value, memo)
         sent = self.response.respond(bucket, memo, source)
         return self.layout.encode(function * self.transform.prime + sent)
 
@@ -109,7 +109,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
         supports = self.transform.sums(totals.cells, self.categories)
         return self.channel.estimates(supports, totals.reports)
 
-    def _hashed(self, value: int, memo: Memo) -> tuple[int, int]:
+    def _function_and_bucket(self, value: int, memo: Memo) -> tuple[int, int]:
         """The device's function, and the value's bucket under it."""
         self.check(value)
         # PRIVACY: one function for life, drawn without a look at the value.
@@ -118,7 +118,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
 
 
 @cache
-def _best(
+def _best_pool(
     epsilon: float, permanent_epsilon: float, categories: int, functions: int
 ) -> tuple[HashPool, LongitudinalGrr, pure.Pure]:
     """The pool of least variance with at most `functions` functions; else the smallest one."""

@@ -133,7 +133,7 @@ class PrivSet(pure.PureMechanism[int]):
         size = value.bit_count()
         hits = sum(1 for cell in cells if cell < self.categories and value >> cell & 1)
         if size <= self.most:
-            hits += sum(1 for cell in cells if self.categories <= cell < self._filled(size))
+            hits += sum(1 for cell in cells if self.categories <= cell < self._fill_end(size))
             return hit_chance if hits else missed
         misses = Fraction(comb(size - hits, self.most), comb(size, self.most))
         return hit_chance * (1 - misses) + missed * misses
@@ -146,7 +146,7 @@ class PrivSet(pure.PureMechanism[int]):
             chosen_members = numbered(size, self.most, source.below(comb(size, self.most)))
             own_places = [set_members[place] for place in members(chosen_members)]
         else:
-            own_places = [*members(value), *range(d, self._filled(size))]
+            own_places = [*members(value), *range(d, self._fill_end(size))]
         # PRIVACY: the only coin that depends on epsilon; then all such choices are equally likely.
         if source.chance(self.meet):
             number = source.below(self.ways[-1])
@@ -176,7 +176,7 @@ class PrivSet(pure.PureMechanism[int]):
         """Chances of a choice that meets the set, and of one that does not, times all choices."""
         return self.meet.exact / (1 - self.missing), self.meet.complement.exact / self.missing
 
-    def _filled(self, size: int) -> int:
+    def _fill_end(self, size: int) -> int:
         """The end of the cells of dummy members that fill up a set of this size."""
         return self.categories + self.most - size
 

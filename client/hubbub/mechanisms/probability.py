@@ -38,12 +38,12 @@ class Probability:
     @classmethod
     def at_most(cls, probability: Fraction | float) -> "Probability":
         """The largest one that does not exceed `probability`, a number in [0, 1]."""
-        return cls(math.floor(_checked(probability) * _CERTAINTY))
+        return cls(math.floor(_checked_fraction(probability) * _CERTAINTY))
 
     @classmethod
     def at_least(cls, probability: Fraction | float) -> "Probability":
         """The smallest one that is not below `probability`, a number in [0, 1]."""
-        return cls(math.ceil(_checked(probability) * _CERTAINTY))
+        return cls(math.ceil(_checked_fraction(probability) * _CERTAINTY))
 
     @property
     def exact(self) -> Fraction:
@@ -83,7 +83,7 @@ def log_at_least(ratio: Fraction, times: int = 1) -> float:
     return times * math.log1p(float(ratio - 1)) * (1 + _LOG_ERROR)
 
 
-def _checked(probability: Fraction | float) -> Fraction:
+def _checked_fraction(probability: Fraction | float) -> Fraction:
     # The comparison must pass for the number to be taken, so that NaN is refused.
     if not (isinstance(probability, Fraction | int | float) and 0 <= probability <= 1):
         raise BadParameter(f"probability {probability} is outside [0, 1]")

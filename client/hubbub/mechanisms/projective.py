@@ -56,7 +56,7 @@ class ProjectiveResponse(pure.ListedMechanism):
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         odds = exp_at_most(self.epsilon)
-        transform = _best(odds, self.categories)
+        transform = _best_space(odds, self.categories)
         keep = _keep(odds, transform)
         set_derived(self, transform=transform, keep=keep, channel=_channel(keep, transform))
 
@@ -118,7 +118,7 @@ def _channel(keep: Probability, space: Incidence) -> pure.Pure:
 
 
 @cache
-def _best(odds: Fraction, categories: int) -> Incidence:
+def _best_space(odds: Fraction, categories: int) -> Incidence:
     """The geometry of least variance with at least `categories` points."""
     spaces = []
     for prime in primes(_MAX_PRIME):

@@ -95,11 +95,11 @@ class _Paired:
             for codes in self._codes
         ]
 
-    def _after(self, before: str) -> int:
+    def _row_after(self, before: str) -> int:
         return self._place.get(before, len(self._letters))
 
     def code(self, before: str, letter: str) -> _Code:
-        codes = self._codes[self._after(before)]
+        codes = self._codes[self._row_after(before)]
         if (place := self._place.get(letter)) is not None:
             return codes[place]
         bits, size = codes[-1]
@@ -109,7 +109,7 @@ class _Paired:
         return escaped, size + _RARE_BITS + _ESCAPED_BITS
 
     def next(self, before: str, bits: _Bits) -> str | None:
-        place = bits.coded(self._read[self._after(before)])
+        place = bits.coded(self._read[self._row_after(before)])
         if place < len(self._letters):
             return self._letters[place]
         rare = bits.take(_RARE_BITS)
@@ -215,23 +215,23 @@ def _codes(alphabet: _Alphabet, text: str) -> Iterator[_Code]:
 
 def spell(text: str, size: int) -> int:
     """As much of a text as fits in `size` bits, as a number; bits after its end are 0."""
-    (bits, used), alphabet = _fullest(text, size)
+    (bits, used), alphabet = _best_alphabet(text, size)
     if used >= size:
         return bits >> used - size
     for before, (code, bit_count) in zip(("", *text), _codes(alphabet, text), strict=True):
         if used + bit_count > size:
-            return bits << size - used | _no_more(alphabet, before, size - used)
+            return bits << size - used | _filling_bits(alphabet, before, size - used)
         bits, used = bits << bit_count | code, used + bit_count
     return bits << size - used
 
 
-def _no_more(alphabet: _Alphabet, before: str, room: int) -> int:
+def _filling_bits(alphabet: _Alphabet, before: str, room: int) -> int:
     """The remaining bits where a letter does not fit: the beginning of the longest code."""
     code, bit_count = alphabet.code(before, chr(_LAST_CHARACTER))
     return code >> bit_count - room
 
 
-def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
+def _best_alphabet(text: str, size: int) -> tuple[_Code, _Alphabet]:
     """The alphabet that fits most letters, the end among them, in the fewest bits."""
     best, max_letters, min_bits = _alphabets()[0], -1, size
     for candidate in _alphabets():
@@ -269,7 +269,7 @@ def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
     except EOFError:
         text_bits = size - begun
         if complete and alphabet is not None:
-            no_more = _no_more(alphabet, text[-1] if text else "", text_bits)
+            no_more = _filling_bits(alphabet, text[-1] if text else "", text_bits)
             if bits & ((1 << text_bits) - 1) != no_more:
                 return None
         return Spelled("".join(text), None)

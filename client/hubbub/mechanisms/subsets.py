@@ -15,12 +15,12 @@ def choose(size: int, count: int, source: BitSource) -> int:
     Independent coins choose about as many; excess ones are dropped, missing ones added, at random.
     No step prefers a position, so all subsets of the size are equally likely.
     """
-    chosen = source.mask(_about(size, count), size)
+    chosen = source.mask(_share_at_most(size, count), size)
     one_bits = chosen.bit_count()
     if one_bits > count:
-        return _without(chosen, one_bits, one_bits - count, size, source)
+        return _drop_ones(chosen, one_bits, one_bits - count, size, source)
     all_ones = (1 << size) - 1
-    return all_ones ^ _without(all_ones ^ chosen, size - one_bits, count - one_bits, size, source)
+    return all_ones ^ _drop_ones(all_ones ^ chosen, size - one_bits, count - one_bits, size, source)
 
 
 def numbered(size: int, count: int, number: int) -> int:
@@ -49,11 +49,11 @@ def members(subset: int) -> Iterator[int]:
 
 
 @cache
-def _about(size: int, count: int) -> Probability:
+def _share_at_most(size: int, count: int) -> Probability:
     return Probability.at_most(Fraction(count, size))
 
 
-def _without(bits: int, one_bits: int, drop: int, size: int, source: BitSource) -> int:
+def _drop_ones(bits: int, one_bits: int, drop: int, size: int, source: BitSource) -> int:
     """`bits`, which has `one_bits` ones, without `drop` of them picked uniformly."""
     # One number for all picks: a draw costs more than a division.
     picks = source.below(math.perm(one_bits, drop))

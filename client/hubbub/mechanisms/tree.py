@@ -105,9 +105,9 @@ class PrefixTree(Grouped[str]):
             raise BadParameter(
                 f"beginnings must be at most {_MAX_BEGINNINGS} texts, none empty or repeated"
             )
-        if not self._numbered < self.ends[0]:
+        if not self._head_bits < self.ends[0]:
             raise BadParameter(
-                f"{len(beginnings)} beginnings take {self._numbered} bits, but a level has "
+                f"{len(beginnings)} beginnings take {self._head_bits} bits, but a level has "
                 f"{self.ends[0]}; list fewer, or raise cells"
             )
         if not self.layout.size <= MAX_CELLS:
@@ -150,7 +150,7 @@ class PrefixTree(Grouped[str]):
         encoded(value)
 
     @property
-    def _numbered(self) -> int:
+    def _head_bits(self) -> int:
         """The number of bits for the number of a string's beginning; 0 is none."""
         return len(self.beginnings).bit_length()
 
@@ -164,7 +164,7 @@ class PrefixTree(Grouped[str]):
     def spelled(self, value: str) -> int:
         """The reported bits of a string."""
         self.check(value)
-        text_bits = self.size - self._numbered
+        text_bits = self.size - self._head_bits
         if not (number := self._beginning(value)):
             return spell(value, text_bits)
         return number << text_bits | spell(value[len(self.beginnings[number - 1]) :], text_bits)
@@ -172,7 +172,7 @@ class PrefixTree(Grouped[str]):
     def read(self, bits: int, size: int | None = None) -> Spelled | None:
         """The string with these bits, or first bits; None if no string has them."""
         size = self.size if size is None else size
-        text_bits = size - self._numbered
+        text_bits = size - self._head_bits
         number = bits >> text_bits
         spelling = read(bits & ((1 << text_bits) - 1), text_bits, complete=size == self.size)
         if spelling is None or not number <= len(self.beginnings):
@@ -180,7 +180,7 @@ class PrefixTree(Grouped[str]):
         text = self.beginnings[number - 1] + spelling.text if number else spelling.text
         if self._beginning(text) != number:  # a longer known beginning would have been used
             return None
-        return Spelled(text, None if spelling.used is None else spelling.used + self._numbered)
+        return Spelled(text, None if spelling.used is None else spelling.used + self._head_bits)
 
     def ends_at(self, bits: int) -> int:
         """The job from which on a string's places are unique: its last level, or its end's."""

@@ -92,7 +92,7 @@ class CountNoise:
         case. `above` is by how many the sum of reports and dummies exceeded the minimum.
         """
         far_reach, plain_reach = (
-            _furthest(self.odds, self.reach, bound) for bound in (above, self.most)
+            _largest_excess(self.odds, self.reach, bound) for bound in (above, self.most)
         )
         return (
             max(self.variance, (far_reach / _PLAIN) ** 2)
@@ -117,7 +117,7 @@ def _weights(odds: int, reach: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _furthest(odds: int, reach: int, above: int) -> int:
+def _largest_excess(odds: int, reach: int, above: int) -> int:
     """How far above its mean the number may be (97.5%) in an epoch that passed by `above`."""
     upper = list(accumulate(reversed(_weights(odds, reach))))[::-1]
     return next(

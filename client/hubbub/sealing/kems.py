@@ -45,7 +45,7 @@ SEAL_BYTES: Final[dict[Kem, int]] = {
 
 def x_wing_private(seed: bytes) -> "MLKEM768X25519PrivateKey":
     """Derives the key from 32 bytes (draft-connolly-cfrg-xwing-kem, 5.2). Raises BadParameter."""
-    ml_kem, x25519 = _halves(seed)
+    ml_kem, x25519 = _private_halves(seed)
     from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey  # noqa: PLC0415
 
     return MLKEM768X25519PrivateKey(ml_kem, x25519)
@@ -53,7 +53,7 @@ def x_wing_private(seed: bytes) -> "MLKEM768X25519PrivateKey":
 
 def x_wing_public_bytes(seed: bytes) -> bytes:
     """The 1,216 bytes of a seed's public key. Raises BadParameter like `x_wing_private`."""
-    ml_kem, x25519 = _halves(seed)
+    ml_kem, x25519 = _private_halves(seed)
     return ml_kem.public_key().public_bytes_raw() + x25519.public_key().public_bytes_raw()
 
 
@@ -78,7 +78,7 @@ def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
     return MLKEM768X25519PublicKey(ml_kem, x25519)
 
 
-def _halves(seed: bytes) -> "tuple[MLKEM768PrivateKey, X25519PrivateKey]":
+def _private_halves(seed: bytes) -> "tuple[MLKEM768PrivateKey, X25519PrivateKey]":
     import hashlib  # noqa: PLC0415 a device that starts loads no OpenSSL
 
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415

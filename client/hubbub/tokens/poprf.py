@@ -78,7 +78,7 @@ def new_blind() -> bytes:
 
 def blind(value: bytes, blinding: bytes) -> Blinded:
     """Blinds an input with a scalar that was drawn for it alone."""
-    return Blinded(blinding, _times(blinding, hash_to_group(value)))
+    return Blinded(blinding, _product(blinding, hash_to_group(value)))
 
 
 def blind_evaluate(
@@ -91,7 +91,7 @@ def blind_evaluate(
     """
     tweaked = _tweaked_key(key, info)
     inverse = rbcl.crypto_core_ristretto255_scalar_invert(tweaked)
-    evaluated = [_times(inverse, element) for element in elements]
+    evaluated = [_product(inverse, element) for element in elements]
     return evaluated, _prove(tweaked, evaluated, elements, fixed_scalar)
 
 
@@ -114,7 +114,7 @@ def finalize(
         _output(
             value,
             info,
-            _times(rbcl.crypto_core_ristretto255_scalar_invert(blinded.blind), element),
+            _product(rbcl.crypto_core_ristretto255_scalar_invert(blinded.blind), element),
         )
         for (value, blinded), element in zip(inputs, evaluated, strict=True)
     ]
@@ -122,7 +122,7 @@ def finalize(
 
 def evaluate(key: bytes, value: bytes, info: bytes) -> bytes:
     """The output for an input in the clear, with which a verifier compares."""
-    return _output(value, info, _times(_inverse_of(key, info), hash_to_group(value)))
+    return _output(value, info, _product(_inverse_of(key, info), hash_to_group(value)))
 
 
 @lru_cache(4096)
@@ -149,9 +149,9 @@ def _prove(key: bytes, c: Sequence[bytes], d: Sequence[bytes], fixed_scalar: byt
     """GenerateProof: that d = key * c, and key * G the public key, by one scalar."""
     public = _base(key)
     m = _composite(public, c, d)[0]
-    z = _times(key, m)
+    z = _product(key, m)
     scalar = fixed_scalar or rbcl.crypto_core_ristretto255_scalar_random()
-    challenge = _challenge(public, m, z, _base(scalar), _times(scalar, m))
+    challenge = _challenge(public, m, z, _base(scalar), _product(scalar, m))
     product = rbcl.crypto_core_ristretto255_scalar_mul(challenge, key)
     answer: bytes = rbcl.crypto_core_ristretto255_scalar_sub(scalar, product)
     return challenge + answer
@@ -163,8 +163,8 @@ def _is_proof(proof: bytes, public: bytes, c: Sequence[bytes], d: Sequence[bytes
         return False
     challenge, answer = proof[:SCALAR_BYTES], proof[SCALAR_BYTES:]
     m, z = _composite(public, c, d)
-    t2 = _plus(_base(answer), _times(challenge, public))
-    t3 = _plus(_times(answer, m), _times(challenge, z))
+    t2 = _plus(_base(answer), _product(challenge, public))
+    t3 = _plus(_product(answer, m), _product(challenge, z))
     return hmac.compare_digest(challenge, _challenge(public, m, z, t2, t3))
 
 
@@ -177,7 +177,7 @@ def _composite(public: bytes, c: Sequence[bytes], d: Sequence[bytes]) -> tuple[b
             _framed(seed) + place.to_bytes(2) + _framed(first) + _framed(other) + b"Composite"
         )
         scalar = _hash_to_scalar(transcript)
-        m, z = _plus(_times(scalar, first), m), _plus(_times(scalar, other), z)
+        m, z = _plus(_product(scalar, first), m), _plus(_product(scalar, other), z)
     return m, z
 
 
@@ -218,7 +218,7 @@ def _check_element(element: bytes, message: str) -> None:
         raise BadParameter(message)
 
 
-def _times(scalar: bytes, element: bytes) -> bytes:
+def _product(scalar: bytes, element: bytes) -> bytes:
     """The product. Raises BadParameter for an invalid scalar or element, or a product of 0."""
     try:
         product: bytes = rbcl.crypto_scalarmult_ristretto255(scalar, element)
@@ -228,7 +228,7 @@ def _times(scalar: bytes, element: bytes) -> bytes:
 
 
 def _base(scalar: bytes) -> bytes:
-    return _times(scalar, _GENERATOR)
+    return _product(scalar, _GENERATOR)
 
 
 def _plus(first: bytes, other: bytes) -> bytes:

@@ -72,11 +72,11 @@ _PLANS: Final = {
 class _Parser(Parser):
     """Names the replacement of an option of an earlier version."""
 
-    def _meant(self, unread: Sequence[str]) -> str:
+    def _suggestion(self, unread: Sequence[str]) -> str:
         for option in (word.partition("=")[0] for word in unread):
             if option in _REMOVED_OPTIONS:
                 raise BadParameter(f"{option} {_REMOVED_OPTIONS[option]}")
-        return super()._meant(unread)
+        return super()._suggestion(unread)
 
 
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 its only name

@@ -152,7 +152,7 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
     try:
         with tarfile.open(fileobj=io.BytesIO(clear), mode="r:gz") as archive:
             files = {member.name: member for member in archive.getmembers() if member.isfile()}
-            members = [_inside(member, files, sealed) for member in archive.getmembers()]
+            members = [_checked_member(member, files, sealed) for member in archive.getmembers()]
             if folder is not None:
                 # Python 3.11.3 and before have no filters of their own.
                 archive.extraction_filter = lambda member, _: member
@@ -184,7 +184,7 @@ def _file_or_folder(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member if member.isfile() or member.isdir() else None
 
 
-def _inside(
+def _checked_member(
     member: tarfile.TarInfo, files: Mapping[str, tarfile.TarInfo], sealed: Path
 ) -> tarfile.TarInfo:
     """The member with its owner, if it is a file or folder inside the archive's root.
@@ -241,9 +241,9 @@ def read_checked(folder: Path) -> dict[str, Any]:
             else f"{folder}: is not a folder; give that of a backup"
         ) from error
     except ValueError:
-        raise _broken(path, "is damaged") from None
+        raise _broken_error(path, "is damaged") from None
     if not isinstance(body, dict):
-        raise _broken(path, "is damaged")
+        raise _broken_error(path, "is damaged")
     if body.get("format") != _FORMAT:
         raise BackupUnusable(
             f"{folder}: its format is newer than this version; use the version of hubbub "
@@ -251,22 +251,22 @@ def read_checked(folder: Path) -> dict[str, Any]:
         )
     digest = body.pop("sha256", None)
     if digest != _row_text(body):
-        raise _broken(path, "is damaged")
+        raise _broken_error(path, "is damaged")
     files: Mapping[str, Mapping[str, Any]] = body["files"]
     for name in FILES:
         path = folder / name
         if not path.is_file():
-            raise _broken(path, "is missing")
+            raise _broken_error(path, "is missing")
         size = path.stat().st_size
         if size != files[name]["bytes"]:
             written = files[name]["bytes"]
-            raise _broken(path, f"has {size:,} bytes, but {written:,} were written")
+            raise _broken_error(path, f"has {size:,} bytes, but {written:,} were written")
         if _digest(path) != files[name]["sha256"]:
-            raise _broken(path, "is damaged")
+            raise _broken_error(path, "is damaged")
     return body
 
 
-def _broken(path: Path, problem: str) -> BackupUnusable:
+def _broken_error(path: Path, problem: str) -> BackupUnusable:
     return BackupUnusable(f"{path}: {problem}; use another copy of this backup")
 
 

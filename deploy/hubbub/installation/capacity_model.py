@@ -171,7 +171,7 @@ def needs(
     rate = peak * sum(kind.a_day for kind in traffic) / _DAY
     # At the end of a crowd's grace, the reports of the next epoch are stored as well.
     waiting = outage_seconds * rate + _WHOLE_EPOCHS * sum(kind.crowd for kind in traffic)
-    pooled = waiting * (costs.pool_bytes + _excess(traffic))
+    pooled = waiting * (costs.pool_bytes + _excess_bytes(traffic))
     tags = sum(kind.a_day / _DAY * _tag_seconds(kind) for kind in traffic)
     cells = sum(kind.cells * _tag_seconds(kind) / kind.epoch_seconds for kind in traffic)
     totals = tags * costs.tag_bytes + 8 * cells
@@ -191,7 +191,7 @@ def largest_crowd(
     largest = max(traffic, key=lambda kind: kind.crowd)
     if not largest.crowd:
         return None
-    pooled_bytes = costs.pool_bytes + _excess([largest])
+    pooled_bytes = costs.pool_bytes + _excess_bytes([largest])
     pool_gigabytes = _WHOLE_EPOCHS * largest.crowd * pooled_bytes / 1e9 / nodes
     opening = largest.crowd * _count_us([largest], costs) / 1e6
     return LargestCrowd(
@@ -216,7 +216,7 @@ def _count_us(traffic: Sequence[Traffic], costs: Costs) -> float:
     return opening + costs.aggregator_us
 
 
-def _excess(traffic: Sequence[Traffic]) -> float:
+def _excess_bytes(traffic: Sequence[Traffic]) -> float:
     """Mean number of bytes by which sealed reports exceed the measured ones."""
     reports = sum(kind.a_day for kind in traffic)
     if not reports:

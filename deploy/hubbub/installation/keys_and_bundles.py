@@ -90,7 +90,7 @@ def build_bundle(
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
     public = read_public_keys(keys)
     old = _previous_bundle(previous or out, line_of(handovers, signer), keys)
-    metrics, history, serial = _gone_on(catalog.metrics, old, int(now()))
+    metrics, history, serial = _continued_metrics(catalog.metrics, old, int(now()))
     try:
         _refuse_long_periods(catalog.metrics.values(), public, serial)
         bundle = Bundle(
@@ -125,7 +125,7 @@ def build_bundle(
     return bundle
 
 
-def _gone_on(
+def _continued_metrics(
     metrics: Mapping[str, Metric], old: Bundle | None, now: int
 ) -> tuple[Mapping[str, Metric], dict[str, str], int]:
     """The metrics as continued from the previous bundle, the history of names, and the serial."""

@@ -85,11 +85,11 @@ LAST_BASE: Final = 65_536 - len(fields(Ports))
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     # Set before raising, since a second Ctrl-C must not interrupt the lines before `stop`.
-    handle_endings(_still_ending)
+    handle_endings(_say_still_ending)
     raise KeyboardInterrupt
 
 
-def _still_ending(_number: int, _frame: FrameType | None) -> None:
+def _say_still_ending(_number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):  # of a closed terminal
         # Past Python's buffers: a third Ctrl-C may interrupt this line.
         os.write(2, b"hubbub: still ending; a service that does not end in 15 seconds is killed\n")
@@ -130,7 +130,7 @@ class LocalRun:
         self.http_door = f"127.0.0.1:{ports.http}"
         self.shuffler_status = f"127.0.0.1:{ports.operator}"
         self.ports = ports
-        self._catalog = self._here(catalog)
+        self._catalog = self._local_catalog(catalog)
         self._redis: list[EmbeddedRedis] = []
         self._children: list[Child] = []
 
@@ -177,7 +177,7 @@ class LocalRun:
 
     def stop(self) -> None:
         """Stops everything, the shuffler first, so that it accepts nothing that would be lost."""
-        with endings_to(_still_ending):  # services that are not stopped would run on without us
+        with endings_to(_say_still_ending):  # services that are not stopped would run on without us
             for child in reversed(self._children):
                 child.stop()
             for redis in self._redis:
@@ -211,7 +211,7 @@ class LocalRun:
             BundleRefused: it changes a metric under an old name; the former stays.
             ServiceUnavailable: a service refuses it, or has ended.
         """
-        self._catalog = self._here(catalog)
+        self._catalog = self._local_catalog(catalog)
         self.bundle = self._prepare()
         for child in self._children:  # the aggregator first: it must know the shuffler's streams
             child.reload()
@@ -226,7 +226,7 @@ class LocalRun:
         ):
             self._children[-1].reload()  # the shuffler
 
-    def _here(self, catalog: Catalog) -> Catalog:
+    def _local_catalog(self, catalog: Catalog) -> Catalog:
         """The catalog with this machine's addresses, for its devices."""
         issuer = f"http://127.0.0.1:{self.ports.issuer}"
         tokens = replace(catalog.tokens, issuer=issuer) if catalog.tokens else None

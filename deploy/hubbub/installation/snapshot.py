@@ -119,7 +119,7 @@ class _Source:
             reader: asyncio.StreamReader = self._connection._reader  # noqa: SLF001
             line = b"\n"
             while line == b"\n":
-                line = await self._within(reader.readline())
+                line = await self._read_in_time(reader.readline())
             if not line.startswith(b"$"):
                 words = line.decode("ascii", "replace").strip("-\r\n ")
                 raise StoreUnavailable(
@@ -128,7 +128,7 @@ class _Source:
                 )
             missing = total = int(line[1:])
             while missing:
-                piece = await self._within(reader.read(min(missing, _PIECE)))
+                piece = await self._read_in_time(reader.read(min(missing, _PIECE)))
                 if not piece:
                     raise StoreUnavailable(f"the {self.role}'s Redis sent only a part of its file")
                 missing -= len(piece)
@@ -137,7 +137,7 @@ class _Source:
                         file.write(piece)
                 progress(self.role, total - missing, total)
 
-    async def _within(self, reading: Awaitable[bytes]) -> bytes:
+    async def _read_in_time(self, reading: Awaitable[bytes]) -> bytes:
         try:
             data: bytes = await asyncio.wait_for(reading, _SILENCE_SECONDS)
         except TimeoutError:
@@ -205,7 +205,7 @@ def loaded_server(rdb: Path) -> Iterator[EmbeddedRedis]:
 
 async def number_of_keys(url: str) -> int:
     """The number of keys of a server that was `loaded_server`."""
-    async with _own(url) as server:
+    async with _loaded_connection(url) as server:
         return int(await server.ask("DBSIZE"))
 
 
@@ -231,7 +231,7 @@ async def copy_into(
 
     `progress` is called with the number of keys looked at, and of all keys.
     """
-    async with _own(source) as origin, await connect_redis(target) as empty:
+    async with _loaded_connection(source) as origin, await connect_redis(target) as empty:
         total, count, cursor = int(await origin.ask("DBSIZE")), 0, b"0"
         while True:
             cursor, keys = await origin.ask("SCAN", cursor, "COUNT", _PART)
@@ -243,7 +243,7 @@ async def copy_into(
                 return
 
 
-def _own(url: str) -> RedisServer:
+def _loaded_connection(url: str) -> RedisServer:
     """A connection to a `loaded_server` server, without the warning that it does not persist."""
     return RedisServer(Redis.from_url(url), url)
 

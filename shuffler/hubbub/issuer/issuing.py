@@ -159,11 +159,11 @@ class TokensApp:
         if scope["path"] == "/health":
             return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
         if scope["path"] != PATH:
-            raise self._refused("no_request", HTTPStatus.NOT_FOUND, f"tokens are at {PATH}")
+            raise self._refusal("no_request", HTTPStatus.NOT_FOUND, f"tokens are at {PATH}")
         if scope["method"] == "OPTIONS":
             return HTTPStatus.NO_CONTENT, (), b""
         if scope["method"] != "POST":
-            raise self._refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, "it takes POST")
+            raise self._refusal("no_request", HTTPStatus.METHOD_NOT_ALLOWED, "it takes POST")
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         address = network_of(scope["client"])
         try:
@@ -176,12 +176,12 @@ class TokensApp:
         self._charge(caller)
         body = await read_body(receive, _LARGEST_BYTES)
         if body is None:
-            raise self._refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
+            raise self._refusal("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
         request = read_message(TokenRequest.FromString, body, _MAX_FIELDS)
         if not isinstance(request, str) and any(len(UnknownFieldSet(w)) for w in request.wanted):
             request = "fields that this version does not know"
         if isinstance(request, str):
-            raise self._refused("no_request", HTTPStatus.BAD_REQUEST, request)
+            raise self._refusal("no_request", HTTPStatus.BAD_REQUEST, request)
         elements = sum(len(stream_request.blinded) for stream_request in request.wanted)
         self._limiter.charge(caller, max(0, elements - 1))  # one was for the request
         response = await self._issue(account, request)
@@ -189,7 +189,7 @@ class TokensApp:
         answer_headers = ((b"content-type", _MESSAGE), (b"cache-control", b"no-store"))
         return HTTPStatus.OK, answer_headers, response.SerializeToString()
 
-    def _refused(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
+    def _refusal(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
         self.counts[reason] += 1
         return Refused(status, detail)
 
@@ -211,10 +211,10 @@ class TokensApp:
                 return await self._subjects.account(token), False
             return self._accounts.account(token, headers.get(b"hubbub-account", ""))
         except AccessRefused as error:
-            raise self._refused("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
+            raise self._refusal("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
         except ServiceUnavailable as error:
             status = HTTPStatus.SERVICE_UNAVAILABLE
-            raise self._refused("provider_away", status, str(error)) from None
+            raise self._refusal("provider_away", status, str(error)) from None
 
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
         table = self._streams  # a reload meanwhile concerns the next request
@@ -229,12 +229,12 @@ class TokensApp:
                 record = self._server, self._key, account
                 answers = await allow(*record, period, blinded, devices=devices, keep=keep)
                 allowed |= zip(((name, period[1]) for name in blinded), answers, strict=True)
-            return await asyncio.to_thread(self._evaluated, request, allowed, table.streams)
+            return await asyncio.to_thread(self._evaluate_request, request, allowed, table.streams)
         except StoreUnavailable:
             detail = "the accounts' records are not available now; try again"
-            raise self._refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, detail) from None
+            raise self._refusal("store_away", HTTPStatus.SERVICE_UNAVAILABLE, detail) from None
         except BadParameter as error:
-            raise self._refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
+            raise self._refusal("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
 
     def _blinded_elements(
         self, request: TokenRequest, streams: Mapping[str, IssuedStream]
@@ -246,7 +246,7 @@ class TokensApp:
         for stream_request in request.wanted:
             if (stream_request.stream, stream_request.epoch) in keys or not stream_request.blinded:
                 detail = f"{stream_request.stream!a}: ask once, for one token or more"
-                raise self._refused("no_request", HTTPStatus.BAD_REQUEST, detail)
+                raise self._refusal("no_request", HTTPStatus.BAD_REQUEST, detail)
             keys.add((stream_request.stream, stream_request.epoch))
             stream = streams.get(stream_request.stream)
             if stream is not None and stream.tokens and stream.is_open(stream_request.epoch, now):
@@ -254,7 +254,7 @@ class TokensApp:
                 of_epoch[stream_request.stream] = stream_request.blinded
         return requests
 
-    def _evaluated(
+    def _evaluate_request(
         self,
         request: TokenRequest,
         allowed: Mapping[tuple[str, int], bool],

@@ -187,7 +187,7 @@ class Parser(argparse.ArgumentParser):
         ]
         parsed, unread = super().parse_known_args(args, namespace)
         if unread:
-            self.error(f"unrecognized arguments: {' '.join(unread)}{self._meant(unread)}")
+            self.error(f"unrecognized arguments: {' '.join(unread)}{self._suggestion(unread)}")
         return parsed, unread
 
     def _refuse_misplaced_catalog(self, args: Sequence[str]) -> None:
@@ -198,7 +198,7 @@ class Parser(argparse.ArgumentParser):
             if word.endswith(".toml") and not (word.startswith("-") or former.startswith("-")):
                 self.error(f"{word}: name the catalog by an option: --catalog {word}")
 
-    def _meant(self, unread: Sequence[str]) -> str:
+    def _suggestion(self, unread: Sequence[str]) -> str:
         """Suggests the action that has the first unknown option, or the most similar option.
 
         Without an unknown option it names the arguments that the command takes.
@@ -227,7 +227,7 @@ class Parser(argparse.ArgumentParser):
         """
         if self._unknown and message.startswith("the following arguments are required"):
             unknown = self._unknown
-            message = f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}"
+            message = f"unrecognized arguments: {' '.join(unknown)}{self._suggestion(unknown)}"
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
                 message += f" (choose from {', '.join(action.choices)})"

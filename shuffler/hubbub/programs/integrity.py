@@ -37,7 +37,7 @@ def content_digest(hashes: Mapping[str, str]) -> str:
 
 def identity() -> str:
     """The version of hubbub that runs, with the digest of its content where hashes are recorded."""
-    distributions = [_installed_package(item) for item in _here(_OURS)]
+    distributions = [_installed_package(item) for item in _installed_distributions(_OURS)]
     if not all(item.files for item in distributions):
         return f"hubbub {distributions[0].version}, a checkout, which nothing records"
     return f"hubbub {distributions[0].version}, content sha256:{digest_of(distributions)}"
@@ -53,13 +53,13 @@ def verify() -> tuple[list[str], bool]:
 
     The files are those of hubbub, and of the installed distributions that it requires.
     """
-    ours = [*_here(_OURS)]
+    ours = [*_installed_distributions(_OURS)]
     required = {
         _NAME.match(requirement)[0].lower()  # type: ignore[index]
         for distribution in ours
         for requirement in distribution.requires or ()
     }
-    everything = [*ours, *_here(sorted(required.difference(_OURS)))]
+    everything = [*ours, *_installed_distributions(sorted(required.difference(_OURS)))]
     recorded = [item for item in map(_installed_package, everything) if item.files]
     changed = [
         f"{item.name} {item.version}: {path} differs from the installation record"
@@ -71,7 +71,7 @@ def verify() -> tuple[list[str], bool]:
     return [identity(), f"{compared} installation records", *changed], not changed
 
 
-def _here(names: Iterable[str]) -> Iterator[Distribution]:
+def _installed_distributions(names: Iterable[str]) -> Iterator[Distribution]:
     for name in names:
         try:
             yield distribution(name)
@@ -84,7 +84,7 @@ def _installed_package(distribution: Distribution) -> Installed:
     changed = [
         str(path)
         for path, file_hash in recorded.items()
-        if not _holds(Path(str(path.locate())), file_hash.mode, file_hash.value)
+        if not _matches_record(Path(str(path.locate())), file_hash.mode, file_hash.value)
     ]
     ours = {
         path.as_posix(): file_hash.value
@@ -102,7 +102,7 @@ def _installed_package(distribution: Distribution) -> Installed:
     )
 
 
-def _holds(path: Path, mode: str, recorded: str) -> bool:
+def _matches_record(path: Path, mode: str, recorded: str) -> bool:
     try:
         digest = hashlib.new(mode, path.read_bytes()).digest()
     except (OSError, ValueError):

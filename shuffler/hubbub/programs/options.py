@@ -103,11 +103,11 @@ def options(section: type[Section]) -> type[Section]:
     for name, annotation in section.__annotations__.items():
         declared = vars(section).get(name)
         if isinstance(declared, Field) and declared.default is MISSING:
-            declared.default = _usual(annotation, declared.metadata[_KEY])
+            declared.default = _implied_default(annotation, declared.metadata[_KEY])
     return dataclass(frozen=True, slots=True, kw_only=True)(section)
 
 
-def _usual(annotation: Any, declaration: Option) -> Any:
+def _implied_default(annotation: Any, declaration: Option) -> Any:
     """The default of a field that declares none: of a switch, an optional or a repeated option."""
     if annotation is bool:
         return False
@@ -275,12 +275,12 @@ def _checked_value(entry: _FieldOption, value: Any) -> Any:
         if interval is not None and number not in interval:
             unit = f" {entry.option.unit}" if entry.option.unit else ""
             raise BadParameter(
-                f"{entry.name} {_figure(number)} is {_outside(number, interval)}{unit}"
+                f"{entry.name} {_figure(number)} is {_outside_text(number, interval)}{unit}"
             )
     return entry.option.read(entry.name, value) if entry.option.read else value
 
 
-def _outside(number: float, interval: Interval) -> str:
+def _outside_text(number: float, interval: Interval) -> str:
     if isinf(interval.high) and number <= interval.low:
         return f"{'below' if interval.ends[0] == '[' else 'not above'} {_figure(interval.low)}"
     ends = ", ".join(map(_figure, (interval.low, interval.high)))

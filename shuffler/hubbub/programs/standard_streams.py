@@ -20,7 +20,7 @@ def run_program(program: Callable[[], int]) -> int:
     It is 2, with a message, where the system refuses a file, or what the program wrote to standard
     output was lost. A reader that ends early is no failure.
     """
-    _open_closed()
+    _reopen_closed()
     former: TextIOWrapper = sys.stdout  # type: ignore[assignment]  # as Python opens it
     # Buffered even with PYTHONUNBUFFERED: the buffer keeps unwritten text, so that the last flush
     # fails as well if argparse or others dropped the error. Letters that its encoding lacks are
@@ -61,7 +61,7 @@ def complain(message: str, program: str = "hubbub") -> int:
     return 2
 
 
-def _open_closed() -> None:
+def _reopen_closed() -> None:
     """Open the streams that the caller closed: the next file would take their numbers.
 
     Input is empty. Output fails once something is written, as the caller gave it no place. Errors

@@ -69,7 +69,7 @@ class RelayApp:
         if scope["method"] in {"GET", "HEAD"} and scope["path"] == "/health":
             return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
         detail = "only POST of sealed requests is supported"
-        raise self._refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, detail)
+        raise self._refusal("no_request", HTTPStatus.METHOD_NOT_ALLOWED, detail)
 
     async def _take(self, scope: Scope, receive: Receive) -> Answer:
         caller = network_of(scope["client"])
@@ -81,11 +81,11 @@ class RelayApp:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if media_type(headers) != _REQUEST or b"content-encoding" in headers:
             detail = f"send {_REQUEST.decode()}, as it is"
-            raise self._refused("no_request", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+            raise self._refusal("no_request", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
         body = await read_body(receive, _LARGEST_BYTES)
         if body is None:
             detail = "a sealed request has 2 MiB at most"
-            raise self._refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+            raise self._refusal("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
         return await self._pass_on(body)
 
     async def _pass_on(self, body: bytes) -> Answer:
@@ -104,7 +104,7 @@ class RelayApp:
             if not self.counts["gateway_away"]:
                 _log.warning("the gateway cannot be reached: %s", type(error).__name__)
             detail = "the gateway is away"
-            raise self._refused("gateway_away", HTTPStatus.BAD_GATEWAY, detail) from error
+            raise self._refusal("gateway_away", HTTPStatus.BAD_GATEWAY, detail) from error
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if answer.status_code == HTTPStatus.OK and kind == _RESPONSE:
             self.counts["passed"] += 1
@@ -112,13 +112,13 @@ class RelayApp:
             return HTTPStatus.OK, (content_type, (b"cache-control", b"no-store")), answer_bytes
         if answer.status_code not in _GATEWAYS or kind != PROBLEM_TYPE:
             detail = "the gateway's answer is invalid"
-            raise self._refused("gateway_refused", HTTPStatus.BAD_GATEWAY, detail)
+            raise self._refusal("gateway_refused", HTTPStatus.BAD_GATEWAY, detail)
         self.counts["gateway_refused"] += 1
         after = answer.headers.get("retry-after", "")
         headers = ((b"retry-after", after.encode()),) if after and after.isascii() else ()
         content_type = (b"content-type", PROBLEM_TYPE.encode())
         return answer.status_code, (content_type, *headers), answer_bytes
 
-    def _refused(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
+    def _refusal(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
         self.counts[reason] += 1
         return Refused(status, detail)

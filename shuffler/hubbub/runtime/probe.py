@@ -38,15 +38,15 @@ def main() -> int:
             question, seconds = health_pb2.HealthCheckRequest(), arguments.seconds
             answer = health_pb2_grpc.HealthStub(channel).Check(question, timeout=seconds)
     except grpc.RpcError as error:
-        return _no(f"{arguments.address}: {error.code().name}: {error.details()}")
+        return _say_failure(f"{arguments.address}: {error.code().name}: {error.details()}")
     except HubbubError as error:
-        return _no(str(error))
+        return _say_failure(str(error))
     if answer.status != health_pb2.HealthCheckResponse.SERVING:
-        return _no(f"{arguments.address} reports that it does not serve")
+        return _say_failure(f"{arguments.address} reports that it does not serve")
     return 0
 
 
-def _no(problem: str) -> int:
+def _say_failure(problem: str) -> int:
     print(problem, file=sys.stderr)  # noqa: T201 for whoever reads the log of the check
     return 1
 

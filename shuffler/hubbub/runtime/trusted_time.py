@@ -58,11 +58,11 @@ class Clocks:
 
     def earliest(self) -> float:
         """Lower bound of the current time, in seconds since 1970."""
-        return self._monotonic() + min(self._possible())
+        return self._monotonic() + min(self._possible_offsets())
 
     def latest(self) -> float:
         """Upper bound of the current time, in seconds since 1970."""
-        return self._monotonic() + max(self._possible())
+        return self._monotonic() + max(self._possible_offsets())
 
     @property
     def apart_seconds(self) -> float:
@@ -90,7 +90,7 @@ class Clocks:
             middle = (before + self._monotonic()) / 2
             self._others = [seconds - middle for seconds in times]
         self._note()
-        self._say()
+        self._warn_if_apart()
 
     async def run(self) -> None:
         """Looks every few seconds, until cancelled."""
@@ -99,14 +99,14 @@ class Clocks:
                 await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _possible(self) -> list[float]:
+    def _possible_offsets(self) -> list[float]:
         """The offsets that may be right."""
         offsets = self._note()
-        if not self._agreed or _alike(offsets):
+        if not self._agreed or _agree(offsets):
             return [*offsets, *self._before]
         # One clock has left the time of both; the other clock and the past outvote it.
         last = self._agreed[-1][1]
-        stayed = [side for side in (offsets[:1], self._others) if side and _alike([*side, last])]
+        stayed = [side for side in (offsets[:1], self._others) if side and _agree([*side, last])]
         offset_group = stayed[0] if len(stayed) == 1 else offsets
         return [*offset_group, *self._before]
 
@@ -124,13 +124,13 @@ class Clocks:
         size = len(self._agreed)
         while self._agreed and self._agreed[0][0] < now - BELIEVED_SECONDS:
             self._agreed.popleft()
-        if not _alike(offsets):
+        if not _agree(offsets):
             self._settled_since = now
         else:
             last_offsets = self._agreed[-1] if self._agreed else (now - _LOOK_SECONDS, offsets[0])
-            if not _alike([*offsets, last_offsets[1]]):
+            if not _agree([*offsets, last_offsets[1]]):
                 self._settled_since = now
-            if now - last_offsets[0] >= _LOOK_SECONDS or not _alike([*offsets, last_offsets[1]]):
+            if now - last_offsets[0] >= _LOOK_SECONDS or not _agree([*offsets, last_offsets[1]]):
                 self._agreed.append((now, sorted(offsets)[len(offsets) // 2]))
                 size = -1
         if size != len(self._agreed):
@@ -139,7 +139,7 @@ class Clocks:
             self._before = (min(before), max(before)) if before else ()
         return offsets
 
-    def _say(self) -> None:
+    def _warn_if_apart(self) -> None:
         """Logs a warning, once each time the clocks come apart."""
         gap = self.apart_seconds
         if gap > _ALIKE_SECONDS and not self._has_warned:
@@ -152,5 +152,5 @@ class Clocks:
         self._has_warned = gap > _ALIKE_SECONDS
 
 
-def _alike(offsets: Sequence[float]) -> bool:
+def _agree(offsets: Sequence[float]) -> bool:
     return max(offsets) - min(offsets) <= _ALIKE_SECONDS

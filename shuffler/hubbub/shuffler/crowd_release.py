@@ -37,7 +37,7 @@ class SideTasks:
         """Starts a side task; it must handle errors of stores and services itself."""
         task = asyncio.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_failure)
         return task
 
     def check(self) -> None:
@@ -45,7 +45,7 @@ class SideTasks:
         if self._failure is not None:
             raise self._failure
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _note_failure(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
         if not task.cancelled():
             self._failure = self._failure or task.exception()
@@ -125,7 +125,7 @@ class Departures:
         for place, ids in pairs:
             for crowd_id in ids:
                 if crowd_id not in incomplete_ids and (place, crowd_id) not in self._cutting:
-                    cut = partial(self._cut, place, crowd_id)
+                    cut = partial(self._cut_crowd, place, crowd_id)
                     self._begin(self._cutting, (place, crowd_id), place, "cutting waits", cut)
         return bool(incomplete_ids)
 
@@ -137,7 +137,7 @@ class Departures:
         cut_reports = self._policy.cut_reports(fitting(stream.sealed_bytes))
         crowd = CrowdTake(needs, cut_reports, stream.dummies, stream.expected_noise)
         has_enough = sum(level.reports for level in levels) >= needs
-        if not incomplete_ids and has_enough and (crowd_id := await self._padded(window, stream)):
+        if not incomplete_ids and has_enough and (crowd_id := await self._crowd_id(window, stream)):
             # If its state is unknown it may be cut already, so it gets no more dummies.
             self._next.pop(window, None)
             reports_left = await self._crowds.leave(
@@ -172,9 +172,9 @@ class Departures:
         sealed: list[bytes] = []
         with self._stages.of("pad", hiding + sum(naming)):
             if hiding:
-                sealed += (await self._sealed(window, stream, hiding))[:number]
+                sealed += (await self._seal(window, stream, hiding))[:number]
             for value, dummy_count in enumerate(named_counts):
-                sealed += (await self._sealed(window, stream, naming[value], value))[:dummy_count]
+                sealed += (await self._seal(window, stream, naming[value], value))[:dummy_count]
             await self._pool.hidden.keep(window, shuffled(sealed))
 
     async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:
@@ -185,12 +185,12 @@ class Departures:
             named_counts = await hidden.named(window, stream.named)
         return number, named_counts
 
-    async def _sealed(
+    async def _seal(
         self, window: Window, stream: Stream, number: int, value: int | None = None
     ) -> list[bytes]:
         return await asyncio.to_thread(sealed_dummies, self._table, window, stream, number, value)
 
-    async def _padded(self, window: Window, stream: Stream) -> bytes | None:
+    async def _crowd_id(self, window: Window, stream: Stream) -> bytes | None:
         """The id of the next crowd once all its dummies are staged; a task makes them."""
         if not stream.dummies:
             return secrets.token_bytes(16)
@@ -213,10 +213,10 @@ class Departures:
         with self._stages.of("pad", stream.dummies - size):
             while size < stream.dummies:
                 number = min(_DUMMIES_AT_ONCE, stream.dummies - size)
-                sealed = await self._sealed(window, stream, number)
+                sealed = await self._seal(window, stream, number)
                 size = await self._crowds.stage(window, crowd_id, sealed)
 
-    async def _cut(self, place: Place, crowd_id: bytes) -> None:
+    async def _cut_crowd(self, place: Place, crowd_id: bytes) -> None:
         """Cuts a whole crowd."""
         with self._stages.of("cut"):
             cursor: bytes | None = b"0"

@@ -29,14 +29,14 @@ class HiddenCounts:
 
         PRIVACY: it is drawn once, whatever crashes: two numbers for one window would tell more.
         """
-        return int(await self._once(window, "noise", noise.draw()) or 0)
+        return int(await self._store_once(window, "noise", noise.draw()) or 0)
 
     async def named(self, window: Window, law: ValueNoise) -> list[int]:
         """The number of dummies of each value, drawn once as in `drawn`; empty once deleted."""
-        text = await self._once(window, "named", ",".join(map(str, law.draw())))
+        text = await self._store_once(window, "named", ",".join(map(str, law.draw())))
         return [int(number) for number in text.split(b",")] if text else []
 
-    async def _once(self, window: Window, field: str, drawn_count: int | str) -> bytes:
+    async def _store_once(self, window: Window, field: str, drawn_count: int | str) -> bytes:
         """Stores what was drawn unless the field has a value; returns the field's value."""
         key = window.key("shuffler:law")
         await self._server.durable([("HSETNX", key, field, drawn_count)])

@@ -154,7 +154,7 @@ class Pool:
         """
         owners = await self.server.ask("HGETALL", place.key("shuffler:batches"))
         others = set(owners.values()) - {self._owner}
-        dead = {o for o in others if not await self.server.ask("EXISTS", _alive(o))}
+        dead = {o for o in others if not await self.server.ask("EXISTS", _alive_key(o))}
         ours = {
             self._replies.batch_id(place, name): owner
             for name, owner in owners.items()
@@ -175,14 +175,14 @@ class Pool:
 
     async def heartbeat(self) -> None:
         """Records that this process is alive; must be repeated every second."""
-        key = _alive(self._owner)
+        key = _alive_key(self._owner)
         # A full Redis still prolongs a key, although it accepts no new one.
         if not await self.server.ask("PEXPIRE", key, _ALIVE_MS):
             await self.server.ask("SET", key, 1, "PX", _ALIVE_MS)
 
     async def resign(self) -> None:
         """Records that this process ends, so that others may send its batches at once."""
-        await self.server.ask("DEL", _alive(self._owner))
+        await self.server.ask("DEL", _alive_key(self._owner))
 
     async def share(self, place: Place, batch_id: bytes) -> int:
         """The number of dummies to count in a batch: its share of those of its crowd."""
@@ -269,7 +269,7 @@ class Pool:
 
     async def windows(self) -> list[Window]:
         """Every window that may hold anything."""
-        return await self._listed("windows")
+        return await self._windows("windows")
 
     async def closed_and_all(self) -> tuple[frozenset[Window], list[Window]]:
         """The windows that an operator closed early, and all of `windows`."""
@@ -297,7 +297,7 @@ class Pool:
 
         A command that was delayed in an abandoned connection can cause that.
         """
-        archived = await self._listed("over")
+        archived = await self._windows("over")
         terms = await self._terms(archived)
         back = [w.name for w, t in terms.items() if t["pooled"] or t["in_flight"]]
         if back:
@@ -305,7 +305,7 @@ class Pool:
 
     async def report_counts(self) -> dict[Window, dict[str, int]]:
         """The shuffler's terms of the conservation law per window; a shard's are of one moment."""
-        windows = sorted({*await self._listed("windows"), *await self._listed("over")})
+        windows = sorted({*await self._windows("windows"), *await self._windows("over")})
         terms = await self._terms(windows)
         forgotten = [window.name for window in windows if window not in terms]
         if forgotten:
@@ -335,10 +335,10 @@ class Pool:
                 counters[window].update(self._replies.terms(window, numbers))
         return {window: dict(terms) for window, terms in counters.items()}
 
-    async def _listed(self, index: str) -> list[Window]:
+    async def _windows(self, index: str) -> list[Window]:
         names = await self.server.ask("SMEMBERS", f"shuffler:{index}")
         return self._replies.windows(index, names)
 
 
-def _alive(owner: bytes) -> bytes:
+def _alive_key(owner: bytes) -> bytes:
     return b"shuffler:alive:" + owner

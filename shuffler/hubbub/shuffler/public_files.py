@@ -51,7 +51,7 @@ class BundleFile:
         self._file_stamp: tuple[int, int, int] | None = None
         self._served = PublicBytes(b"")
         try:
-            self._look()
+            self._reload_if_changed()
         except OSError as error:
             raise BadParameter(
                 f"--http-bundle {path}: {error.strerror}; make it with: hubbub catalog build"
@@ -60,12 +60,12 @@ class BundleFile:
     def served(self) -> PublicBytes:
         """The file's current content; if it cannot be read now, the last one."""
         try:
-            self._look()
+            self._reload_if_changed()
         except OSError:
             _log.warning("%s cannot be read; still serving the former bundle", self._path)
         return self._served
 
-    def _look(self) -> None:
+    def _reload_if_changed(self) -> None:
         file_stat = self._path.stat()
         if not stat.S_ISREG(file_stat.st_mode):  # opening a pipe may block the service forever
             raise OSError(errno.EINVAL, "is no file")

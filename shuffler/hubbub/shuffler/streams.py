@@ -179,7 +179,7 @@ class StreamTable:
         """Raises BadParameter if a stream changed in what the reports of a batch have in common."""
         for name, stream in self.streams.items():
             before = former.streams.get(name)
-            if before and _together(before) != _together(stream):
+            if before and _shared_fields(before) != _shared_fields(stream):
                 raise BadParameter(
                     f"stream {name!a} has another length, epoch, mix or number of dummies than "
                     "before: its reports could not be mixed; give what changed a new name in "
@@ -261,7 +261,7 @@ def read_stream_table(path: Path) -> StreamTable:
     return StreamTable(streams, keys, development)
 
 
-def _together(stream: Stream) -> tuple[int | str | CountNoise | ValueNoise | None, ...]:
+def _shared_fields(stream: Stream) -> tuple[int | str | CountNoise | ValueNoise | None, ...]:
     """The fields that all reports of a stream in one batch must share."""
     padding = (stream.dummies, stream.noise, stream.named, stream.values, stream.kem)
     return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding

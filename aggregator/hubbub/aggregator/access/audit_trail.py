@@ -86,7 +86,7 @@ class AuditTrail:
             before = lost_lines()
             _log.info("%s %s", line.pop("method"), line.pop("question"), extra=facts(**line))
             if lost_lines() > before:
-                raise _unwritten("the log is full or not read")
+                raise _unwritten_error("the log is full or not read")
             return
         now = datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="milliseconds")
         self._append(json.dumps({"time": now, **line}) + "\n")
@@ -130,10 +130,10 @@ class AuditTrail:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise _unwritten(error.strerror) from error
+            raise _unwritten_error(error.strerror) from error
 
 
-def _unwritten(why: str | None) -> ServiceUnavailable:
+def _unwritten_error(why: str | None) -> ServiceUnavailable:
     return ServiceUnavailable(
         f"the audit cannot be written ({why}), and the service answers nothing without it; make "
         "room, or let the service write --http-audit"

@@ -226,7 +226,7 @@ class Login:
         if not answer.get("code"):
             raise AccessRefused("the provider's answer has no code; log in again")
         async with self._client(metadata) as client:
-            token = await self._exchanged(client, metadata, begun, answer["code"])
+            token = await self._exchange_code(client, metadata, begun, answer["code"])
             access_token = str(token.get("access_token", ""))
             id_token = str(token.get("id_token", ""))
             claims, header = await self._keys.opened(id_token, self.oidc.client)
@@ -237,9 +237,9 @@ class Login:
                 nonce=begun.nonce,
                 access_token=access_token,
             )
-            return await self._with_more(metadata, claims, access_token)
+            return await self._with_userinfo(metadata, claims, access_token)
 
-    async def _exchanged(
+    async def _exchange_code(
         self, client: AsyncOAuth2Client, metadata: Mapping[str, Any], begun: Begun, code: str
     ) -> Mapping[str, Any]:
         try:
@@ -262,7 +262,9 @@ class Login:
             raise ServiceUnavailable("the provider's answer has no ID token: is it OpenID Connect?")
         return tokens
 
-    async def _with_more(self, metadata: Mapping[str, Any], claims: Claims, token: str) -> Claims:
+    async def _with_userinfo(
+        self, metadata: Mapping[str, Any], claims: Claims, token: str
+    ) -> Claims:
         """The claims, together with those that only the userinfo endpoint has."""
         claim, userinfo_url = self.oidc.groups_claim, metadata.get("userinfo_endpoint")
         has_claims = claim in claims or claim.partition(".")[0] in claims

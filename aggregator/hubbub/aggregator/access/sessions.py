@@ -72,7 +72,7 @@ class Sessions:
 
     def seal(self, session: Session) -> str:
         """The session as a cookie. Raises AccessRefused if it is too long for browsers."""
-        sealed = self._sealed("session", session)
+        sealed = self._encrypt("session", session)
         if len(sealed) > _LARGEST_BYTES:
             raise AccessRefused(
                 f"{len(session.groups)} groups are too many for one session; name fewer of them in "
@@ -82,7 +82,7 @@ class Sessions:
 
     def open(self, cookie: str) -> Session | None:
         """The session, if valid and not expired; EndedSessions has those that were ended."""
-        body = self._opened("session", cookie)
+        body = self._decrypt("session", cookie)
         if body is None:
             return None
         session = Session(**{**body, "groups": tuple(body["groups"])})
@@ -90,21 +90,21 @@ class Sessions:
 
     def seal_login(self, begun: Begun) -> str:
         """A begun login, as a cookie; it continues without a query that is too long for one."""
-        sealed = self._sealed("login", begun)
+        sealed = self._encrypt("login", begun)
         if len(sealed) <= _LARGEST_BYTES:
             return sealed
-        return self._sealed("login", replace(begun, to=begun.to.partition("?")[0]))
+        return self._encrypt("login", replace(begun, to=begun.to.partition("?")[0]))
 
     def open_login(self, cookie: str) -> Begun | None:
         """The begun login, unless it took too long."""
-        body = self._opened("login", cookie, LOGIN_SECONDS)
+        body = self._decrypt("login", cookie, LOGIN_SECONDS)
         return None if body is None else Begun(**body)
 
-    def _sealed(self, kind: str, body: Begun | Session) -> str:
+    def _encrypt(self, kind: str, body: Begun | Session) -> str:
         text = json.dumps({"kind": kind, **asdict(body)}, separators=(",", ":")).encode()
         return self._seal.encrypt_at_time(text, int(self._clock())).decode()
 
-    def _opened(self, kind: str, cookie: str, seconds: int | None = None) -> dict[str, Any] | None:
+    def _decrypt(self, kind: str, cookie: str, seconds: int | None = None) -> dict[str, Any] | None:
         try:
             sealed, now = cookie.encode(), int(self._clock())
             text = (

@@ -151,21 +151,21 @@ class Tokens:
         self._stamp: tuple[int, int] | None = None
         self._tokens_by_digest: Mapping[str, Token] = {}
         read_tokens(path)  # fails at the start if it is invalid
-        self._look()
+        self._reload_if_changed()
 
     def find(self, secret: str) -> Token | None:
         """The token of a secret, if it exists and has not expired."""
         if self._clock() - self._looked >= _LOOK_SECONDS:
-            self._look()
+            self._reload_if_changed()
         token = self._tokens_by_digest.get(_hash(secret))
         return token if token and token.expires > self._clock() else None
 
     def all(self) -> list[Token]:
         """All tokens of the file, including expired ones."""
-        self._look()
+        self._reload_if_changed()
         return sorted(self._tokens_by_digest.values(), key=lambda token: token.name)
 
-    def _look(self) -> None:
+    def _reload_if_changed(self) -> None:
         self._looked = self._clock()
         try:
             status = self._path.stat()

@@ -193,7 +193,7 @@ class Intake:
         if not once:
             none = np.zeros((0, metric.randomizer.layout.payload_bytes), dtype=np.uint8)
             return _Part(tags=[], payloads=none, duplicates=0, rejected=rejected)
-        payloads, opened, fillers = await self._open(metric, window, key_id, once, rejected)
+        payloads, opened, fillers = await self._open_reports(metric, window, key_id, once, rejected)
         # Compared after opening: an altered copy has the same tag, but cannot displace the report.
         first: dict[bytes, int] = {}
         for place, index in enumerate(opened):
@@ -263,7 +263,7 @@ class Intake:
             batch_reports -= len(tags) - len(new_places)
             tags, payloads = [tags[i] for i in new_places], payloads[new_places]
 
-    async def _open(
+    async def _open_reports(
         self,
         metric: Metric,
         window: Window,

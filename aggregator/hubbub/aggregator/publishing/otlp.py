@@ -63,7 +63,7 @@ def export_request(document: Mapping[str, Any]) -> bytes:
     if not document:
         return b""
     resource = request.resource_metrics.add()
-    _set(resource.resource.attributes, {"service.name": "hubbub"})
+    _add_attributes(resource.resource.attributes, {"service.name": "hubbub"})
     scope = resource.scope_metrics.add()
     scope.scope.name, scope.scope.version = "hubbub", VERSION
     begin, end = (
@@ -76,7 +76,7 @@ def export_request(document: Mapping[str, Any]) -> bytes:
             point = metric.gauge.data_points.add(
                 as_double=figure, start_time_unix_nano=begin, time_unix_nano=end
             )
-            _set(point.attributes, attributes)
+            _add_attributes(point.attributes, attributes)
     content: bytes = request.SerializeToString()
     return content
 
@@ -99,6 +99,6 @@ def _gauges(
             yield name, points
 
 
-def _set(attributes: Any, values: Mapping[str, str]) -> None:
+def _add_attributes(attributes: Any, values: Mapping[str, str]) -> None:
     for key, text in values.items():
         attributes.add(key=key).value.string_value = text

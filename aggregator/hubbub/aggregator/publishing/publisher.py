@@ -282,7 +282,7 @@ class EpochPublisher:
             if sink in failing or not await sink.wants(name, epoch, date):
                 continue
             try:
-                await sink.take(await self._published(selection, epoch))
+                await sink.take(await self._closed_message(selection, epoch))
                 count += 1
             except (OSError, TotalsUnreadable) as error:
                 remark = ""
@@ -292,7 +292,7 @@ class EpochPublisher:
                 missed.append(f"{name} of {date}: {error}{remark}")
         return count
 
-    async def _published(self, selection: EpochSelection, epoch: int) -> Closed:
+    async def _closed_message(self, selection: EpochSelection, epoch: int) -> Closed:
         metric, date = selection.metric, selection.date(epoch)
         document: dict[str, Any] = {
             "id": f"{metric.name}:{epoch}",

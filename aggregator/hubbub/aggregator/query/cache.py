@@ -131,7 +131,7 @@ class SingleFlightCache(Generic[Value]):
                 del self._working[key]
 
         if key not in self._working:
-            self._working[key] = _begun(work())
+            self._working[key] = _start_task(work())
         return await asyncio.shield(self._working[key])
 
 
@@ -153,11 +153,11 @@ class CoalescedRead(Generic[Value]):
             return await self.fetch()
 
         if self._next is None:
-            self._next = _begun(read(self._under_way))
+            self._next = _start_task(read(self._under_way))
         return await asyncio.shield(self._next)
 
 
-def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
+def _start_task(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
     """A task whose failure reaches only its waiters, and is not logged if all have left."""
     task = asyncio.create_task(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -185,9 +185,9 @@ class TotalsCache:
         counts = await self._counting[key].get()
         if not self.dummies_each:
             return counts
-        return {window: self._apart(window, count) for window, count in counts.items()}
+        return {window: self._without_dummies(window, count) for window, count in counts.items()}
 
-    def _apart(self, window: Window, count: Counted) -> Counted:
+    def _without_dummies(self, window: Window, count: Counted) -> Counted:
         """The estimated split into reports and dummies, if devices add dummies."""
         dummies_each = self.dummies_each.get(window.stream, 0.0)
         reports = round(count.reports / (1 + dummies_each))
@@ -207,7 +207,7 @@ class TotalsCache:
         for window, raw in zip(missing, await self._store.read(missing), strict=True):
             totals[window] = raw
             if self.dummies_each:
-                split = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
+                split = self._without_dummies(window, Counted(raw.counted, raw.dummies, raw.last))
                 totals[window] = replace(raw, counted=split.reports, dummies=split.dummies)
             self._recent.keep(window, totals[window], raw.cells.nbytes + _SMALLEST_BYTES)
         return totals

@@ -173,10 +173,10 @@ class CandidateLists:
             await self._server.ask("HGET", _STRINGS_KEY, name) if NAME.fullmatch(name) else None
         )
         if packed is None:
-            raise _unknown(name, await self.all())
+            raise _unknown_list_error(name, await self.all())
         try:
             strings = json.loads(gzip.decompress(packed))
-            return _checked(name, strings, [name])
+            return _unique_strings(name, strings, [name])
         except (OSError, EOFError, ValueError, TypeError, BadParameter) as error:
             raise StoreUnavailable(
                 f'list "{name}" is stored in an unreadable form: save it again'
@@ -189,7 +189,7 @@ class CandidateLists:
         """
         names = [saved_list.name for saved_list in await self.all()]
         before = await self.find(name) if add and name in names else ()
-        checked = _checked(name, [*before, *strings], names)
+        checked = _unique_strings(name, [*before, *strings], names)
         new_list = SavedList(name, len(checked), int(self._clock()))
         packed = gzip.compress(json.dumps(checked).encode(), mtime=0)
         _, free_bytes = await self._server.room(_MAX_MEMORY)
@@ -207,12 +207,12 @@ class CandidateLists:
         """Deletes a list. Raises UnknownList."""
         saved_lists = await self.all()
         if name not in [saved_list.name for saved_list in saved_lists]:
-            raise _unknown(name, saved_lists)
+            raise _unknown_list_error(name, saved_lists)
         for key in (_LISTS_KEY, _STRINGS_KEY):
             await self._server.durable([("HDEL", key, name)])
 
 
-def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def _unique_strings(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The strings without repetition, if they may be saved under this name."""
     if not NAME.fullmatch(name) or name in {CATALOG, TYPED_LIST, DISCOVERED}:
         raise BadParameter(
@@ -233,7 +233,7 @@ def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[s
     return unique
 
 
-def _unknown(name: str, saved: Sequence[SavedList]) -> UnknownList:
+def _unknown_list_error(name: str, saved: Sequence[SavedList]) -> UnknownList:
     none = "none: hubbub candidates add NAME FILE saves one"
     names = [saved_list.name for saved_list in saved]
     return UnknownList(

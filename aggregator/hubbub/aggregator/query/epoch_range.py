@@ -57,7 +57,7 @@ def select_epochs(
     if chosen.last and chosen.epochs:
         raise BadParameter("give epochs or last, not both")
     if chosen.last:
-        oldest, newest = _last(chosen.last, length, now)
+        oldest, newest = _epochs_until_now(chosen.last, length, now)
         return [epoch for epoch in all_epochs if oldest <= epoch <= newest]
     match chosen.epochs.strip():
         case "" | "newest":
@@ -74,18 +74,18 @@ def select_epochs(
             return sorted(result)
 
 
-def _last(text: str, length: str, now: float) -> tuple[int, int]:
+def _epochs_until_now(text: str, length: str, now: float) -> tuple[int, int]:
     """The first and the last epoch of a range that is counted back from now."""
     match = _LAST.fullmatch(text.strip())
     if not match:
         raise BadParameter(
-            f'last "{_short(text)}" is not a number of epochs, nor of hours, days or weeks: '
+            f'last "{_shorten(text)}" is not a number of epochs, nor of hours, days or weeks: '
             "write 7, 12h, 7d or 4w"
         )
     number, unit = int(match[1]), match[2]
     if not 1 <= number <= _MAX_LAST:
         raise BadParameter(
-            f'last "{_short(text)}" is outside [1, {_MAX_LAST:,}]: write 7, 12h, 7d or 4w, or '
+            f'last "{_shorten(text)}" is outside [1, {_MAX_LAST:,}]: write 7, 12h, 7d or 4w, or '
             "request epochs all"
         )
     newest = epoch_at(now, length)
@@ -97,15 +97,15 @@ def _last(text: str, length: str, now: float) -> tuple[int, int]:
 
 def _range(text: str, length: str, now: float) -> tuple[int, int]:
     begin, dots, end = text.strip().partition("..")
-    start, stop = _ends(begin, length, now)
+    start, stop = _named_ends(begin, length, now)
     if dots:
-        stop = _ends(end, length, now)[1]
+        stop = _named_ends(end, length, now)[1]
     if start > stop:
-        raise BadParameter(f'epochs "{_short(text)}" end before they begin')
+        raise BadParameter(f'epochs "{_shorten(text)}" end before they begin')
     return start, stop
 
 
-def _ends(text: str, length: str, now: float) -> tuple[int, int]:
+def _named_ends(text: str, length: str, now: float) -> tuple[int, int]:
     """The first and the last epoch that one side names."""
     text = text.strip()
     if text in _DAYS_AGO:
@@ -125,7 +125,7 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
         if problem := absent_date(text):
             raise BadParameter(f"epochs: {problem}") from None
         raise BadParameter(
-            f'epochs "{_short(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
+            f'epochs "{_shorten(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
             "2026-11, 2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
             f"{did_you_mean(text, _WORDS)}"
         ) from None
@@ -135,5 +135,5 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
     return epoch_at(max(start, 0), length), epoch_at(max(stop, 0), length)
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else text[:60] + "..."  # noqa: PLR2004 a line's worth

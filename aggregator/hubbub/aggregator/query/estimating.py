@@ -158,7 +158,7 @@ def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstim
         tiers += lists[-1][0]
     answer = _answer(metric, lists, query, query.confidence, repeats)
     if query.anytime:
-        surer = _answer(metric, lists, query, _surer(metric, answer), repeats)
+        surer = _answer(metric, lists, query, _confidence_at_every_look(metric, answer), repeats)
         answer = replace(surer, confidence=query.confidence)
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
@@ -172,7 +172,7 @@ def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstim
     return RangeEstimate(
         answer=answer,
         plausibility=plausibility(tiers, repeats),
-        shuffled=_weakest(selected),
+        shuffled=_weakest_guarantee(selected),
         promised=shuffled_of(metric),
         updated=max(map(attrgetter("at"), selected.by_window.values())),
         size=size,
@@ -242,7 +242,7 @@ def one_look(metric: Metric) -> str:
     return "values were appended, which fewer reports are of" if metric.grown else ""
 
 
-def _surer(metric: Metric, answer: Answer) -> float:
+def _confidence_at_every_look(metric: Metric, answer: Answer) -> float:
     """Confidence of plain intervals that are valid at every look."""
     why = one_look(metric)
     if metric.memoized and answer.repeats > 1:
@@ -259,7 +259,7 @@ def _surer(metric: Metric, answer: Answer) -> float:
     )
 
 
-def _weakest(selected: SelectedTotals) -> Amplified | None:
+def _weakest_guarantee(selected: SelectedTotals) -> Amplified | None:
     """The central guarantee of a report in the smallest batch, of the least private tier."""
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}

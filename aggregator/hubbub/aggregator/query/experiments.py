@@ -209,7 +209,7 @@ async def experimented(
         estimates = await _arm_estimates(query, arms, arm, surer)
         arm_effects = await asyncio.to_thread(effects, *estimates, surer)
         values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
-        unanswered += await _unbounded(query, arms, arm, surer)
+        unanswered += await _unbounded_figures(query, arms, arm, surer)
     ratios = [ratio for arms in arms_by_metric if (ratio := arms.ratio()) is not None]
     p_value = min(min(ratios) * len(ratios), 1.0) if ratios else None
     fits = p_value is None or p_value >= _RATIO_DOUBT
@@ -257,7 +257,7 @@ async def _arm_estimates(
     )
 
 
-async def _unbounded(
+async def _unbounded_figures(
     query: QueryEngine, arms: Arms, arm: str, confidence: float
 ) -> list[Unanswered]:
     """The figures of either arm that have no bounds yet, and why."""

@@ -106,7 +106,7 @@ class Figuring:
     def _metric(self) -> Metric:
         return self.selected.metric
 
-    def _joint(self, epochs: Sequence[int], counted_epochs: Sequence[int]) -> Joint:
+    def _joint_estimates(self, epochs: Sequence[int], counted_epochs: Sequence[int]) -> Joint:
         """The estimates of some epochs; a device may lie alike in all that they are among."""
         return Joint(with_reports(self.selected.tiers(epochs)), self._repeats(counted_epochs))
 
@@ -117,7 +117,7 @@ class Figuring:
         """Between steps."""
         epochs = self.selection.epochs
         yield from conversions(
-            self._joint(epochs, epochs),
+            self._joint_estimates(epochs, epochs),
             self._metric.values or (),
             self._repeats(epochs),
             self.selection.dates,
@@ -146,7 +146,7 @@ class Figuring:
                 in_window = self.selection.only(days)
                 if in_window.reports < self._metric.fewest:
                     continue
-                yield count_of(self._joint(days, days), np.arange(3) >= first).figure(
+                yield count_of(self._joint_estimates(days, days), np.arange(3) >= first).figure(
                     name,
                     below="reports",
                     dates=epoch_dates(days, EPOCH_SECONDS[_DAY]),
@@ -171,7 +171,7 @@ class Figuring:
         weeks = [epoch for epoch in self.selection.epochs if reports[epoch] >= metric.fewest]
         figures = list(
             back_in_weeks(
-                {week: self._joint([week], weeks) for week in weeks},
+                {week: self._joint_estimates([week], weeks) for week in weeks},
                 len(metric.values or ()) - 2,
                 {week: self.selection.date(week) for week in weeks},
                 self.confidence,

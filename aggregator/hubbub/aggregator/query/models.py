@@ -174,11 +174,11 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
         weights=weights,
         notice=NOTICES[metric.development],
         edges=edges,
-        held_out=_held_out(metric, learning, lines[-1], judged, edges, confidence=confidence),
+        held_out=_evaluation(metric, learning, lines[-1], judged, edges, confidence=confidence),
     )
 
 
-def _held_out(
+def _evaluation(
     metric: Metric,
     learning: Learning,
     line: RoundLine,

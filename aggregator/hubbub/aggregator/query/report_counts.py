@@ -262,11 +262,11 @@ async def status(
         balanced=all(line.balanced for line in lines) if is_known else None,
         total=replace(total, deleted=sum(line.deleted for line in lines)),
         windows=lines,
-        waiting=_waiting(total) if upstream_total else "",
+        waiting=_waiting_note(total) if upstream_total else "",
     )
 
 
-def _waiting(total: ReportCounts) -> str:
+def _waiting_note(total: ReportCounts) -> str:
     """What is shown of waiting reports outside development, and why not more."""
     text = "not shown" if total.pooled is None else "shown for all streams together"
     return (
@@ -313,5 +313,5 @@ def visible_status(status: PipelineStatus, sees: Callable[[str], bool]) -> Pipel
     total = replace(status.total, balanced=balanced, **sums)
     if status.waiting:  # what waits is shown for all streams together at most
         total = replace(total, pooled=None)
-    waiting = status.waiting and _waiting(total)
+    waiting = status.waiting and _waiting_note(total)
     return replace(status, balanced=balanced, total=total, windows=windows, waiting=waiting)

@@ -200,9 +200,9 @@ class TotalsByEpoch:
 
     async def all(self) -> list[EpochSelection]:
         """Every metric with all epochs that have a report."""
-        return await self._every(self.bundle.metrics.values())
+        return await self._all_epochs(self.bundle.metrics.values())
 
-    async def _every(self, metrics: Collection[Metric]) -> list[EpochSelection]:
+    async def _all_epochs(self, metrics: Collection[Metric]) -> list[EpochSelection]:
         """All epochs of each of these metrics that have a report."""
         counted = await self._shelf.counted(
             [stream for metric in metrics for stream in metric.streams]
@@ -226,7 +226,7 @@ class TotalsByEpoch:
         A range refers to the epochs in which any of them has a report.
         """
         metric = self.bundle.metric(name)
-        selections = await self._every([metric, *superseded_by(metric, self.bundle.metrics)])
+        selections = await self._all_epochs([metric, *superseded_by(metric, self.bundle.metrics)])
         all_epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
         epochs = select_epochs(epoch_range, all_epochs, metric.epoch, self._clock())
         return [
@@ -250,7 +250,9 @@ class TotalsByEpoch:
             if before != NEWEST:
                 why = "compared with the newest epoch" if after == NEWEST else ""
                 return await self.find(name, before), newer, why
-            earlier = [epoch for epoch in _large(selection) if epoch < min(newer.epochs, default=0)]
+            earlier = [
+                epoch for epoch in _big_epochs(selection) if epoch < min(newer.epochs, default=0)
+            ]
             why = "compared with the epoch before"
             if not earlier:
                 raise TooFewEpochs(
@@ -263,21 +265,22 @@ class TotalsByEpoch:
             return self._last_periods(selection)
         else:
             closed = [
-                epoch for epoch in _large(selection) if self.is_closed(selection.metric, epoch)
+                epoch for epoch in _big_epochs(selection) if self.is_closed(selection.metric, epoch)
             ]
             newer, earlier = selection.only(closed[-1:]), closed[:-1]
-            why = "the two newest epochs that accept no more reports" + self._open(selection)
+            why = "the two newest epochs that accept no more reports" + self._open_note(selection)
         if not earlier:
             metric = selection.metric
             existing = f"and there is only {newer.dates}" if newer.epochs else "and there is none"
             raise TooFewEpochs(
                 f'metric "{metric.name}": a comparison needs two epochs that accept no more '
-                f"reports and have {metric.fewest:,} or more, {existing}{self._open(selection)}; "
-                "wait for the next, or name two ranges: before and after"
+                f"reports and have {metric.fewest:,} or more, {existing}"
+                f"{self._open_note(selection)}; wait for the next, or name two ranges: before and "
+                "after"
             )
         return selection.only(earlier[-1:]), newer, why
 
-    def _open(self, selection: EpochSelection) -> str:
+    def _open_note(self, selection: EpochSelection) -> str:
         """Text about the first epoch that may still change; "" if there is none."""
         for epoch in selection.epochs:
             if not self.is_closed(selection.metric, epoch):
@@ -306,7 +309,7 @@ class TotalsByEpoch:
                 "after"
             )
         why = f"the two newest periods of {metric.period} that accept no more reports"
-        return found[-2], found[-1], why + self._open(selection)
+        return found[-2], found[-1], why + self._open_note(selection)
 
     async def closed(
         self, metric: Metric, epochs: Sequence[int], dates: str = ""
@@ -383,7 +386,7 @@ def together(selections: Sequence[EpochSelection]) -> EpochSelection:
     return EpochSelection(selections[0].metric, tuple(epochs), counted)
 
 
-def _large(selection: EpochSelection) -> list[int]:
+def _big_epochs(selection: EpochSelection) -> list[int]:
     """The selection's epochs that have the minimum batch."""
     reports = selection.by_epoch()
     return [epoch for epoch in selection.epochs if reports[epoch] >= selection.metric.fewest]

@@ -107,10 +107,10 @@ def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
         table["answer"] = tuple(Released(**value) for value in table["answer"])
         return Entry(**table), mended != document
     except (BadParameter, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return _left_of(text), False
+        return _unreadable_entry(text), False
 
 
-def _left_of(text: bytes) -> Unreadable:
+def _unreadable_entry(text: bytes) -> Unreadable:
     year, purpose = _next_hash("year", text), re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
     # An invalid cost, such as 1e999, exhausts the budget instead of bypassing it.
     costs = [max(float(_next_hash(name, text) or 0), 0.0) for name in ("epsilon", "delta")]

@@ -126,7 +126,7 @@ class FileTotals:
         files_by_window = await self._listed_or_new(windows)
         absent = [window for window in windows if window not in files_by_window]
         entries = await self._entries() if absent else {}
-        decoded = await self._decoded(
+        decoded = await self._decode_windows(
             windows, files_by_window, {w for w in absent if entries.get(w)}
         )
         return [
@@ -138,7 +138,7 @@ class FileTotals:
 
     async def content(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """As `read`, with `last` as in Redis at the time; a window without a file is empty."""
-        return await self._decoded(windows, await self._listed_or_new(windows))
+        return await self._decode_windows(windows, await self._listed_or_new(windows))
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """The aggregator's terms of the conservation law per window, as far as files have them."""
@@ -251,7 +251,7 @@ class FileTotals:
                 listing.setdefault(name.window, []).append(name)
         return listing
 
-    async def _decoded(
+    async def _decode_windows(
         self,
         windows: Sequence[Window],
         files_by_window: Mapping[Window, list[FileName]],
@@ -265,7 +265,7 @@ class FileTotals:
             names = files_by_window.get(window, ())
             try:
                 if window in absent:
-                    raise self._missing(window)
+                    raise self._missing_file_error(window)
                 return self._load(window, names, definitions[window.stream]) if names else _NOTHING
             except TotalsUnreadable as error:
                 refusals[window] = error
@@ -285,7 +285,7 @@ class FileTotals:
         except UnknownMetric:  # of a retired metric, which no query concerns
             return ""
 
-    def _missing(self, window: Window) -> TotalsUnreadable:
+    def _missing_file_error(self, window: Window) -> TotalsUnreadable:
         metric = self._bundle().streams.get(window.stream)
         date = epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else window.name
         return TotalsUnreadable(

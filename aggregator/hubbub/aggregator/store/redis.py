@@ -108,7 +108,7 @@ class RedisStore:
         try:
             return _number(shards, 1, _MAX_SHARDS)
         except ValueError as error:
-            raise self._unreadable(window) from error
+            raise self._unreadable_error(window) from error
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
         keys = [_key(what, window, commit.shard) for what in ("totals", "seen", "batches", "tags")]
@@ -199,7 +199,7 @@ class RedisStore:
             former = Window(window.stream, max(window.epoch - 1, 0))
             law = await self._server.ask("HGET", _key("totals", former, 0), "law")
             try:
-                self._expected[window] = Counted.of(_law(law)).tags
+                self._expected[window] = Counted.of(_read_law(law)).tags
             except _NOT_READ:
                 self._expected[window] = 0
         return self._expected[window]
@@ -211,7 +211,7 @@ class RedisStore:
         # Only current ones, since this is read several times a second.
         shards = await self._server.ask("HMGET", "aggregator:windows", *names)
         shard_counts = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
-        laws = await self._changed(self._numbers(shard_counts, 1, _MAX_SHARDS))
+        laws = await self._law_rows(self._numbers(shard_counts, 1, _MAX_SHARDS))
         return {window: Counted.of(terms).tags for window, (terms, _) in laws.items()}
 
     async def room(self) -> float:
@@ -234,17 +234,17 @@ class RedisStore:
             try:
                 totals.append(_window_totals([next(parts) for _ in range(number)]))
             except _NOT_READ as error:
-                raise self._unreadable(window) from error
+                raise self._unreadable_error(window) from error
         return totals
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         shard_counts = await self._shard_counts()
-        rows = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
+        rows = await self._law_rows({w: n for w, n in shard_counts.items() if w.stream in streams})
         counts = {window: Counted.of(*row) for window, row in rows.items()}
         return {window: count for window, count in counts.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        rows = await self._changed(await self._shard_counts())
+        rows = await self._law_rows(await self._shard_counts())
         return {window: terms for window, (terms, _) in rows.items()}
 
     async def _shard_counts(self) -> dict[Window, int]:
@@ -252,7 +252,7 @@ class RedisStore:
         reply = await self._server.ask("HGETALL", "aggregator:windows")
         return self._numbers(reply, 1, _MAX_SHARDS)
 
-    async def _changed(
+    async def _law_rows(
         self, shard_counts: Mapping[Window, int]
     ) -> dict[Window, tuple[Counter[str], bytes]]:
         """Each window's terms of the law, and the last change of its cells."""
@@ -266,7 +266,7 @@ class RedisStore:
         for (window, _), answer in zip(shards, answers, strict=True):
             try:
                 law, last = answer
-                terms.setdefault(window, Counter()).update(_law(law))
+                terms.setdefault(window, Counter()).update(_read_law(law))
                 changed[window] += last or b""
             except _NOT_READ:
                 broken.add(window)
@@ -277,7 +277,7 @@ class RedisStore:
             if window not in broken
         }
 
-    def _unreadable(self, window: Window) -> TotalsUnreadable:
+    def _unreadable_error(self, window: Window) -> TotalsUnreadable:
         self._leave_out(window.name)
         return TotalsUnreadable(
             f"the totals of {window.name} cannot be read; request other epochs, or restore them "
@@ -302,7 +302,7 @@ class RedisStore:
 
 def _window_totals(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     """A window's totals from those of its shards."""
-    laws = [_law(shard.get(b"law")) for shard in shards]
+    laws = [_read_law(shard.get(b"law")) for shard in shards]
     counts = [Counted.of(law).tags for law in laws]
     cells = [_cells(shard) for shard in shards]
     # If one shard has dropped its cells, the file has those of all shards.
@@ -360,7 +360,7 @@ def _chunk(size: int) -> int:
     return max(_CHUNK, -(-size // _MAX_CHUNKS))
 
 
-def _law(text: bytes | None) -> dict[str, int]:
+def _read_law(text: bytes | None) -> dict[str, int]:
     law: dict[str, int] = json.loads(text or b"{}")
     if not all(term.isascii() and term.isprintable() for term in law):
         raise ValueError("not a term of the conservation law")

@@ -41,7 +41,7 @@ class FiledStore:
             w for w, stored in totals.items() if not stored.cells.size and w not in filed_windows
         ]
         if unknown:
-            forgotten = await self._forgotten()
+            forgotten = await self._deleted_windows()
             unknown = [window for window in unknown if window not in forgotten]
             totals |= zip(unknown, await self._files.read(unknown), strict=True)
         for window, filed in zip(
@@ -61,7 +61,7 @@ class FiledStore:
         filed = await self._unless_away(self._files.counted(streams), {})
         # Redis does not know these windows, has lost them, or their totals were deleted.
         only = {window: count for window, count in filed.items() if window not in in_redis}
-        forgotten = await self._forgotten() if only else frozenset()
+        forgotten = await self._deleted_windows() if only else frozenset()
         return {**{w: count for w, count in only.items() if w not in forgotten}, **in_redis}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
@@ -103,7 +103,7 @@ class FiledStore:
         self._is_place_away = False
         return result
 
-    async def _forgotten(self) -> frozenset[Window]:
+    async def _deleted_windows(self) -> frozenset[Window]:
         """Windows whose totals were deleted, even if files still exist."""
         laws = await self._redis.report_counts()
         return frozenset(window for window, terms in laws.items() if terms.get(DELETED))

@@ -86,13 +86,13 @@ PERCENTILES: Final = {
 
 async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """Returns the text for Prometheus; `requests` counts answered requests by status."""
-    lines = [(line, await _newest(query, line)) for line in await query.metrics()]
+    lines = [(line, await _newest_estimates(query, line)) for line in await query.metrics()]
     verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
     estimate_lines = _Estimates(lines, [verdict for verdict in verdicts if verdict], requests)
     return generate_latest(estimate_lines)
 
 
-async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
+async def _newest_estimates(query: QueryEngine, line: MetricLine) -> Estimated | None:
     """Returns estimates of the newest epoch with enough reports; None for unlisted strings."""
     large = [epoch.epoch for epoch in line.epochs if epoch.reports >= line.min_batch]
     metric = query.collected.bundle.metrics[line.name]

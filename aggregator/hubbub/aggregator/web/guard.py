@@ -122,7 +122,7 @@ class Guard:
         try:
             caller = await self.access.caller(authorization, headers.get("cookie", ""))
         except AccessRefused as error:
-            refusal = self._unidentified(authorization, str(error))
+            refusal = self._refuse_unidentified(authorization, str(error))
         except (ServiceUnavailable, StoreUnavailable) as error:
             refusal = problem(503, type(error).__name__, str(error), {"retry-after": "5"})
         if caller and caller.way != "machine":
@@ -133,7 +133,7 @@ class Guard:
         scope["state"]["caller"] = caller
         if caller is None:
             is_open = scope["path"] in self.pages or scope["path"].startswith(_OPEN)
-            return None if is_open else refusal or self._unidentified(authorization)
+            return None if is_open else refusal or self._refuse_unidentified(authorization)
         if caller.way == "login" and scope["method"] not in _READING and not _is_ours(headers):
             return problem(403, "OtherOrigin", "a session is only for pages of this service")
         return None
@@ -144,7 +144,7 @@ class Guard:
         after = {"retry-after": str(int(wait_seconds) + 1)}
         return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
-    def _unidentified(self, authorization: str, why: str = "") -> App:
+    def _refuse_unidentified(self, authorization: str, why: str = "") -> App:
         """Returns the refusal of an unknown caller; `why` states why its token was refused."""
         login = self.access.login
         if login and not authorization:

@@ -61,7 +61,7 @@ async def me(who: Who) -> Myself:
 @LOGIN.get("/login", include_in_schema=False)
 async def log_in(request: Request, to: To = "/", anew: Anew = False) -> Response:  # noqa: FBT002 of an address
     """Sends the browser to the provider."""
-    to, login = _own(to, request.app.state.pages), request.app.state.access.login
+    to, login = _own_page(to, request.app.state.pages), request.app.state.access.login
     if login is None:
         return _no_login()
     try:
@@ -112,7 +112,7 @@ def _refusal_page(request: Request, error: HubbubError, return_path: str) -> Res
     return refused_page(status, str(error), return_path)
 
 
-def _own(return_path: str, pages: Collection[str]) -> str:
+def _own_page(return_path: str, pages: Collection[str]) -> str:
     """Returns the requested page if it is ours, otherwise the first; never a foreign address."""
     parts = urlsplit(return_path)
     if parts.scheme or parts.netloc or parts.path not in pages or "\\" in return_path:

@@ -94,18 +94,18 @@ class FileAnswers:
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
         """Returns the answer to one request, of any size; `max_bytes` is for remote services."""
         del max_bytes
-        return self._apart.submit(asyncio.run, self._readable(request)).result()
+        return self._apart.submit(asyncio.run, self._readable_answer(request)).result()
 
-    async def _readable(self, request: urllib.request.Request) -> Answer:
+    async def _readable_answer(self, request: urllib.request.Request) -> Answer:
         """Returns the answer, without unreadable epochs if these may be left out."""
         self._left_out.clear()
         while True:
             before = len(self._left_out)
             answer = await self._answer(request)
             if answer.is_success or len(self._left_out) == before:
-                return self._with_left_out(answer) if self._left_out else answer
+                return self._with_omission_note(answer) if self._left_out else answer
 
-    def _with_left_out(self, answer: Answer) -> Answer:
+    def _with_omission_note(self, answer: Answer) -> Answer:
         """Returns the answer with a sentence that names the omitted epochs."""
         epochs: dict[str, list[int]] = {}
         for name, epoch in sorted(self._left_out):

@@ -76,9 +76,9 @@ def associated(
     departs, spread = _interaction(table.shares, table.feasible, table.independent)
     basis = _contrasts(departs.shape)
     p_value = _wald(basis.T @ departs.reshape(-1), basis.T @ spread @ basis)
-    rows = _together(feasible.sum(axis=1), errors[0])
-    columns = _together(feasible.sum(axis=0), errors[1])
-    rare_rows, rare_columns = _rare(names[0], rows), _rare(names[1], columns)
+    rows = _group_rows(feasible.sum(axis=1), errors[0])
+    columns = _group_rows(feasible.sum(axis=0), errors[1])
+    rare_rows, rare_columns = _rare_names(names[0], rows), _rare_names(names[1], columns)
     if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
         return without_v(p_value, rare_rows, rare_columns)
     degrees = min(feasible.shape) - 1
@@ -167,7 +167,7 @@ def _contrasts(shape: tuple[int, ...]) -> Floats:
     return np.asarray(np.kron(rows, columns))
 
 
-def _together(shares: Floats, error: float) -> Floats:
+def _group_rows(shares: Floats, error: float) -> Floats:
     """Groups of values: frequent ones alone, rare ones together; a row of 0 and 1 per group."""
     common = shares >= _SURE * error
     rare = np.flatnonzero(~common)
@@ -181,7 +181,7 @@ def _together(shares: Floats, error: float) -> Floats:
     return np.array(lines)
 
 
-def _rare(names: Sequence[str], lines: Floats) -> tuple[str, ...]:
+def _rare_names(names: Sequence[str], lines: Floats) -> tuple[str, ...]:
     """The values in a group of several."""
     flags = (lines.sum(axis=1) > 1) @ lines > 0
     return tuple(name for name, is_rare in zip(names, flags, strict=True) if is_rare)

@@ -140,7 +140,7 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
             if answer.figures
         ]
         stderr = np.hypot(*(shares.stderrs / reports for shares, reports in sides))
-        hidden = _hidden(sides)
+        hidden = _dummy_variance_shares(sides)
         scores = _scores_without_change(sides, difference, hidden)
     else:
         stderr = np.sqrt(_variance(before) + _variance(after))
@@ -242,7 +242,7 @@ def _variances(sides: Sequence[_Side]) -> list[Floats]:
     return variances
 
 
-def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
+def _dummy_variance_shares(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
     """Share of the difference's variance from either side's secret number of dummies."""
     share = _share(sides)
     variances = np.sum(_variances(sides), axis=0)
@@ -257,7 +257,7 @@ def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
 
 
 def _skew(shares: ValueEstimates) -> Tail | None:
-    """The skewed tail of one side; None if the tail is symmetric, which `_hidden` accounts for."""
+    """The skewed tail of one side; None if symmetric (see `_dummy_variance_shares`)."""
     return None if shares.tail is None or shares.tail.down else shares.tail
 
 

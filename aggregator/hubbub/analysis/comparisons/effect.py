@@ -168,7 +168,7 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
         growth = np.zeros_like
     if control.ranks and other.ranks:
         arms = control.ranks, other.ranks
-        detectable = np.array([_movable(*arms, each, confidence) for each in EFFECT_PERCENTILES])
+        detectable = np.array([_min_shift(*arms, each, confidence) for each in EFFECT_PERCENTILES])
     else:
         detectable = _detectable(halves, reach, growth)
     return [
@@ -189,7 +189,7 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
     ]
 
 
-def _movable(control: Ranks, other: Ranks, percentile: float, confidence: float) -> float:
+def _min_shift(control: Ranks, other: Ranks, percentile: float, confidence: float) -> float:
     """Smallest difference of a percentile that is shown with a probability of 80%, up and down.
 
     Both arms then err against it by what has a probability of 20%: an arm whose shares below all

@@ -209,7 +209,7 @@ def table_of_parts(
     tables_by_place, places = tables(sizes, cells, ways), tables_of(len(sizes), ways)
     return sum(
         (
-            weight**power * tables_by_place[place].sum(axis=_others(places[place], parts))
+            weight**power * tables_by_place[place].sum(axis=_other_axes(places[place], parts))
             for place, weight in weights_for(sizes, parts, ways).items()
         ),
         np.zeros([sizes[part] for part in parts]),
@@ -238,7 +238,7 @@ def consistent_triples(
     variances, result = tables(sizes, errors**2, 3), []
     for triple, table, square in zip(triples, tables(sizes, estimates, 3), variances, strict=True):
         fixed = [
-            (two[pair], _others(triple, pair)[0]) for pair in pairs if set(pair) <= set(triple)
+            (two[pair], _other_axes(triple, pair)[0]) for pair in pairs if set(pair) <= set(triple)
         ]
         shifted = table + (reports - table.sum()) / table.size
         likely = shrunk_table(
@@ -253,7 +253,7 @@ def consistent_triples(
     return np.concatenate(result)
 
 
-def _others(table: tuple[int, ...], parts: tuple[int, ...]) -> tuple[int, ...]:
+def _other_axes(table: tuple[int, ...], parts: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of the table's parts that are not among these."""
     return tuple(axis for axis, part in enumerate(table) if part not in parts)
 

@@ -107,7 +107,7 @@ def _incidence_supports(space: Incidence, cells: Integers, value_count: int) -> 
     answer = [minus_one + sums]
     if value_count > size:
         zeros = np.concatenate([np.arange(s**m, 2 * s**m) for m in range(t - 2, -1, -1)])
-        others = sum(minus_one[_times(zeros, s, t - 1, c)] for c in range(1, s))
+        others = sum(minus_one[_times_modulo(zeros, s, t - 1, c)] for c in range(1, s))
         answer.append(leading_cells.sum() - others + sums[zeros])
     return np.concatenate(answer)[:value_count]
 
@@ -162,7 +162,7 @@ def _inverses(s: int) -> Integers:
     return np.array([pow(c, -1, s) for c in range(1, s)], dtype=np.int64)
 
 
-def _times(vectors: Integers, s: int, m: int, factor: int) -> Integers:
+def _times_modulo(vectors: Integers, s: int, m: int, factor: int) -> Integers:
     """The numbers of `vectors`, each multiplied by one factor modulo s."""
     number = np.zeros_like(vectors)
     for place in range(m):

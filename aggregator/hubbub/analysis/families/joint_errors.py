@@ -34,7 +34,7 @@ class Joint:
         return reports_of(self.tiers)
 
     @cached_property
-    def _scaled(self) -> tuple[Floats, Floats, float]:
+    def _sums(self) -> tuple[Floats, Floats, float]:
         """The tiers' estimates summed by how much each counts, how much that is, and `step`."""
         estimates, scales = _LISTED.scaled(self.tiers, (), self.repeats)
         sums = scales @ np.array([figures.estimates for figures in estimates])
@@ -43,13 +43,13 @@ class Joint:
     @cached_property
     def counts(self) -> Floats:
         """The estimate of each value in reports, with the sum `reports`."""
-        raw, _, _ = self._scaled
+        raw, _, _ = self._sums
         return raw + (self.reports - float(raw.sum())) / len(raw)
 
     @property
     def step(self) -> float:
         """By how much one report changes the estimate of a value, at most."""
-        return self._scaled[2]
+        return self._sums[2]
 
     @property
     def unsure(self) -> int:
@@ -62,7 +62,7 @@ class Joint:
         With `repeats` of 0 for the reporters, where only the choice of a tier is chance.
         """
         numbers = np.array([totals.reports for _, totals in self.tiers])
-        scales = self._scaled[1]
+        scales = self._sums[1]
         per_report = repeats * scales**2 if repeats else (scales - 1) ** 2
         return float(numbers @ per_report) / max(self.reports, 1)
 
@@ -83,7 +83,7 @@ class Joint:
         per_report = drawn * _products(numerator, denominator)
         dummies_part, without_law = np.zeros(3), np.zeros(3)
         mechanism: Any  # over listed values
-        for (mechanism, totals), scale in zip(self.tiers, self._scaled[1].tolist(), strict=True):
+        for (mechanism, totals), scale in zip(self.tiers, self._sums[1].tolist(), strict=True):
             coins = coin_variances(mechanism, self.repeats, *centred)
             per_report = per_report + scale**2 * totals.reports / max(self.reports, 1) * coins
             if totals.dummies:

@@ -299,11 +299,11 @@ def _max_changes(mechanism: Any) -> int:
         case HashPool() as pool:
             max_changes = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket holds this many values
         case _:
-            max_changes = _apart(layout)
+            max_changes = _largest_distance(layout)
     return min(values, max_changes)
 
 
-def _apart(layout: OneHot | Subset | BitVector) -> int:
+def _largest_distance(layout: OneHot | Subset | BitVector) -> int:
     """Largest number of cells in which two payloads differ, for layouts with one cell per value."""
     match layout:
         case OneHot():

@@ -149,7 +149,7 @@ def _discovery_answer(tiers: Sequence[Tier], confidence: float, repeats: int) ->
         for discovery, (absent, _) in zip(discoveries, spreads, strict=True)
     ]
     figures = _figures(raw_estimates, spreads, reports)
-    low, high = _ends(figures, discoveries, reports, confidence)
+    low, high = _interval_ends(figures, discoveries, reports, confidence)
     judged = Columns(
         estimates=figures.estimates,
         stderrs=figures.stderrs,
@@ -178,7 +178,7 @@ def _discovery_answer(tiers: Sequence[Tier], confidence: float, repeats: int) ->
     )
 
 
-def _ends(
+def _interval_ends(
     figures: ValueEstimates, discoveries: Sequence[Found], reports: int, confidence: float
 ) -> tuple[Floats, Floats]:
     """Interval ends that are valid for strings selected by passing their cuts.

@@ -98,7 +98,7 @@ def merged_tiers(
 def _common_fields(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str, Any]:
     """Tail, step and what unsure numbers of reports add, of estimates that are scaled and added."""
     return {
-        "tail": _longest(parts, scales),
+        "tail": _longest_tail(parts, scales),
         "step": max(float(scale) * part.step for scale, part in zip(scales, parts, strict=True)),
         "spread": max(part.spread for part in parts),
         "counted": min(part.counted for part in parts),
@@ -109,7 +109,7 @@ def _common_fields(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str,
     }
 
 
-def _longest(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:
+def _longest_tail(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:
     """The longest tail among the tiers that matter for the variance; the sum's is no longer."""
     variances = [
         float(scale**2 * (tier.absent**2).mean()) for scale, tier in zip(scales, parts, strict=True)

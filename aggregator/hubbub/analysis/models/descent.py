@@ -160,7 +160,7 @@ def variances_of(
     Source: Polyak, Juditsky (1992), for a given number of steps; Marchenko, Pastur (1967).
     """
     size, rounds = len(weights), len(states)
-    outer, people = _outer(states, size)
+    outer, people = _mean_outer_product(states, size)
     eigenvalues, basis = np.linalg.eigh(outer)
     edge = 2 * sqrt(size / people) / (along - 1) if people else 0.0
     curved = np.maximum(eigenvalues - edge / 2, 0.0)
@@ -182,7 +182,7 @@ def variances_of(
     return mapping.reshape(-1, size) ** 2 @ variances
 
 
-def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
+def _mean_outer_product(states: Sequence[Round], size: int) -> tuple[Floats, int]:
     """Mean outer product of all people's directions, and the number of these people."""
     pairs = [(state.people, state.outer) for state in states if state.outer is not None]
     people = sum(number for number, _ in pairs)

@@ -138,7 +138,7 @@ class _Sent:
         """Mean of `numerator` divided by mean of `denominator`; both have a number per category."""
         means = float(self.shares @ numerator), float(self.shares @ denominator)
         return self._share(
-            *means, _spread(numerator, denominator, self.chances) / (self.reports - 1)
+            *means, _difference_variance(numerator, denominator, self.chances) / (self.reports - 1)
         )
 
     def ratio_of_pairs(self, numerator: Floats, denominator: Floats) -> Share:
@@ -149,8 +149,8 @@ class _Sent:
             / (n - 1)
             for form in (numerator, denominator)
         )
-        of_one = _spread(numerator @ chances, denominator @ chances, chances)
-        of_pair = _spread(
+        of_one = _difference_variance(numerator @ chances, denominator @ chances, chances)
+        of_pair = _difference_variance(
             numerator.ravel(), denominator.ravel(), np.outer(chances, chances).ravel()
         )
         variance = (4 * (n - 2) * of_one + 2 * of_pair) / (n * (n - 1))
@@ -188,7 +188,7 @@ def _ratio_ends(numerator: float, denominator: float, max_ratio: Floats) -> list
     return bounds
 
 
-def _spread(numerator: Floats, denominator: Floats, chances: Floats) -> Floats:
+def _difference_variance(numerator: Floats, denominator: Floats, chances: Floats) -> Floats:
     """Variance of above - s below, by powers of s; shape (3,)."""
     a, b = numerator - float(chances @ numerator), denominator - float(chances @ denominator)
     return np.array([chances @ (a * a), -2 * (chances @ (a * b)), chances @ (b * b)])

@@ -76,7 +76,7 @@ class IndexRanks:
         parts = min(buckets, _MAX_PARTS)
         return np.arange(parts + 1) * buckets // parts
 
-    def _likely(self, mechanism: IndexInBuckets) -> Floats:
+    def _place_probabilities(self, mechanism: IndexInBuckets) -> Floats:
         """Probability of each place of the line, given a part: shape (places, parts)."""
         sums = np.add.reduceat(chances(mechanism), self._starts[:-1], axis=1)
         return sums / np.diff(self._starts)
@@ -85,7 +85,7 @@ class IndexRanks:
         """The system with the weights of an even distribution."""
         weighted = []
         for mechanism, totals in self.tiers:
-            rows = self._likely(mechanism)
+            rows = self._place_probabilities(mechanism)
             weights = np.sqrt(totals.reports / rows.mean(axis=1))
             right = np.array(totals.cells) / totals.reports * weights
             weighted.append((rows * weights[:, None], right))
@@ -94,10 +94,10 @@ class IndexRanks:
     @cached_property
     def _system(self) -> tuple[Floats, Floats]:
         """Linear system with independent errors of variance 1; rows of shape (parts, parts)."""
-        tiers = [(self._likely(mechanism), totals) for mechanism, totals in self.tiers]
-        pilot, _ = _fit(*self._even(), np.ones((1, len(self.edges) - 1)), np.ones(1))
+        tiers = [(self._place_probabilities(mechanism), totals) for mechanism, totals in self.tiers]
+        pilot, _ = _fit_shares(*self._even(), np.ones((1, len(self.edges) - 1)), np.ones(1))
         repeats = self.repeats or int(len(tiers) > 1)
-        return _stack_rows([_whitened(*tier, pilot, repeats) for tier in tiers])
+        return _stack_rows([_whiten(*tier, pilot, repeats) for tier in tiers])
 
     @cached_property
     def _squares(self) -> tuple[Floats, Floats]:
@@ -134,7 +134,7 @@ class IndexRanks:
         return self._is_resolved or self.tiers[0][0].NAME == HaarResponse.NAME
 
     @cached_property
-    def _informed(self) -> tuple[Floats, Floats]:
+    def _informative_system(self) -> tuple[Floats, Floats]:
         """The system without directions along which shares hardly change the right-hand side."""
         rows, right = self._system
         basis, sizes, directions = np.linalg.svd(rows)
@@ -142,17 +142,17 @@ class IndexRanks:
         return sizes[most, None] * directions[most], basis[:, most].T @ right
 
     @cached_property
-    def _best(self) -> tuple[Floats, float]:
+    def _best_fit(self) -> tuple[Floats, float]:
         """The best non-negative fit, and its deviance."""
-        rows, right = self._informed
-        return _fit(rows, right, np.ones((1, rows.shape[1])), np.ones(1))
+        rows, right = self._informative_system
+        return _fit_shares(rows, right, np.ones((1, rows.shape[1])), np.ones(1))
 
     @cached_property
     def shares(self) -> Floats:
         """Shares by least squares where they are precise, otherwise by the best fit."""
         if self._is_resolved:
             return rising(self._squares[0])
-        return rising(np.append(0.0, np.cumsum(self._best[0])))
+        return rising(np.append(0.0, np.cumsum(self._best_fit[0])))
 
     def _scores(self, share: float) -> Floats:
         """Scores at the inner edges by least squares, which may decrease from edge to edge."""
@@ -168,19 +168,19 @@ class IndexRanks:
     def _deviation(self, share: float, edge: int) -> float:
         """Score from the deviance of a fit with this share below the edge."""
         off = float(self.shares[edge]) - share
-        rows, right = self._informed
+        rows, right = self._informative_system
         sides = np.zeros((2, rows.shape[1]))
         sides[0, :edge], sides[1, edge:] = 1.0, 1.0
-        shares, deviance = _fit(rows, right, sides, np.array([share, 1 - share]))
-        score = float(np.copysign(sqrt(max(deviance - self._best[1], 0.0)), off))
-        return score + _LEAK * _lean(shares, edge, self._even_error)
+        shares, deviance = _fit_shares(rows, right, sides, np.array([share, 1 - share]))
+        score = float(np.copysign(sqrt(max(deviance - self._best_fit[1], 0.0)), off))
+        return score + _LEAK * _imbalance_at(shares, edge, self._even_error)
 
     @cached_property
     def between(self) -> Callable[[float, float], tuple[int, int]]:
         """As of LinearRanks; it remembers what it returned, since that takes some fits."""
-        return lru_cache(_REMEMBERED)(self._between)
+        return lru_cache(_REMEMBERED)(self._edges_between)
 
-    def _between(self, share: float, confidence: float) -> tuple[int, int]:
+    def _edges_between(self, share: float, confidence: float) -> tuple[int, int]:
         """Edges by least squares, or by the deviance, for which they are adjacent."""
         if self._is_resolved:
             return around(self._scores(share), reach_of(confidence))
@@ -204,7 +204,7 @@ class IndexRanks:
         return 2 * len(self.edges) * (len(self.edges) + 4)
 
 
-def _lean(shares: Floats, edge: int, error: float) -> float:
+def _imbalance_at(shares: Floats, edge: int, error: float) -> float:
     """How much more is left of an edge than right of it, where either is small beside the error.
 
     It is the mean over 1, 2, 4, ... parts, between -1 and 1.
@@ -217,7 +217,7 @@ def _lean(shares: Floats, edge: int, error: float) -> float:
     return float((leans / (1 + np.minimum(left, right) / error)).mean())
 
 
-def _fit(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tuple[Floats, float]:
+def _fit_shares(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tuple[Floats, float]:
     """The nearest shares >= 0 with these sums, and the squared distance."""
     heavy = _HEAVY * float(np.abs(rows).max())
     from scipy.optimize import nnls  # noqa: PLC0415 takes a second to load; few questions need it
@@ -246,7 +246,7 @@ def _stack_rows(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]
     return triangle, basis.T @ right
 
 
-def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
+def _whiten(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
     """A tier's rows and right-hand side, with independent errors of 1 if `shares` are true."""
     places = rows @ shares
     joint = rows @ (shares[:, None] * rows.T)

@@ -113,7 +113,7 @@ def decode_counts(
     """Decode bit counts from any collection; `places` are as for `Design`."""
     if not len(places):
         raise BadParameter("no candidates: name the strings to look for")
-    firsts, groups = _distinct(places)
+    firsts, groups = _distinct_rows(places)
     members: dict[int, list[int]] = {}
     for candidate, group in enumerate(groups.tolist()):
         members.setdefault(group, []).append(candidate)
@@ -212,7 +212,7 @@ def _fitted_amounts(fit_result: Fit) -> Floats:
     return np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
 
 
-def _distinct(places: Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _distinct_rows(places: Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The first candidate of every distinct row, and the number of each candidate's row."""
     rows = np.sort(places, axis=1)
     numbers: dict[bytes, int] = {}

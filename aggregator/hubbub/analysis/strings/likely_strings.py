@@ -129,7 +129,7 @@ def _step(values: Floats) -> Indices:
     return np.clip(np.rint((values - _LOWEST) / _STEP).astype(np.int64), 0, _STEPS - 1)
 
 
-def _law(groups: Floats, others: float, stderr: float) -> Floats:
+def _sum_law(groups: Floats, others: float, stderr: float) -> Floats:
     """Distribution, by steps, of the sum of one random place from each of these groups.
 
     `groups` has the sums at each group's places, and `others` the mean sum of all other strings.
@@ -169,18 +169,18 @@ class _Wide:
         for level, end in enumerate(tree.ends):
             width = end - (tree.ends[level - 1] if level else 0)
             sums = paths[:, None].astype(np.float32) + self._scores(live, level, width)
-            top_places = _largest(sums.reshape(-1), _MAX_READ)
+            top_places = _largest_places(sums.reshape(-1), _MAX_READ)
             least = float(sums.flat[top_places[-1]]) if len(top_places) < sums.size else -inf
             groups = self._every[places.groups_of(level, tree.jobs - 1)]
             stderr = places.stderr(groups) or inf
             self.levels.append(
                 _Level(
-                    strings=self._ending(live, width, end),
+                    strings=self._ending_continuations(live, width, end),
                     needed=least - paths,
-                    own=_law(
+                    own=_sum_law(
                         self._cell_counts[groups[: tree.hashes]], self._others / tree.hashes, stderr
                     ),
-                    later=_law(
+                    later=_sum_law(
                         self._cell_counts[groups[tree.hashes :]], self._others / tree.hashes, stderr
                     ),
                     part=places.stderr(groups[: tree.hashes]) / stderr,
@@ -188,7 +188,7 @@ class _Wide:
             )
             followed: list[tuple[int, float]] = []
             for place in top_places.tolist():
-                bits = _way(live, place, width)
+                bits = _continuation_bits(live, place, width)
                 spelled = tree.read(bits, end)
                 if spelled is None:
                     continue
@@ -223,24 +223,24 @@ class _Wide:
             scores[row] = sums / stderr
         return scores
 
-    def _ending(self, live: Sequence[int], width: int, end: int) -> float:
+    def _ending_continuations(self, live: Sequence[int], width: int, end: int) -> float:
         """Upper bound on the number of continuations of a beginning that end a string."""
         ways = len(live) << width
         samples = range(0, ways, max(1, ways // _SAMPLES) | 1)  # odd: it meets all ways alike
         ending = 0
         for place in samples:
-            spelled = self._tree.read(_way(live, place, width), end)
+            spelled = self._tree.read(_continuation_bits(live, place, width), end)
             ending += spelled is not None and spelled.used is not None
         doubt = _CHANCE * sqrt(ending + 1) if len(samples) < ways else 0.0
         return (ending + doubt) / len(samples) * (1 << width)
 
 
-def _way(live: Sequence[int], place: int, width: int) -> int:
+def _continuation_bits(live: Sequence[int], place: int, width: int) -> int:
     """Bits of one continuation, by `width` bits, of one of these beginnings."""
     return live[place >> width] << width | place & ((1 << width) - 1)
 
 
-def _largest(sums: _Scores, number: int) -> Indices:
+def _largest_places(sums: _Scores, number: int) -> Indices:
     """Places of the largest sums, in descending order."""
     chosen = np.arange(len(sums))
     if len(sums) > number:

@@ -230,9 +230,9 @@ class _Beginnings:
         self._scores_by_beginning: dict[tuple[int, int], float] = {}
         self._subtractions: Counter[tuple[int, int]] = Counter()
         for node in nodes:
-            self._scores_by_beginning |= zip(self._above(node.bits), node.scores, strict=True)
+            self._scores_by_beginning |= zip(self._ancestors(node.bits), node.scores, strict=True)
 
-    def _above(self, before: int) -> Iterator[tuple[int, int]]:
+    def _ancestors(self, before: int) -> Iterator[tuple[int, int]]:
         """Keys, (level, bits), of a beginning and of all its own beginnings."""
         size = self._ends[-1] if self._ends else 0
         return ((level, before >> size - end) for level, end in enumerate(self._ends))
@@ -242,14 +242,16 @@ class _Beginnings:
         most = score + _ABOVE
         remainders = (
             self._scores_by_beginning.get(beginning, 0.0) + sqrt(self._subtractions[beginning])
-            for beginning in self._above(before)
+            for beginning in self._ancestors(before)
         )
         return score + sum(min(remainder, most) for remainder in remainders)
 
     def take(self, before: int, score: float) -> None:
         """Subtracts an accepted string: its score, or the mean over all levels if it is less."""
         beginnings = [
-            beginning for beginning in self._above(before) if beginning in self._scores_by_beginning
+            beginning
+            for beginning in self._ancestors(before)
+            if beginning in self._scores_by_beginning
         ]
         mean = (score + sum(self._scores_by_beginning[beginning] for beginning in beginnings)) / (
             len(beginnings) + 1
@@ -311,8 +313,8 @@ class _Search:
         waiting = [
             (-self._path(bits, score), bits, node, least)
             for node in before
-            for least in (self._least(node),)
-            for bits, score in self._likely(node.bits, max(least - _SOONER, _LEAST))
+            for least in (self._passing_score(node),)
+            for bits, score in self._passing_continuations(node.bits, max(least - _SOONER, _LEAST))
         ]
         heapify(waiting)
         nodes_of_level: list[_Node] = []
@@ -334,7 +336,7 @@ class _Search:
     def _path(self, bits: int, score: float) -> float:
         return self._beginnings.path(bits >> self._width, score)
 
-    def _least(self, node: _Node) -> float:
+    def _passing_score(self, node: _Node) -> float:
         """The score above which a node's continuations are followed.
 
         The sum of any number of last levels must exceed what chance makes of such branches.
@@ -342,7 +344,7 @@ class _Search:
         before = np.append(0.0, np.cumsum(node.scores[::-1]))
         return float((self._needed - before).max())
 
-    def _likely(self, before: int, least: float) -> Iterator[tuple[int, float]]:
+    def _passing_continuations(self, before: int, least: float) -> Iterator[tuple[int, float]]:
         """Continuations that pass with the current sums, with their scores."""
         continuations = np.arange(1 << self._width)
         sums = np.full(len(continuations), -self._others)

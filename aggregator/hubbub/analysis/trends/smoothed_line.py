@@ -253,7 +253,7 @@ class _Fit:
 
     def next_step(self, all_jump_variances: Floats) -> tuple[float, Floats]:
         """Log evidence for one more step, and the probability of each point if there is one."""
-        logs = self._evidence()
+        logs = self._step_evidence()
         logs[all_jump_variances > 0] = logs[0] = -np.inf
         if not np.isfinite(logs).any():  # the level may jump everywhere already
             return -np.inf, np.zeros_like(logs)
@@ -279,7 +279,7 @@ class _Fit:
         )
         return step, jump_variances
 
-    def _evidence(self) -> Floats:
+    def _step_evidence(self) -> Floats:
         """Log likelihood ratio of a step before each point, averaged over sizes and posterior."""
         sizes = self._model.sizes
         evidence, laws = np.full(len(self._model.columns), -np.inf), []
@@ -294,7 +294,7 @@ class _Fit:
             counts = most > evidence.max() - _NOTHING
             if not counts.any():
                 break
-            logs = _likelier(signals[:, counts, None], variances[:, counts, None], sizes)
+            logs = _log_ratio(signals[:, counts, None], variances[:, counts, None], sizes)
             logs += self._logs[pair, counts, None] - np.log(len(sizes))
             evidence = np.logaddexp(evidence, _log_sum(logs, axis=(1, 2)))
         return evidence
@@ -308,7 +308,7 @@ class _Fit:
                 smoothed.from_on[[place], pair], smoothed.within[[place], pair], pair
             )
             spread = prior / (1 + variances[0] * prior)
-            logs = self._logs[pair] + _likelier(signals[0], variances[0], prior)
+            logs = self._logs[pair] + _log_ratio(signals[0], variances[0], prior)
             laws.append((logs, signals[0] * spread, spread))
         logs, middle, variance = (np.concatenate(column) for column in zip(*laws, strict=True))
         weights = np.exp(logs - _log_sum(logs))
@@ -322,7 +322,7 @@ def _log_sum(logs: Floats, axis: tuple[int, ...] | None = None) -> Any:
     return most.squeeze(axis) + np.log(np.exp(logs - most).sum(axis=axis))
 
 
-def _likelier(signals: Floats, variances: Floats, size: Any) -> Floats:
+def _log_ratio(signals: Floats, variances: Floats, size: Any) -> Floats:
     """Log likelihood ratio of a step with squared size about `size`."""
     grown = 1 + variances * size
     answer: Floats = 0.5 * signals**2 * size / grown - 0.5 * np.log(grown)

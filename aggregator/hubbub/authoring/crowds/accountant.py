@@ -76,13 +76,13 @@ def gathered(devices: int, dummies_each: float) -> int:
     """Number of reports and dummies that surely come from at least this many devices."""
     if not dummies_each:
         return devices
-    return 1 + ceil((devices - 1) * (1 + dummies_each) + _off(devices - 1, dummies_each))
+    return 1 + ceil((devices - 1) * (1 + dummies_each) + _largest_excess(devices - 1, dummies_each))
 
 
 def devices_at_least(expected: int, dummies_each: float) -> int:
     """Lower bound on devices; `expected` is all reports and dummies over 1 + `dummies_each`."""
     return (
-        max(0, floor(expected - _off(expected, dummies_each) / (1 + dummies_each)) - 1)
+        max(0, floor(expected - _largest_excess(expected, dummies_each) / (1 + dummies_each)) - 1)
         if dummies_each
         else expected
     )
@@ -93,7 +93,7 @@ def reports_variance(reports: int, dummies_each: float) -> float:
     return reports * (dummies_each % 1) * (1 - dummies_each % 1) / (1 + dummies_each) ** 2
 
 
-def _off(devices: int, dummies_each: float) -> float:
+def _largest_excess(devices: int, dummies_each: float) -> float:
     """Largest probable excess of dummies from this many devices (Bernstein 1924)."""
     part, reach = dummies_each % 1, log(1 / _NEVER)
     return reach / 3 + sqrt(reach**2 / 9 + 2 * reach * devices * part * (1 - part))

@@ -31,7 +31,7 @@ def planned_number(table: Mapping[str, Any], promise: Crowd, accountant: Account
     name, ends = table["mechanism"], {key: table.get(key) for key in ("low", "high")}
     parts = _PARTS.get(name)
     if name == AUTO or (parts == "steps" and parts not in table):
-        return _mean(ends, promise, accountant)
+        return _best_steps(ends, promise, accountant)
     arguments = ends | ({parts: table.get(parts)} if parts else {})
     # Refuses what is no range, no number.
     build(name, epsilon=promise.max_local_epsilon, **arguments)
@@ -121,7 +121,7 @@ def worst_variance(mechanism: Any, promise: Crowd) -> float:
     return max(variance(0.5 / steps), variance((steps // 2 + 0.5) / steps))
 
 
-def _mean(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Planned:
+def _best_steps(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant) -> Planned:
     """The number of steps with the least worst error; stops when the error rises."""
     best, least = None, inf
     # A written law of the sum is that of a number of steps.

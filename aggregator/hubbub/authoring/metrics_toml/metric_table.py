@@ -128,7 +128,7 @@ def read_metric(
         chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
         settings |= {"mechanism": chosen, "parameters": parameters, "choice": choice}
         settings |= {"values": values, "ranges": ranges_of(table.get("parts"))}
-        built = _built(name, context, settings | _with_arms(settings, context.experiments))
+        built = _build_metric(name, context, settings | _with_arms(settings, context.experiments))
         built = with_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
@@ -161,7 +161,7 @@ def _with_arms(
 _ENDS: Final = ("low", "high")
 
 
-def _built(name: str, context: Around, fields: Mapping[str, Any]) -> Metric:
+def _build_metric(name: str, context: Around, fields: Mapping[str, Any]) -> Metric:
     arguments = joined(Metric, fields)
     metric = Metric(name=name, caps=context.caps, filled=context.filled, **arguments)
     ends = [*metric.edges, *(metric.parameters[end] for end in _ENDS if end in metric.parameters)]

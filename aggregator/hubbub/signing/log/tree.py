@@ -16,7 +16,7 @@ def tree_root(leaves: Sequence[bytes]) -> bytes:
         return sha256(b"").digest()
     if len(leaves) == 1:
         return leaves[0]
-    split = _split(len(leaves))
+    split = _left_size(len(leaves))
     return node_hash(tree_root(leaves[:split]), tree_root(leaves[split:]))
 
 
@@ -24,7 +24,7 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
     """The hashes beside a leaf's path, from the leaf to the root. RFC 6962, section 2.1.1."""
     if len(leaves) == 1:
         return []
-    split = _split(len(leaves))
+    split = _left_size(len(leaves))
     if index < split:
         return [*inclusion_proof(leaves[:split], index), tree_root(leaves[split:])]
     return [*inclusion_proof(leaves[split:], index - split), tree_root(leaves[:split])]
@@ -37,14 +37,14 @@ def consistency_proof(leaves: Sequence[bytes], before: int, *, whole: bool = Tru
     """
     if before == len(leaves):
         return [] if whole else [tree_root(leaves)]
-    split = _split(len(leaves))
+    split = _left_size(len(leaves))
     if before <= split:
         return [*consistency_proof(leaves[:split], before, whole=whole), tree_root(leaves[split:])]
     former = consistency_proof(leaves[split:], before - split, whole=False)
     return [*former, tree_root(leaves[:split])]
 
 
-def _split(size: int) -> int:
+def _left_size(size: int) -> int:
     """The largest power of two below `size`, which is at least 2."""
     return 1 << (size - 1).bit_length() - 1
 

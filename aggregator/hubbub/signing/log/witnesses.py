@@ -82,7 +82,7 @@ def cosign_newest(
         before = _last_cosigned(state, log, witness, first=first)
         # Before the lock: a slow log would keep the witness from cosigning others.
         read_now = read_log(fetch, log)
-        with _alone(folder):
+        with _lock_cosigning(folder):
             if _last_cosigned(state, log, witness, first=first) != before:
                 continue  # it may have grown past what was read
             if before:
@@ -177,7 +177,7 @@ def _read_witness(folder: Path) -> tuple[NoteKey, Ed25519PrivateKey]:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_cosigning(folder: Path) -> Iterator[None]:
     """Locks cosigning during the block: two at once could sign two forks of one checkpoint."""
     with (folder / WITNESS_KEY).open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

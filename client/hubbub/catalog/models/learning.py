@@ -85,7 +85,7 @@ def _classes() -> kinds.Kind:
     return replace(values_field, words=lambda: words, problem=problem, schema=lambda: schema)
 
 
-def _begins() -> kinds.Kind:
+def _begin_kind() -> kinds.Kind:
     def holds(value: Any) -> bool:
         return isinstance(value, date) and (
             not isinstance(value, datetime) or value.tzinfo is not None
@@ -170,7 +170,7 @@ class Learning:
         write="write features = { age = [17, 90] }",
     )
     begins: date = setting(
-        _begins(),
+        _begin_kind(),
         "Day or moment (UTC) whose epoch has the first round; further rounds follow in every "
         "second epoch.",
         "2026-12-01",
@@ -272,7 +272,7 @@ class Learning:
 
     def first_epoch(self, length: str, now: float) -> int:
         """The epoch of round 0, of the columns' location; in development the last one begun."""
-        first = self._first(length)
+        first = self._begin_epoch(length)
         if length != MINUTE:
             return first
         cycles = max(0, epoch_at(now, length) - first) // (self.last + 1)
@@ -284,7 +284,7 @@ class Learning:
 
     def round_in(self, epoch: int, length: str) -> int | None:
         """The round in an epoch; None for none."""
-        since = epoch - self._first(length)
+        since = epoch - self._begin_epoch(length)
         if length == MINUTE:
             return since % (self.last + 1) if since >= 0 else None
         number, rest = divmod(since, _APART)
@@ -353,7 +353,7 @@ class Learning:
         clamped = min(max(float(label), low), high)
         return (clamped - low) / (high - low), int(clamped != label)
 
-    def _first(self, length: str) -> int:
+    def _begin_epoch(self, length: str) -> int:
         begins = self.begins
         moment = (
             begins if isinstance(begins, datetime) else datetime.combine(begins, time(), tzinfo=UTC)

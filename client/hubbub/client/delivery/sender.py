@@ -166,7 +166,7 @@ class Sender:
                 return
             try:
                 answer = self._transport.submit([], min(timeout_seconds, _CALL_SECONDS))
-                self._hear(answer.notice)
+                self._store_notice(answer.notice)
                 if answer.models:
                     self._reporter.hear_models(answer.models)
             except NotSent as error:
@@ -229,7 +229,7 @@ class Sender:
             return _CLAIMED_SECONDS if self._waiting and self._state.waiting(exclusions) else None
         self._waiting = len(reports)
         try:
-            fates, unread, seconds = self._refused_here(reports, timeout_seconds / 2)
+            fates, unread, seconds = self._fates_of_withdrawn(reports, timeout_seconds / 2)
             ready = [r for r in reports if r.id not in fates and r.id not in unread]
             tokens = self.tokens.give(ready) if self.tokens else {}
             ready = [r for r in ready if r.id in tokens] if self.tokens else ready
@@ -260,7 +260,7 @@ class Sender:
         shortest = min(_SHORTEST_ASKED_SECONDS, longest_soon(self.failures))
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
-    def _refused_here(
+    def _fates_of_withdrawn(
         self, reports: Sequence[OutboxReport], max_seconds: float
     ) -> tuple[dict[int, str], set[int], float]:
         """Returns fates of stopped and withdrawn reports, unread reports, and the seconds taken."""
@@ -306,7 +306,7 @@ class Sender:
             try:
                 answer = self._transport.submit(messages, remaining_seconds)
             except TryAgain as error:
-                self._hear(error.notice)
+                self._store_notice(error.notice)
                 return fates, error
             except GivenUp as error:
                 if len(part) == 1:
@@ -316,7 +316,7 @@ class Sender:
                     parts += [part[middle:], part[:middle]]
                 continue
             part_fates = {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
-            self._hear(answer.notice)
+            self._store_notice(answer.notice)
             fates |= {
                 number: fate for number, fate in part_fates.items() if fate not in _TOKEN_REFUSED
             }
@@ -327,7 +327,7 @@ class Sender:
                 self.tokens.settle(n for n, fate in part_fates.items() if fate == _TOKEN_SPENT)
         return fates, TryAgain(refused) if refused else None
 
-    def _hear(self, signed: bytes) -> None:
+    def _store_notice(self, signed: bytes) -> None:
         """Stores the operator's notice; if that fails, the next answer brings it again."""
         if not signed or signed == self._last_notice:
             return

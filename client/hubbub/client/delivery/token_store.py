@@ -72,7 +72,7 @@ class TokenStore:
                 return
             # A device that runs in an epoch with a default reports on it sooner or later.
             says = waiting_epochs(self._bundle, self._clock.now())
-            due = self._due(waiting=bool(says) or self._state.waiting() > 0)
+            due = self._due_epochs(waiting=bool(says) or self._state.waiting() > 0)
             ends = self._clock.monotonic() + timeout_seconds
             # A failed request for daily epochs does not stop one for hourly epochs.
             fetched = [
@@ -99,7 +99,7 @@ class TokenStore:
         ]
         ends = [epoch_start(epoch_at(now, length) + 1, length) - now for length in self._lengths]
         put_off = self._not_before - self._clock.monotonic()
-        if self._wanted():
+        if self._unrequested_epochs():
             moments.append(0.0)
         return max(_SHORTEST_SECONDS, put_off, min([*moments, *ends]))
 
@@ -141,7 +141,7 @@ class TokenStore:
             if metric.epoch == length
         }
 
-    def _due(self, *, waiting: bool) -> list[tuple[str, int]]:
+    def _due_epochs(self, *, waiting: bool) -> list[tuple[str, int]]:
         now = self._clock.now()
         due = []
         for length in self._lengths:
@@ -150,10 +150,10 @@ class TokenStore:
                 due.append((length, running + 1))
             if waiting:
                 due.append((length, running))
-        due += self._wanted()
+        due += self._unrequested_epochs()
         return [fromkey for fromkey in dict.fromkeys(due) if self._is_open(*fromkey)]
 
-    def _wanted(self) -> list[tuple[str, int]]:
+    def _unrequested_epochs(self) -> list[tuple[str, int]]:
         """Returns epochs of waiting reports for which the issuer was not asked yet."""
         streams = self._bundle.streams
         pairs = ((name, epoch) for name, epoch, _ in self._lacking if name in streams)

@@ -105,9 +105,9 @@ class Database:
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         """A transaction that excludes others; `durable` survives a power cut. Raises StateBusy."""
-        with self._within(), self._errors(), self._apart():
+        with self._lock_in_time(), self._errors(), self._apart():
             before = self._connection
-            connection = self._open()
+            connection = self._open_connection()
             is_durable = durable or connection is not before
             connection.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
             connection.execute(f"PRAGMA busy_timeout = {seconds_left() * 1000:.0f}")
@@ -123,13 +123,13 @@ class Database:
 
     def scrub(self) -> None:
         """Overwrites deleted data in SQLite's write-ahead log too."""
-        with self._within(), self._errors():
-            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with self._lock_in_time(), self._errors():
+            self._open_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Closes the file for good: now, or as soon as the call that uses it is done."""
         self._closed = True
-        with contextlib.suppress(StateBusy), self._within():
+        with contextlib.suppress(StateBusy), self._lock_in_time():
             pass
 
     def after_fork_in_child(self) -> None:
@@ -141,7 +141,7 @@ class Database:
         self._connection = None
 
     @contextlib.contextmanager
-    def _within(self) -> Iterator[None]:
+    def _lock_in_time(self) -> Iterator[None]:
         with self.lock.within(seconds_left()) as is_entered:
             if not is_entered:
                 raise StateBusy(f"{self._path}: another thread uses it all the time; try again")
@@ -203,7 +203,7 @@ class Database:
             self._parents.close()
             self._parents, self._descriptors = None, {}
 
-    def _open(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection and self._is_ours():
             self._restore_index()
             return self._connection
@@ -211,7 +211,7 @@ class Database:
             raise StateUnusable(f"{self._path}: the client is closed; start another")
         self._follow_descriptors()
         self._let_go()
-        with self._alone():
+        with self._exclude_processes():
             try:
                 self._connection = self._connect()
             except (sqlite3.Error, *FOREIGN) as error:
@@ -260,12 +260,12 @@ class Database:
     def _start_over(self) -> None:
         """Lets the next transaction start with a new file, unless another process has made one."""
         try:
-            with self._alone():
+            with self._exclude_processes():
                 if self._is_ours():
                     self._set_aside()
             self._let_go()
         except OSError as error:
-            raise self._unusable(f"cannot be set aside: {error.strerror}") from error
+            raise self._unusable_error(f"cannot be set aside: {error.strerror}") from error
 
     def _set_aside(self) -> None:
         """Renames the damaged file, so that it can be examined."""
@@ -275,7 +275,7 @@ class Database:
                 path = self._path.with_name(self._path.name + suffix)
                 path.replace(path.with_name(f"damaged.{self._path.name}{suffix}"))
 
-    def _alone(self) -> AbstractContextManager[None]:
+    def _exclude_processes(self) -> AbstractContextManager[None]:
         """Excludes other processes, which might rename this process's new file."""
         return locked_file(self._path.with_name(LOCK_NAME), time.monotonic() + seconds_left())
 
@@ -289,21 +289,21 @@ class Database:
             self._start_over()
             raise
         except BlockingIOError as error:
-            raise self._busy() from error
+            raise self._busy_error() from error
         except OSError as error:
-            raise self._unusable(str(error.strerror)) from error
+            raise self._unusable_error(str(error.strerror)) from error
         except (sqlite3.Error, *FOREIGN) as error:
             if _code_of(error) in _BUSY:
-                raise self._busy() from error
+                raise self._busy_error() from error
             if not _is_damage(error):
-                raise self._unusable(str(error)) from error
+                raise self._unusable_error(str(error)) from error
             self._start_over()
             raise Damaged(f"{self._path} is damaged, and set aside; try again") from error
 
-    def _busy(self) -> StateBusy:
+    def _busy_error(self) -> StateBusy:
         return StateBusy(f"{self._path}: another process holds it all the time; try again")
 
-    def _unusable(self, why: str) -> StateUnusable:
+    def _unusable_error(self, why: str) -> StateUnusable:
         return StateUnusable(f"{self._path}: {why}; free space there, or give a writable state_dir")
 
 

@@ -85,19 +85,19 @@ class FolderState:
 
     def inherit(self, former: DeviceState) -> None:
         """Merges decisions and spending under another operator: the stricter of both holds."""
-        self._say(lambda rows: sealed_tables.inherit(rows, former), careful=True)
+        self._decide(lambda rows: sealed_tables.inherit(rows, former), careful=True)
 
     def part(self) -> None:
         """Discards what waits for the former operator: another one uses this state from now on."""
-        self._say(sealed_tables.part, careful=True)
+        self._decide(sealed_tables.part, careful=True)
         with self._transaction() as rows:
             self._operators = _operators(rows)
 
     def device_state(self) -> DeviceState:
         with self._transaction() as rows:
-            return self._standing(rows)
+            return self._device_state(rows)
 
-    def _standing(self, rows: Rows) -> DeviceState:
+    def _device_state(self, rows: Rows) -> DeviceState:
         """Returns the device's state. PRIVACY: it sends nothing once another operator uses it."""
         standing = sealed_tables.device_state(rows)
         standing.may_send = _operators(rows) <= self._operators
@@ -108,7 +108,7 @@ class FolderState:
     ) -> tuple[list[Dropped], DeviceState]:
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = self._standing(rows), payload_queries.done(rows, name)
+            standing, done = self._device_state(rows), payload_queries.done(rows, name)
             new_entries = [e for e in entries if e.number > done]
             if not standing.may_send:
                 lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in new_entries)]
@@ -221,7 +221,7 @@ class FolderState:
             if forget:
                 sealed_tables.forget(rows, now)
 
-        self._say(change, careful=not on)
+        self._decide(change, careful=not on)
         if forget:
             self._database.scrub()
             try:
@@ -235,7 +235,7 @@ class FolderState:
         now = self.device_state().consent
         careful = epsilon <= now.preference and max_local <= now.local
         preferences = {"preference": epsilon, "max_local": max_local}
-        self._say(lambda rows: sealed_tables.commit(rows, **preferences), careful=careful)
+        self._decide(lambda rows: sealed_tables.commit(rows, **preferences), careful=careful)
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         with self._transaction() as rows:
@@ -252,7 +252,7 @@ class FolderState:
         with self._transaction() as rows:
             if payload_queries.meta(rows, "generation") == generation:
                 payload_queries.count_events(rows, events, settled)
-            return self._standing(rows)
+            return self._device_state(rows)
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
         from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
@@ -281,7 +281,7 @@ class FolderState:
         self._notes.after_fork_in_child()
         self._database.after_fork_in_child()
 
-    def _say(self, change: Callable[[Rows], None], *, careful: bool) -> None:
+    def _decide(self, change: Callable[[Rows], None], *, careful: bool) -> None:
         """Stores a decision of the person in both places.
 
         `careful` writes the witness first, so that no crash in between undoes the decision;

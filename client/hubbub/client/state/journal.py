@@ -174,7 +174,7 @@ class Notes:
             if self._journal:
                 self._journal.rewind(upto)
                 if upto == self._last >= self._journal.first_unstored:
-                    self._open()
+                    self._open_journal()
 
     def outlives(self, number: int) -> bool:
         """Whether the next process finds the payload of this number."""
@@ -205,9 +205,9 @@ class Notes:
         self._last = self._entered = 0
         self._journal = None
         self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._open()
+        self._open_journal()
 
-    def _open(self) -> None:
+    def _open_journal(self) -> None:
         """Opens a journal if possible, continuing at the last number."""
         if sys.platform != "win32":  # without file locks orphans cannot be recognized
             with contextlib.suppress(OSError):

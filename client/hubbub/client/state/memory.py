@@ -74,7 +74,7 @@ class MemoryState:
 
     def device_state(self) -> DeviceState:
         with self._lock:
-            self._heed()
+            self._merge_shared()
             now = self._standing
             now.may_send = self._shared.usable()
             return replace(
@@ -101,7 +101,7 @@ class MemoryState:
     ) -> tuple[list[Dropped], DeviceState]:
         """As the State protocol defines. PRIVACY: spending is stored before this returns."""
         with self._lock, self._shared.alone():
-            self._heed()
+            self._merge_shared()
             new_entries = [entry for entry in entries if entry.number > self._done]
             charged = replace(self._standing, accounts=deepcopy(self._standing.accounts))
             admissions, refused = admit(new_entries, charged)
@@ -121,7 +121,7 @@ class MemoryState:
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         with self._lock:
-            self._heed()
+            self._merge_shared()
             if not self._standing.on:
                 return [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
             for entry in entries:
@@ -132,7 +132,7 @@ class MemoryState:
     def entries(self) -> list[OutboxEntry]:
         """The reports that wait to be sent."""
         with self._lock:
-            return list(self._remaining().values())
+            return list(self._waiting_entries().values())
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """Yields nothing: notes end with their process."""
@@ -140,7 +140,7 @@ class MemoryState:
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._lock, self._shared.alone():
-            self._heed()
+            self._merge_shared()
             standing = replace(self._standing, accounts=deepcopy(self._standing.accounts))
             for metric, epoch in running:
                 standing.account(metric).ran(epoch)
@@ -151,11 +151,11 @@ class MemoryState:
         self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         with self._lock, self._shared.alone():
-            self._heed()
-            late = [id_ for id_, entry in self._remaining().items() if entry.late <= now]
+            self._merge_shared()
+            late = [id_ for id_, entry in self._waiting_entries().items() if entry.late <= now]
             self.record_results(dict.fromkeys(late, "expired"))
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
-            entries = self._remaining(exclusions)
+            entries = self._waiting_entries(exclusions)
             if entries:
                 self._shared.confirm(self._standing)
             chosen_entries = secrets.SystemRandom().sample(
@@ -183,7 +183,7 @@ class MemoryState:
                     self._reports[id_] = entry, fate
                     self._standing.counts.update([fate] if fate != SENT else [])
                     self._standing.counts.subtract([before] if before else [])
-            return len(self._remaining())
+            return len(self._waiting_entries())
 
     def release(self, ids: Iterable[int]) -> None:
         """Does nothing: no other process could send them."""
@@ -194,7 +194,7 @@ class MemoryState:
 
     def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
         with self._lock:
-            return len(self._remaining(exclusions))
+            return len(self._waiting_entries(exclusions))
 
     def payload_records(self) -> list[PayloadRecord]:
         with self._lock:
@@ -213,7 +213,7 @@ class MemoryState:
         with self._lock:
             try:
                 with self._shared.alone():
-                    self._heed()
+                    self._merge_shared()
                     standing = self._state_after_consent(on=on, forget=forget, now=now)
                     self._shared.tell(standing)
                     if forget:
@@ -222,7 +222,7 @@ class MemoryState:
                 if not on:  # the decision holds for this process all the same
                     self._take_over(self._state_after_consent(on=on, forget=forget, now=now))
                 raise
-            entries = [] if on else self._remaining().values()
+            entries = [] if on else self._waiting_entries().values()
             purged = [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
             self._take_over(standing)
             return purged
@@ -232,7 +232,7 @@ class MemoryState:
         with self._lock:
             try:
                 with self._shared.alone():
-                    self._heed()
+                    self._merge_shared()
                     consent = replace(self._standing.consent, **wish)
                     self._shared.tell(replace(self._standing, consent=consent))
             except StateUnusable:  # the stricter of both holds for this process
@@ -304,14 +304,14 @@ class MemoryState:
             self._wallet = None
         if standing.consent.generation != before.consent.generation:
             standing.events.clear()
-            self.record_results(dict.fromkeys(self._remaining(), DISABLED))
+            self.record_results(dict.fromkeys(self._waiting_entries(), DISABLED))
 
-    def _heed(self) -> None:
+    def _merge_shared(self) -> None:
         standing = self._shared.heed(self._standing)
         if standing:
             self._take_over(standing)
 
-    def _remaining(self, exclusions: WaitingReport = NOTHING) -> dict[int, OutboxEntry]:
+    def _waiting_entries(self, exclusions: WaitingReport = NOTHING) -> dict[int, OutboxEntry]:
         return {
             id_: entry
             for id_, (entry, fate) in self._reports.items()
@@ -323,7 +323,7 @@ class MemoryState:
         }
 
     def _overflow(self) -> list[Dropped]:
-        entries = self._remaining()
+        entries = self._waiting_entries()
         sizes = [len(entry.sealed) for entry in entries.values()]
         surplus = excess(sizes, self._bounds)
         gone = list(entries)[:surplus]

@@ -148,7 +148,7 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
 
 def waiting(rows: Rows, exclusions: WaitingReport = NOTHING) -> int:
     """Returns the number of reports that wait, without those held back."""
-    free, arguments = _free(exclusions)
+    free, arguments = _exclusion_condition(exclusions)
     row = rows.execute(
         f"SELECT count(*) FROM reports WHERE fate IS NULL{free}",  # noqa: S608 our own words
         arguments,
@@ -178,13 +178,13 @@ def draw(
 ) -> tuple[list[OutboxReport], list[Dropped]]:
     """Returns unclaimed waiting reports, in random order; and damaged ones, which are discarded."""
     # abs(): the clock may have been set back since the claim.
-    clause, arguments = _free(exclusions)
+    clause, arguments = _exclusion_condition(exclusions)
     words = (
         "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"
     )
     free = rows.execute(words + clause, (now, claim_seconds, *arguments)).fetchall()
     chosen_rows = secrets.SystemRandom().sample(free, min(most, len(free)))
-    reports = [_waiting(rows, id_) for (id_,) in chosen_rows]
+    reports = [_outbox_report(rows, id_) for (id_,) in chosen_rows]
     return (
         [report for report in reports if isinstance(report, OutboxReport)],
         [report for report in reports if isinstance(report, Dropped)],
@@ -236,7 +236,7 @@ def _change(rows: Rows, counts: Mapping[str, int]) -> None:
     )
 
 
-def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
+def _outbox_report(rows: Rows, id_: int) -> OutboxReport | Dropped:
     stream, epoch, key_id, sealed, late, person, generation = rows.execute(
         "SELECT stream, epoch, key_id, sealed, late, person, generation FROM reports"
         " LEFT JOIN persons ON report = id WHERE id = ?",
@@ -264,7 +264,7 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
     return Dropped(_text(stream), DAMAGED)
 
 
-def _free(exclusions: WaitingReport) -> tuple[str, list[Any]]:
+def _exclusion_condition(exclusions: WaitingReport) -> tuple[str, list[Any]]:
     """Returns a condition that leaves out what is held back, and its arguments."""
     return (
         " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(exclusions),

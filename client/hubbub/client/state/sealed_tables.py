@@ -53,7 +53,7 @@ def bring_up(rows: Rows) -> bool:
     facts = read_facts(rows)
     if facts.get("head") is None:
         set_meta(rows, head=secrets.token_hex(8), witnessed="")
-    if _sealed(facts)[0] != str(facts.get("commits")):
+    if _commit_and_checksum(facts)[0] != str(facts.get("commits")):
         seal(rows)
         facts = read_facts(rows)
     now, before = _consent(facts), facts.get("said")
@@ -76,7 +76,7 @@ def check(rows: Rows) -> StateMoment:
     """
     facts, ledger = read_facts(rows), _ledger(rows)
     moment = _moment(facts, _device_state(rows, facts, ledger))
-    commits, checksum = _sealed(facts)
+    commits, checksum = _commit_and_checksum(facts)
     lost = not checksum and facts.get("head") is not None
     if lost or (commits == str(facts["commits"]) and checksum != _sum(facts, ledger)):
         raise Damaged(
@@ -225,7 +225,7 @@ def _consent_json(facts: Mapping[str, Any]) -> str:
     return json.dumps(fields if consent.local == consent.preference else [*fields, consent.local])
 
 
-def _sealed(facts: Mapping[str, Any]) -> tuple[str, str]:
+def _commit_and_checksum(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the commit of the checksum, and the checksum."""
     commits, _, checksum = str(facts.get("sum") or "").partition(":")
     return commits, checksum

@@ -105,7 +105,7 @@ class Wallet:
                     for *of, pairs in body.get("free", [])
                 },
                 {
-                    (_whole(number), _kind(*of)): Minted(*_pairs(pairs)[0])
+                    (_checked_number(number), _kind(*of)): Minted(*_pairs(pairs)[0])
                     for number, *of, pairs in body.get("spending", [])
                 },
             )
@@ -127,7 +127,7 @@ def _pairs(texts: Iterable[str]) -> Inputs:
 def _period(stream: Any, epoch: Any) -> Period:
     if not isinstance(stream, str):
         raise TypeError("no stream")
-    return stream, _whole(epoch)
+    return stream, _checked_number(epoch)
 
 
 def _kind(stream: Any, epoch: Any, key: Any) -> Kind:
@@ -136,7 +136,7 @@ def _kind(stream: Any, epoch: Any, key: Any) -> Kind:
     return *_period(stream, epoch), key
 
 
-def _whole(number: Any) -> int:
+def _checked_number(number: Any) -> int:
     if type(number) is not int:
         raise ValueError("no number")
     return number

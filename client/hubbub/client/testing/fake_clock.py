@@ -54,7 +54,7 @@ class FakeClock:
         with self._changed:
             self._waiters.append(waiter)
             self._changed.notify_all()
-            while self._stays(waiter):
+            while self._still_waits(waiter):
                 self._changed.wait(_LOOK_SECONDS)
             self._waiters.remove(waiter)
         return event.is_set()
@@ -76,10 +76,10 @@ class FakeClock:
         After that nothing happens until the clock moves or the app reports something.
         """
         with self._changed:
-            while sum(map(self._stays, self._waiters)) < threads:
+            while sum(map(self._still_waits, self._waiters)) < threads:
                 self._changed.wait(_LOOK_SECONDS)
 
-    def _stays(self, waiter: _Waiter) -> bool:
+    def _still_waits(self, waiter: _Waiter) -> bool:
         late = waiter.due is not None and waiter.due <= self._passed
         return not late and not waiter.event.is_set()
 

@@ -44,7 +44,7 @@ class LazyTransport:
             self._calls += 1
             self._used = True
         try:
-            return self._dialled().submit(reports, timeout_seconds)
+            return self._dialled_transport().submit(reports, timeout_seconds)
         finally:
             with self._idle:
                 self._calls -= 1
@@ -85,7 +85,7 @@ class LazyTransport:
         self._idle = threading.Condition(self._lock)
         self._connection, self._calls, self._barred = None, 0, False
 
-    def _dialled(self) -> Transport:
+    def _dialled_transport(self) -> Transport:
         with self._lock:
             if self._barred:
                 raise TryAgain("forking", _LEAVE_SECONDS)

@@ -124,7 +124,7 @@ class Trust:
     def absorb(self, other: Self) -> None:
         """Merges another copy: its pins, handovers, newer bundles and promises."""
         for app, pin in other.pins.items():
-            self.pins[app] = _both(self.pins[app], pin) if app in self.pins else pin
+            self.pins[app] = _merged_pin(self.pins[app], pin) if app in self.pins else pin
         for folder, promises in other.promises.items():
             own_promises = self.promises.setdefault(folder, {})
             for name, promise in promises.items():
@@ -212,7 +212,7 @@ class Trust:
         return folder_of(bundle.line[0]), False
 
 
-def _both(first: Pin, other: Pin) -> Pin:
+def _merged_pin(first: Pin, other: Pin) -> Pin:
     """Returns the merge of two copies of a pin: the later operator, with all serials."""
     pin = other if first.operator in other.before else first
     before = (*first.before, *other.before) if first.operator == other.operator else pin.before

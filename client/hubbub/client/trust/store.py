@@ -40,7 +40,7 @@ def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
     If it is not writable, changes go into a file among temporary files, as those of a witness do;
     its content stays valid.
     """
-    temporary = _elsewhere(path)
+    temporary = _temporary_path(path)
     with contextlib.ExitStack() as stack:
         place = _locked_place(path, temporary, stack)
         yield TrustFile(path, [*others, *([temporary] if is_own(temporary.parent) else [])], place)
@@ -141,6 +141,6 @@ def _locked_place(path: Path, temporary: Path, stack: contextlib.ExitStack) -> P
     return None
 
 
-def _elsewhere(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
     return elsewhere() / f"{name}.trust"

@@ -68,10 +68,10 @@ def _audit(options: AuditOptions) -> int:
         return DeviceMemo(secrets.token_bytes(SECRET_BYTES), metric)
 
     if not options.no_proofs:
-        checks += _tracked([audit_coins(SystemBits())], 1, "coins")
-        checks += _tracked(audit_proofs(SMALL), len(SMALL) * len(PROOFS), "proofs")
+        checks += _checks_with_progress([audit_coins(SystemBits())], 1, "coins")
+        checks += _checks_with_progress(audit_proofs(SMALL), len(SMALL) * len(PROOFS), "proofs")
     for metric in metrics:
-        checks += _tracked(
+        checks += _checks_with_progress(
             audit_metric(metric, SystemBits(), new_device, options.samples, ALARM / len(metrics)),
             steps_of(metric, options.samples),
             metric.name,
@@ -101,7 +101,7 @@ def _metrics(path: Path | None, options: AuditOptions) -> list[Metric]:
     return [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
 
 
-def _tracked(steps: Iterable[Check | None], count: int, name: str) -> list[Check]:
+def _checks_with_progress(steps: Iterable[Check | None], count: int, name: str) -> list[Check]:
     return [step for step in tracked(steps, count, name) if step]
 
 

@@ -188,7 +188,7 @@ if no option gives them. It changes no existing metric, and writes only what pas
 check`.
 """,
 )
-def _new(options: NewOptions) -> None:
+def _add_metric(options: NewOptions) -> None:
     name, path = options.name, options.catalog
     if not NAME.fullmatch(name):
         raise BadParameter(f"a metric's name must match {NAME.pattern}; choose another")
@@ -208,12 +208,12 @@ def _new(options: NewOptions) -> None:
     _refuse_unused(options)
     entry = "\n".join([*_experiment(options, before or ""), *_lines(name, _fields(options))])
     if before is None:
-        shuffler = _quoted(options.shuffler or "127.0.0.1:7070")
+        shuffler = _toml_text(options.shuffler or "127.0.0.1:7070")
         text = f"#:schema ./{_SCHEMA}\nshuffler = {shuffler}\n\n{entry}"
     else:
         text = ("" if before.endswith("\n") else "\n") + f"\n{entry}"
     option_names = _OPTIONS | ({"edges": "--buckets"} if options.buckets else {})
-    metric = _checked(path, (before or "") + text, name, option_names)
+    metric = _checked_metric(path, (before or "") + text, name, option_names)
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
     for warning in wide_rates([metric]):
@@ -279,9 +279,9 @@ def _fields(options: NewOptions) -> dict[str, str]:
     try:
         description = _given_or_prompted(description, "What does the metric ask, in one line?")
         owner = _given_or_prompted(owner, "Who is responsible for it (an address)?")
-        reported = _reported(options)
+        reported = _value_fields(options)
     except EOFError:
-        raise BadParameter(_missing(options)) from None
+        raise BadParameter(_missing_options(options)) from None
     today = datetime.now(UTC).date()
     expires = options.expires or today + _YEAR
     if expires < today:
@@ -291,21 +291,21 @@ def _fields(options: NewOptions) -> dict[str, str]:
         fewest = max(10, options.reports // 10)
     lifetime = f"lifetime_epsilon = {_LIFETIME_REPORTS * options.epsilon!r}"
     return {
-        "description": _quoted(description),
-        "owner": _quoted(owner),
+        "description": _toml_text(description),
+        "owner": _toml_text(owner),
         "expires": str(expires),
-        "epoch": _quoted(options.epoch or ("day" if options.retention is None else "week")),
+        "epoch": _toml_text(options.epoch or ("day" if options.retention is None else "week")),
         **reported,
-        "mechanism": _quoted(AUTO),
+        "mechanism": _toml_text(AUTO),
         "reports": str(options.reports),
         "epsilon": repr(options.epsilon),
         "min_batch": str(fewest),
         "limits": f"{{ reports_per_epoch = 1, {lifetime} }}",
-        **({"experiment": _quoted(options.experiment)} if options.experiment else {}),
+        **({"experiment": _toml_text(options.experiment)} if options.experiment else {}),
     }
 
 
-def _missing(options: NewOptions) -> str:
+def _missing_options(options: NewOptions) -> str:
     """The required options that are missing, a line for each, if no terminal can answer."""
     lines = ["there is no terminal to ask on, so these options are needed:"]
     if not options.description.strip():
@@ -336,7 +336,7 @@ def _given_or_prompted(text: str, question: str) -> str:
     return text.strip()
 
 
-def _quoted(text: str) -> str:
+def _toml_text(text: str) -> str:
     """A text in TOML, whose quoting JSON shares."""
     return json.dumps(text, ensure_ascii=False)
 
@@ -347,27 +347,27 @@ def _values(text: str, name: str = "--values") -> str:
         raise BadParameter(f"{name} has only one value; write two or more, separated by commas")
     if sorted(values) == ["false", "true"]:
         return "[false, true]"
-    return f"[{', '.join(map(_quoted, values))}]"
+    return f"[{', '.join(map(_toml_text, values))}]"
 
 
 def _of_past(options: NewOptions) -> dict[str, str]:
     """The fields of a kind that devices compute from their past; none for other kinds."""
     if options.steps:
-        return {"kind": _quoted("funnel"), "steps": _values(options.steps, "--steps")}
+        return {"kind": _toml_text("funnel"), "steps": _values(options.steps, "--steps")}
     if options.rate:
-        numerator, denominator = map(_quoted, options.rate)
+        numerator, denominator = map(_toml_text, options.rate)
         return {"rate": f"{{ of = {numerator}, per = {denominator}, most = {options.most} }}"}
     if options.activity:
-        return {"kind": _quoted("activity")}
+        return {"kind": _toml_text("activity")}
     if options.retention is not None:
-        return {"kind": _quoted("retention"), "weeks": str(options.retention)}
+        return {"kind": _toml_text("retention"), "weeks": str(options.retention)}
     return {}
 
 
-def _reported(options: NewOptions) -> dict[str, str]:
+def _value_fields(options: NewOptions) -> dict[str, str]:
     """The fields that define the values."""
     if options.boolean:
-        return {"kind": _quoted("boolean")}
+        return {"kind": _toml_text("boolean")}
     if past := _of_past(options):
         return past
     if options.range:
@@ -388,10 +388,10 @@ def _reported(options: NewOptions) -> dict[str, str]:
     if unit is None and _is_terminal():
         with suppress(EOFError):
             unit = input("Which unit does it have, such as ms (empty: none)? ").strip()
-    fields = {"kind": _quoted(options.kind), **number}
+    fields = {"kind": _toml_text(options.kind), **number}
     if unit:
-        fields["unit"] = _quoted(unit)
-    return fields | ({"outside": _quoted("refuse")} if options.refuse else {})
+        fields["unit"] = _toml_text(unit)
+    return fields | ({"outside": _toml_text("refuse")} if options.refuse else {})
 
 
 def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
@@ -403,14 +403,14 @@ def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     meanings["limits"] += (
         f" With this value a device stops after {_LIFETIME_REPORTS} reports of its own."
     )
-    yield f"[metrics.{_quoted(name) if '.' in name else name}]"
+    yield f"[metrics.{_toml_text(name) if '.' in name else name}]"
     for key, value in fields.items():
         yield f"# {meanings[key]}"
         yield f"{key} = {value}"
     yield ""
 
 
-def _checked(path: Path, text: str, name: str, option_names: Mapping[str, str]) -> Metric:
+def _checked_metric(path: Path, text: str, name: str, option_names: Mapping[str, str]) -> Metric:
     """The new metric. Raises CatalogInvalid, which names options for its invalid fields."""
     try:
         return read_aloud(path, text).metrics[name]

@@ -50,14 +50,14 @@ def _doctor(options: DoctorOptions) -> int:
     checks.append(("certificates", lambda: _certificates(tls)))
     for name, folder in (("--home", home), ("--tls", options.tls)):
         if folder and folder != HOME and not folder.is_dir():
-            checks.append((name, partial(_absent, name, folder)))
+            checks.append((name, partial(_absent_folder, name, folder)))
     if service.url or home.exists():
         checks.append(("aggregator", lambda: _aggregator(service)))
         checks.append(("queues", lambda: _queues(service)))
     return show(examine(checks), as_json=options.json)
 
 
-def _absent(option: str, folder: Path) -> Iterator[Finding]:
+def _absent_folder(option: str, folder: Path) -> Iterator[Finding]:
     yield Finding(option, "fault", f"{folder}: is not a folder; name one of hubbub up or init")
 
 

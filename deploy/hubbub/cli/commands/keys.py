@@ -147,7 +147,7 @@ class TrustOptions:
 
 
 @command("keys new", text="make a signing key, and opening keys for future epochs")
-def _new(options: NewOptions) -> None:
+def _make_keys(options: NewOptions) -> None:
     lifetime = options.lifetime
     make_keys(options.folder, lifetime.days, lifetime.periods, development=options.dev)
     say(f"{options.folder}/operator.key: signs bundles; keep it offline")

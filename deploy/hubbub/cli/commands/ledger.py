@@ -87,7 +87,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
             f"{view.crowds_cap:g} nats about you to an observer of whole epochs; then this device "
             "stops."
         )
-    for line in (*_protections(view), *_lowered(view)):
+    for line in (*_protections(view), *_lowered_metric_lines(view)):
         say(line)
     odds = math.exp(max((metric.epsilon for metric in view.metrics), default=0.0))
     say(
@@ -160,9 +160,9 @@ def _protections(view: LedgerView) -> Iterator[str]:
         yield "One party runs both: it could find out who sent a report."
 
 
-def _lowered(view: LedgerView) -> Iterator[str]:
+def _lowered_metric_lines(view: LedgerView) -> Iterator[str]:
     """Yields what the operator asks of fewer devices for a while."""
-    until = None if view.notice_until is None else _when(view.notice_until)
+    until = None if view.notice_until is None else _date_of(view.notice_until)
     for metric in view.metrics:
         if metric.lowered:
             part = f"{metric.sampling:.4g} of all devices" if metric.sampling else "no device"
@@ -199,7 +199,7 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
 
 
 def _minute(payload: PayloadView) -> str:
-    created_at = _when(payload.made)
+    created_at = _date_of(payload.made)
     return created_at.strftime("%Y-%m-%d %H:%M") if created_at else ""
 
 
@@ -208,7 +208,7 @@ def _metric_and_public(payload: PayloadView) -> str:
     return f"{payload.metric} ({public})" if public else payload.metric
 
 
-def _when(seconds: float) -> datetime | None:
+def _date_of(seconds: float) -> datetime | None:
     """The time as a date; None if no calendar has it, as after a clock error."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
@@ -234,7 +234,7 @@ def _json(view: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
                 "metric": payload.metric,
                 "epoch": payload.epoch,
                 "made": created_at.isoformat(timespec="seconds")
-                if (created_at := _when(payload.made))
+                if (created_at := _date_of(payload.made))
                 else None,
                 "payload": payload.payload.hex(),
                 "fate": payload.fate,

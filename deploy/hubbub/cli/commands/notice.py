@@ -77,7 +77,7 @@ def _make(options: MakeOptions) -> None:
     signer = signing.public_key().public_bytes_raw()
     former = _read(out) if out.exists() else None
     now = int(time.time())
-    steps, chances = _carried(former, now), _chances(options, bundle)
+    steps, chances = _carried_steps(former, now), _chances(options, bundle)
     for name, chance in chances.items():
         # A step of the same second is replaced.
         before = (step for step in steps.get(name, ()) if step[0] < now)
@@ -85,7 +85,7 @@ def _make(options: MakeOptions) -> None:
     notice = Notice(
         # Also after a loss of the folder, since devices refuse lower numbers.
         number=max(now, former.number + 1 if former else 0),
-        until=_until(options.until, now, former),
+        until=_end_moment(options.until, now, former),
         steps=steps,
         operator=signer,
         handovers=read_handovers(keys),
@@ -107,7 +107,7 @@ def _make(options: MakeOptions) -> None:
         add_to_log(folder, keys, bundle.log, [("notice", signed)])
         say(f"{folder}: the log contains it; serve the folder again")
     write_output("--out", out, signed)
-    _tell(out, notice)
+    _show_notice(out, notice)
     if not chances:
         say("no metric was changed; to change some, give --stop, --sampling or --lift")
     if home == Path():
@@ -130,7 +130,7 @@ def _make(options: MakeOptions) -> None:
 
 @command("notice show", text="show what a notice changes, and who signed it")
 def _show(options: ShowOptions) -> None:
-    _tell(options.notice, _read(options.notice))
+    _show_notice(options.notice, _read(options.notice))
 
 
 def _read(path: Path) -> Notice:
@@ -201,7 +201,7 @@ def _sampling(text: str) -> tuple[str, float]:
     return name, share
 
 
-def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
+def _carried_steps(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
     """The steps of the previous notice that still matter, since an epoch keeps its chance."""
     if former is None:
         return {}
@@ -218,7 +218,7 @@ def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
     return carried
 
 
-def _until(day: date | None, now: int, former: Notice | None) -> int:
+def _end_moment(day: date | None, now: int, former: Notice | None) -> int:
     if day is None:
         earliest = now + _DAYS * _DAY
         return max(earliest, former.until if former else 0)
@@ -231,7 +231,7 @@ def _until(day: date | None, now: int, former: Notice | None) -> int:
     return until
 
 
-def _tell(path: Path, notice: Notice) -> None:
+def _show_notice(path: Path, notice: Notice) -> None:
     say(f"{path}: number {notice.number}, signed by {to_text(notice.operator)}")
     listing(
         f"Reduced or stopped until {day_of(notice.until)}",

@@ -117,7 +117,7 @@ def _effect(metric: Metric, options: AttackOptions, fake: float) -> dict[str, An
         "fake_for_1_percent": attack.fake_share(0.01, share),
     }
     if options.simulate:
-        effect["measured"] = _measured(metric, attack, targets, options.simulate, fake)
+        effect["measured"] = _simulated_gain(metric, attack, targets, options.simulate, fake)
     return effect
 
 
@@ -140,7 +140,7 @@ def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dic
     return effect
 
 
-def _measured(
+def _simulated_gain(
     metric: Metric, attack: Attack, targets: Sequence[Any], honest: int, share: float
 ) -> float:
     """The increase of the targets' share of all reports, in one simulation."""

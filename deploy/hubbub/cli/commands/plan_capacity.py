@@ -154,8 +154,8 @@ def _show(
         all_needs,
         {
             "part": "{part}",
-            "cores": lambda need: _least(need.cores),
-            "memory, GB": lambda need: _least(need.gigabytes),
+            "cores": lambda need: _one_decimal(need.cores),
+            "memory, GB": lambda need: _one_decimal(need.gigabytes),
             "machines": "{machines:,}",
             "decided by": "{why}",
         },
@@ -195,7 +195,7 @@ def _all_machines(all_needs: Sequence[Need]) -> int:
     )
 
 
-def _least(number: float) -> str:
+def _one_decimal(number: float) -> str:
     """A number with one decimal, where less than 0.1 is not shown as 0."""
     return f"{number:,.1f}" if number >= 0.1 else "< 0.1"  # noqa: PLR2004
 

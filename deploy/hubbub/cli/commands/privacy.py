@@ -209,7 +209,7 @@ def _document(privacy_card: Card, name: str) -> Document:
         *(f"{metric.name}, shuffled: {metric.rests_on}" for metric in privacy_card.metrics),
         *privacy_card.sentences,
         *privacy_card.advice,
-        *(f"One answer to {names}: {meaning(e)}" for e, names in _alike(privacy_card).items()),
+        *(f"One answer to {names}: {meaning(e)}" for e, names in _groups(privacy_card).items()),
         *(f"{card.name}: {card.description}. {card.further}" for card in privacy_card.metrics),
     ]
     return document
@@ -228,7 +228,7 @@ def _deltas(privacy_card: Card) -> str:
 def _picture(privacy_card: Card) -> Table:
     """Bars of how sure an observer can become who starts from 50:50."""
     spans = {f"all answers in a {span}": privacy_card.together[span] for span in SPANS}
-    answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(privacy_card).items()}
+    answers = {f"one answer, {names}": epsilon for epsilon, names in _groups(privacy_card).items()}
     rows = []
     for what, epsilon in (answers | spans).items():
         sureness = max_posterior(epsilon)
@@ -239,7 +239,7 @@ def _picture(privacy_card: Card) -> Table:
     return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
 
 
-def _alike(privacy_card: Card) -> dict[float, str]:
+def _groups(privacy_card: Card) -> dict[float, str]:
     """The names of metrics, by the privacy loss of one report."""
     names: dict[float, list[str]] = {}
     for metric in privacy_card.metrics:

@@ -115,7 +115,7 @@ def _show(release: Document) -> None:
 
 
 def _show_record(record: Document, options: ReleaseOptions) -> None:
-    composed = _together(record["records"], options.delta) if record["records"] else None
+    composed = _total_loss(record["records"], options.delta) if record["records"] else None
     if options.format == "json":
         document = {
             "records": record["records"],
@@ -171,7 +171,7 @@ def _rest_text(remaining: float | None) -> str:
     return "hidden" if remaining is None else f"{remaining:g}"
 
 
-def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
+def _total_loss(records: Sequence[Document], delta: float) -> dict[str, Any]:
     """The total privacy loss of everything released, for a person in all of it.
 
     A crowd's epoch counts once, however often it is published: all is computed from the same.

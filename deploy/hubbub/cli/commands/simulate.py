@@ -157,7 +157,7 @@ def _show(plan: Plan, last_run: Run, summary: Summary) -> None:
             f"batch of {metric.min_batch:,}"
         )
     _say_recall(last_run, summary)
-    _say_beside(plan, last_run, summary, digits=",.5g" if mean else ".2%")
+    _say_further_results(plan, last_run, summary, digits=",.5g" if mean else ".2%")
     _say_figures(last_run, summary)
     if mean:
         say(f"intervals that contain the truth: {_percent(summary.coverage)}")
@@ -236,7 +236,7 @@ def _say_figures(last_run: Run, summary: Summary) -> None:
     say(f"intervals of figures that hold it: {_percent(summary.coverage_figures)}")
 
 
-def _say_beside(plan: Plan, last_run: Run, summary: Summary, *, digits: str) -> None:
+def _say_further_results(plan: Plan, last_run: Run, summary: Summary, *, digits: str) -> None:
     """Says how associations, public fields and too large sets came out."""
     say_above_most(plan.metric, plan.truth.codes, plan.truth.counts)
     for association in last_run.associations:

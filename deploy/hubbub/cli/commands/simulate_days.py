@@ -75,7 +75,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
     if len(last_run.series) > _SERIES:
         say(f"and {len(last_run.series) - _SERIES:,} more values: --json has them all")
     say_above_most(metric, days.codes, counts)
-    _say(metric, last_run, summary)
+    _say_summary(metric, last_run, summary)
     say(f"{several(number, 'run')} in {seconds:.1f} s")
 
 
@@ -117,7 +117,7 @@ def _show(metric: Metric, series: DaySeries) -> None:
         )
 
 
-def _say(metric: Metric, last_run: DayRun, summary: DaySummary) -> None:
+def _say_summary(metric: Metric, last_run: DayRun, summary: DaySummary) -> None:
     """Summarises all runs."""
     if metric.report_on and last_run.missed:
         say(f"{last_run.missed:,} times a person was absent on the one day of their period")

@@ -67,7 +67,9 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
     with_truth = evaluate(model.kind, foretold(model.kind, scores), test.labels)
     document = {
         **_question(model, options, trained[-1], people, test),
-        "summary": {name: _over(getattr(run.judged, name) for run in trained) for name in _FIGURES},
+        "summary": {
+            name: _summary(getattr(run.judged, name) for run in trained) for name in _FIGURES
+        },
         "without_privacy": asdict(with_truth),
         "runs": [
             {
@@ -124,7 +126,7 @@ def _question(
     }
 
 
-def _over(figures: Iterable[float | None]) -> dict[str, float] | None:
+def _summary(figures: Iterable[float | None]) -> dict[str, float] | None:
     """Mean, smallest and largest over all runs."""
     numbers = [figure for figure in figures if figure is not None]
     if not numbers:
@@ -181,12 +183,12 @@ def _show(document: dict[str, Any]) -> None:
         "are good below .2, and gain little below .05"
     )
     if judgement := last["told_by_held_out"]:
-        _show_told(judgement, document["confidence"])
+        _show_judged_quality(judgement, document["confidence"])
     if document["clipped"]:
         say(f"{document['clipped']:,} values were outside their range, and clipped to it")
 
 
-def _show_told(judgement: dict[str, Any], confidence: float) -> None:
+def _show_judged_quality(judgement: dict[str, Any], confidence: float) -> None:
     """Shows what held-out devices would report about the last run's model."""
     level = f"{100 * confidence:g}%"
     show_calibration(

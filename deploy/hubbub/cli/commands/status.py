@@ -110,7 +110,7 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
     live(look, every_seconds)
 
 
-def _watched(connection: Connection, after: int) -> dict[str, Any]:
+def _arrivals_after(connection: Connection, after: int) -> dict[str, Any]:
     """The reports that arrived after the one with this number."""
     return connection.service.ask("/v1/arrivals", {"after": after})
 
@@ -126,11 +126,11 @@ def _watch(options: WatchOptions) -> None:
     with options.look.service.connection() as connection:
         if not options.metric:
             try:
-                arrivals = _watched(connection, 0)
+                arrivals = _arrivals_after(connection, 0)
             except ServiceUnavailable:  # the balance waits until it comes back
                 arrivals = {"notice": ""}
             if arrivals["notice"]:  # production stores no single reports
-                watch_arrivals(arrivals, partial(_watched, connection), options.look.every)
+                watch_arrivals(arrivals, partial(_arrivals_after, connection), options.look.every)
             else:
                 _watch_law(connection, options.look.every)
             return
@@ -187,13 +187,13 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
     total = {**answer["total"], "stream": "all", "date": ""}
     if whole:
         come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
-        heading = f"{come} = {' + '.join(name.replace('_', ' ') for name in _where(total))}"
+        heading = f"{come} = {' + '.join(name.replace('_', ' ') for name in _shown_terms(total))}"
         show_table("status", answer, heading, [*windows, total])
     else:
         streams: dict[str, list[Row]] = {}
         for window in windows:
             streams.setdefault(window["stream"], []).append(window)
-        _show_streams(answer, [_together(*stream) for stream in streams.items()], total)
+        _show_streams(answer, [_summed_terms(*stream) for stream in streams.items()], total)
     say_below("status", answer)
 
 
@@ -235,19 +235,19 @@ def _equation(answer: Mapping[str, Any], total: Row) -> str:
     come = numbers["acknowledged"]
     if total["dummies"]:
         come += f" + {numbers['dummies']}"
-    parts = " + ".join(numbers[term] for term in _where(total))
+    parts = " + ".join(numbers[term] for term in _shown_terms(total))
     if not answer["complete"]:
         return f"{come} = {parts}"
     verdict = "The law balances." if answer["balanced"] else "THE LAW DOES NOT BALANCE."
     return f"{come} = {parts}. {verdict}"
 
 
-def _where(total: Row) -> list[str]:
+def _shown_terms(total: Row) -> list[str]:
     """The states of accepted reports; fillers only if there are some."""
     return [term for term in TERMS[2:] if term != "fillers" or total["fillers"]]
 
 
-def _together(name: str, windows: Sequence[Row]) -> Row:
+def _summed_terms(name: str, windows: Sequence[Row]) -> Row:
     """The terms of a stream over all its epochs; None for unknown ones."""
     terms: Row = {}
     for term in TERMS:

@@ -85,7 +85,7 @@ def show_estimates(answer: Answer) -> None:
             f"left out: {several(left_out, 'range')} whose intervals reach 0; --format csv shows "
             "them all"
         )
-    _say_more(len(values) - left_out)
+    _say_hidden_rows(len(values) - left_out)
 
 
 def show_percentiles(answer: Answer) -> None:
@@ -144,7 +144,7 @@ def show_changes(answer: Answer) -> None:
         changes[:_ROWS],
     )
     say_below("compare", answer)
-    _say_more(len(changes))
+    _say_hidden_rows(len(changes))
 
 
 def show_figures(answer: Answer) -> None:
@@ -160,7 +160,7 @@ def show_figures(answer: Answer) -> None:
     heading += f", {answer['dates']}"
     show_table("figures", answer, heading, table_rows, drawn, columns=columns)
     say_below("figures", answer, table_rows)
-    _say_more(len(figures))
+    _say_hidden_rows(len(figures))
 
 
 def show_trend(answer: Answer) -> None:
@@ -283,7 +283,7 @@ def _spark(numbers: list[int]) -> str:
     return "".join(_SPARKS[(len(_SPARKS) - 1) * number // highest] for number in numbers)
 
 
-def _say_more(number: int) -> None:
+def _say_hidden_rows(number: int) -> None:
     if number > _ROWS:
         explain(f"... and {number - _ROWS:,} more values: --format csv shows them all")
 

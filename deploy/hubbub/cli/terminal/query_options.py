@@ -122,13 +122,13 @@ class OutputOptions:
 
     def __post_init__(self) -> None:
         """Raises BadParameter for an output that cannot be made, before the question is asked."""
-        if self.out and self._chosen == "table":
+        if self.out and self._output_format == "table":
             raise BadParameter("--out needs --format json, csv or parquet")
-        if self._chosen == "parquet" and not self.out and sys.stdout.isatty():
+        if self._output_format == "parquet" and not self.out and sys.stdout.isatty():
             raise BadParameter("Parquet is not for a screen: give --out FILE")
 
     @property
-    def _chosen(self) -> Format:
+    def _output_format(self) -> Format:
         """The format, by the ending of the file's name if no option names it."""
         if self.format or not self.out:
             return self.format or "table"
@@ -143,7 +143,7 @@ class OutputOptions:
 
         Raises BadParameter if the file cannot be written.
         """
-        match self._chosen:
+        match self._output_format:
             case "table":
                 show(answer.document)
                 return

@@ -102,11 +102,11 @@ class ProviderKeys:
             AccessRefused: the provider did not sign it, or not for them, or it has expired.
             ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
-        claims, header = await self._signed(token)
+        claims, header = await self._verified_claims(token)
         check_claims(claims, issuer=self._issuer, audiences=audiences, now=self._clock())
         return claims, header
 
-    async def _signed(self, token: str) -> tuple[Claims, Claims]:
+    async def _verified_claims(self, token: str) -> tuple[Claims, Claims]:
         metadata = await self.description()
         offered = metadata.get("id_token_signing_alg_values_supported")
         if not isinstance(offered, list):

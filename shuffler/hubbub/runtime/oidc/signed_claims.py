@@ -71,7 +71,7 @@ def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: 
     except MissingClaimError as error:
         raise AccessRefused(f'the token has no "{error.claim}"') from error
     except InvalidClaimError as error:
-        raise AccessRefused(_wrong(error.claim, claims, audiences, now)) from error
+        raise AccessRefused(_claim_problem(error.claim, claims, audiences, now)) from error
     subject = claims["sub"]
     is_text = isinstance(subject, str) and 0 < len(subject) <= _LONGEST_SUBJECT
     if not is_text or not subject.isprintable():  # half of a surrogate pair cannot be encoded
@@ -80,7 +80,7 @@ def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: 
         )
 
 
-def _wrong(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> str:
+def _claim_problem(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> str:
     if claim == "aud":
         audience = claims["aud"]
         audience_text = audience if isinstance(audience, str) else ", ".join(map(str, audience))

@@ -108,7 +108,7 @@ class Calls:
             if self._open_of[peer] >= self.of_peer:
                 await self._refuse(context, "peer_calls", "too many calls from this caller at once")
             self._open_of[peer] += 1
-            done: Any = lambda _context: self._done(peer)  # noqa: E731 its stub asks for a class
+            done: Any = lambda _context: self._end_call(peer)  # noqa: E731 its stub asks for a class
             context.add_done_callback(done)
 
     async def begin(self, context: Context, size: int) -> None:
@@ -177,7 +177,7 @@ class Calls:
             self._arriving_of.pop(call.peer, None)
         self._let_read()
 
-    def _done(self, peer: str) -> None:
+    def _end_call(self, peer: str) -> None:
         self._open_of[peer] -= 1
         if not self._open_of[peer]:
             del self._open_of[peer]
