@@ -221,7 +221,7 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
 def test_a_whole_number_that_no_float_holds_is_refused_with_the_largest_one(
     metrics: dict[str, Metric],
 ) -> None:
-    with pytest.raises(ValueOutOfDomain, match=r"not a number up to 1\.8e308, nor a timedelta$"):
+    with pytest.raises(ValueOutOfDomain, match=r"not a number, nor a timedelta; .* 1\.8e308$"):
         metrics["wait"].code(10**400)
 
 

@@ -55,7 +55,7 @@ class Number(ValueKind):
     def number(self, unit: str, value: Any) -> float | int:
         """Returns the number in the metric's unit. Raises ValueOutOfDomain if it is no number."""
         if not is_number(value):
-            raise ValueOutOfDomain(f"value is not a number, or is above 1.8e308{self.ALSO}")
+            raise ValueOutOfDomain(f"value is not a number{self.ALSO}; the largest is 1.8e308")
         return value  # type: ignore[no-any-return]
 
     def edges(self, written: Any) -> tuple[float, ...]:

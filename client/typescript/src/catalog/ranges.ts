@@ -43,7 +43,7 @@ export function rangedPlace(
 export function plainNumber(kind: string, unit: string, value: unknown): number {
   const number = typeof value === "bigint" ? Number(value) : value;
   if (typeof number !== "number" || !Number.isFinite(number)) {
-    const problem = unit ? `a number of ${unit}; texts are refused` : "a number, or is above 1.8e308";
+    const problem = unit ? `a number of ${unit}; texts are refused` : "a number; the largest is 1.8e308";
     throw new ValueOutOfDomain(`value is not ${problem}`);
   }
   if (kind === "count" && !Number.isInteger(number)) {
