@@ -11,6 +11,7 @@ from hubbub.client import Client, Outcome
 from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
 from tests.support.client_parts import disconnect, store_reports
+from tests.support.moment import far_from_midnight
 from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -94,6 +95,7 @@ client._sender.flush = interrupt
 def test_an_interrupt_as_the_program_ends_prints_nothing_and_leaves_the_rest(
     signed: Signed, tmp_path: Path
 ) -> None:
+    far_from_midnight(1)
     arguments = [str(signed.path), str(tmp_path / "state"), "http://127.0.0.1:1"]
     done = run_program(sys.executable, "-c", INTERRUPTED, *arguments, check=True)
     assert not done.stdout + done.stderr

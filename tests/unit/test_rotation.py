@@ -103,12 +103,15 @@ def test_the_aggregator_forgets_keys_in_their_file(folder: Path) -> None:
         forget_keys(folder / "none" / "opening.keys.json", {1})
 
 
-def test_the_command_says_what_it_did(tmp_path: Path, capsys: Capture) -> None:
+def test_the_command_says_what_it_did(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
     folder = str(tmp_path / "keys")
     assert main(["keys", "new", folder, "--days", "7", "--periods", "4"]) == 0
     assert main(["keys", "rotate", folder, "--days", "7", "--periods", "1"]) == 0
     assert "added key 5: epochs from " in capsys.readouterr().out
-    today = time.strftime("%Y-%m-%d", time.gmtime())
+    today = time.strftime("%Y-%m-%d", time.gmtime(NOW))
     out = output_of(capsys, "keys", "rotate", folder, "--anew-from", today)
     assert "added key 6: " in out
     assert "deleted key 5: " in out
