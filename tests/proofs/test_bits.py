@@ -87,7 +87,7 @@ def test_the_same_key_gives_the_same_coins_and_another_key_others() -> None:
 @pytest.mark.parametrize("source", [SystemBits(), KeyedBits(b"seed" * 8)], ids=["system", "keyed"])
 @pytest.mark.slow
 def test_real_coins_come_up_as_often_as_they_should(source: SystemBits | KeyedBits) -> None:
-    """False alarm: 6 two-sided tests at 5.5 sigma, 4e-8 each, 2.3e-7 over all; keyed is fixed."""
+    """False alarm: 6 two-sided tests at 5.5 sigma, 3.6e-7 over all; keyed is fixed."""
     for numerator in (1, 500, 999):
         probability = Probability.at_most(Fraction(numerator, 1000))
         n = 200_000

@@ -20,7 +20,7 @@ from hubbub.catalog import EPOCH_SECONDS, epoch_at, epoch_start
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.terminal.output import say
 from hubbub.client import Client, MemoryState, transport_to
-from hubbub.client.testing import FakeClock
+from hubbub.client.testing import FakeClock, coins
 from hubbub.conservation import balances
 from hubbub.epochs import epoch_date
 from hubbub.errors import ServiceUnavailable
@@ -79,7 +79,10 @@ class Fleet:
         transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
         states = [MemoryState(self._chance.bytes(32)) for _ in range(size)]
         fixed: dict[str, Any] = {"hold_seconds": None, "clock": self._clock}
-        self.clients = [Client(run.bundle, state, transport, **fixed) for state in states]
+        self.clients = [
+            Client(run.bundle, state, transport, coins=coins(str(number)), **fixed)
+            for number, state in enumerate(states)
+        ]
         self.arms = [client.arm("new_menu") for client in self.clients]
         self.came: Counter[tuple[str, int, int]] = Counter()
         """Devices that came, by arm, first week and week after it."""
@@ -259,8 +262,8 @@ def test_every_figure_is_near_the_truth(
 ) -> None:
     rows = walk(tmp_path, monkeypatch, 300, 3, development=development)
     for row in rows:
-        # Two and a half times as far as 95%: outside with a chance below 1e-6. Some are exact.
-        assert abs(row.estimate - row.truth) <= 2.5 * (row.high - row.low) / 2 + 1e-6, row
+        # Three times as far as 95%: one of all is outside with a chance below 1e-6. Some are exact.
+        assert abs(row.estimate - row.truth) <= 3 * (row.high - row.low) / 2 + 1e-6, row
     assert len(rows) > 50
 
 

@@ -67,7 +67,10 @@ def test_a_device_sends_its_dummies_as_reports_and_charges_none(
 
 
 def test_how_many_they_are_and_what_they_name_are_coins(signed: Signed) -> None:
-    """2 of each device and a third of one in four; each of four values as likely."""
+    """2 of each device and a third of one in four; each of four values as likely.
+
+    Reports vary too, so 1.8 as many runs pass the bound: with the first one, 3e-7 in all.
+    """
     devices = 400
     device_values = [_sent(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]
     numbers = Counter(map(len, device_values))
@@ -81,7 +84,7 @@ def test_how_many_they_are_and_what_they_name_are_coins(signed: Signed) -> None:
     for value in range(VALUES):
         expected = total / VALUES + devices * (keep if value == 1 else lie)
         off += (named[value] - expected) ** 2 / (total / VALUES)
-    assert chi2.sf(off, VALUES - 1) > 1e-6
+    assert chi2.sf(off, VALUES - 1) > 1e-7
 
 
 def test_none_are_made_in_development_where_nothing_is_hidden(signed: Signed) -> None:
