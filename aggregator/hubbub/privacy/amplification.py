@@ -140,7 +140,7 @@ def sampled(epsilon: float, sampling: float) -> float:
 def _search(crowd: "_Crowd", epsilon: float, delta: float) -> float:
     """Smallest epsilon whose delta is at most `delta`, found from above to within _CLOSE."""
     low, high = 0.0, epsilon
-    if crowd.delta(high) > delta:
+    if crowd.delta((1 - _CLOSE) * high) > delta:  # so small a crowd adds nothing
         return epsilon
     while high - low > _CLOSE * high and high > 1e-12:  # noqa: PLR2004 nothing, to any eye
         # Central epsilons of large crowds are thousandths of the local one: halve the exponent.
