@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial.polynomial import polyval
 from scipy.special import betainc, betaincc
 
 from hubbub.analysis.arrays import Floats
@@ -25,10 +26,10 @@ _SMALL: Final = 16
 _SMALL_REMAINDERS: Final = np.array(
     [0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - log(2 * pi) / 2 for n in range(1, _SMALL)]
 )
-_SERIES: Final = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+_SERIES: Final = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 # Within a tenth of the mean the distance is summed, since a difference would lose digits.
 _NEAR: Final = 0.1
-_POWERS: Final = tuple(1 / power for power in range(17, 1, -2))
+_POWERS: Final = tuple(1 / power for power in range(3, 18, 2))
 
 
 def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
@@ -102,7 +103,7 @@ def _stirling_remainder(n: Floats) -> Floats:
     if small.all():
         return exact
     large = np.where(small, _SMALL, n)
-    return np.where(small, exact, _horner(_SERIES, 1 / (large * large)) / large)
+    return np.where(small, exact, polyval(1 / (large * large), _SERIES) / large)
 
 
 def _distance(number: Floats, mean: Floats) -> Floats:
@@ -111,15 +112,7 @@ def _distance(number: Floats, mean: Floats) -> Floats:
     v = deviation / (number + mean)
     is_near = np.abs(v) < _NEAR
     square = v * v
-    summed = deviation * v + 2 * number * v * square * _horner(_POWERS, square)
+    summed = deviation * v + 2 * number * v * square * polyval(square, _POWERS)
     if is_near.all():
         return summed
     return np.where(is_near, summed, number * np.log(number / mean) - deviation)
-
-
-def _horner(factors: Sequence[float], x: Floats) -> Floats:
-    """Value of a polynomial at x, with the highest power's coefficient first."""
-    result = np.full_like(x, factors[0])
-    for factor in factors[1:]:
-        result = result * x + factor
-    return result
